@@ -11,7 +11,7 @@ use plimsoll_sim::books::{Books, Weights};
 use plimsoll_sim::cluster::{Cluster, Placement, Shortage};
 use plimsoll_sim::engine::{Engine, Options, Parties};
 use plimsoll_sim::policy::Reason;
-use plimsoll_sim::record::{Decision, Recorder, TaskRecord, Turn};
+use plimsoll_sim::record::{Decision, Recorder, Stuck, StuckRecord, TaskRecord, Turn};
 use plimsoll_sim::workload::{TaskSet, Workload as Rows};
 
 use crate::situation::{Run, Situation};
@@ -267,12 +267,14 @@ impl<'a> Bench<'a> {
                 again.push((run.workload, gone));
             }
         }
-        again.into_iter().for_each(|(workload, tasks)| situation.wait(self.state, workload, tasks));
+        again.into_iter().for_each(|(workload, tasks)| situation.wait(self.state, workload, tasks, false));
         for (workload, tasks, machine) in &round.launched {
             let ends = self.state.workloads[*workload].ends_after;
             running.push(Run { workload: *workload, tasks: *tasks, machine: *machine, ends, leaves: None });
-            if let Some(wait) = situation.waiting.iter_mut().find(|wait| wait.workload == *workload) {
-                wait.tasks -= tasks;
+            let mut left = *tasks;
+            for wait in situation.waiting.iter_mut().filter(|wait| wait.workload == *workload) {
+                let started = wait.tasks.min(left);
+                (wait.tasks, left) = (wait.tasks - started, left - started);
             }
         }
         situation.waiting.retain(|wait| wait.tasks > 0);
@@ -333,6 +335,13 @@ impl Recorder for Heard {
             }
             Turn::NotAdmitted(Reason::Rule(words)) => drop(self.waits.insert(row, Why::Rule(words))),
             Turn::Displaced(cause) => self.causes.push((row, cause.user, cause.rule)),
+        }
+        Ok(())
+    }
+
+    fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
+        if stuck.why == Stuck::TooLarge {
+            self.waits.insert(row_of(stuck.name), Why::Rule("it is larger than any machine"));
         }
         Ok(())
     }

@@ -12,14 +12,16 @@ use crate::round::Bench;
 use crate::state::parse;
 use crate::verdict::{Hearing, Verdict, judge};
 
-/// The states that are searched: one resource of 1 to `size`; two queues `a` and `b`; up to `running` workloads of whole sizes and of
-/// two priorities that run, in every order of age, as far as they fit; one arrival in `a` of either priority.
+/// The states that are searched: one resource of 1 to `size`; two queues `a` and `b`; up to `running` workloads of whole sizes that run, in
+/// every order of age, as far as they fit; one arrival in `a`, as urgent as they are or more so.
 #[derive(Clone, Debug)]
 pub struct Class {
     /// The largest capacity and the largest workload.
     pub size: u32,
     /// The most workloads that run at first.
     pub running: usize,
+    /// Those that run may be as urgent as the urgent arrival, too.
+    pub urgent: bool,
     /// The keys of both queues, as lines of a state.
     pub keys: String,
     /// The table `[policy]`, as lines of a state.
@@ -50,7 +52,7 @@ impl Class {
             "kueue" => "within = \"lower-priority\"\nreclaim = \"any\"\n",
             _ => "",
         };
-        Class { size, running: 2, keys: keys.to_owned(), switches: String::new() }
+        Class { size, running: 3, urgent: false, keys: keys.to_owned(), switches: String::new() }
     }
 
     /// All states of one capacity, those of few and small workloads first.
@@ -62,7 +64,8 @@ impl Class {
             for set in &sets {
                 let left = capacity - set.iter().map(|(.., size)| size).sum::<u32>();
                 for size in 1..=left {
-                    for (in_a, urgent) in [(true, false), (true, true), (false, false), (false, true)] {
+                    let kinds = [(true, false), (false, false), (true, true), (false, true)];
+                    for (in_a, urgent) in kinds.into_iter().filter(|(_, urgent)| !urgent || self.urgent) {
                         longer.push(set.iter().copied().chain([(in_a, urgent, size)]).collect::<Vec<Small>>());
                     }
                 }

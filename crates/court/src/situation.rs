@@ -9,7 +9,7 @@ pub struct Situation {
     pub round: u32,
     /// In the order in which they started.
     pub running: Vec<Run>,
-    /// By age, the oldest first.
+    /// By age, the oldest first; those that wait anew after an end come last.
     pub waiting: Vec<Wait>,
     /// How many of [`State::arrivals`] have come.
     pub arrived: usize,
@@ -37,6 +37,8 @@ pub struct Wait {
     pub workload: usize,
     /// How many of its tasks.
     pub tasks: u32,
+    /// They have ended before, and wait anew.
+    pub anew: bool,
 }
 
 impl Situation {
@@ -61,20 +63,21 @@ impl Situation {
     /// Whoever comes before the next round waits.
     pub fn arrive(&mut self, state: &State) {
         while let Some((_, workload)) = state.arrivals.get(self.arrived).filter(|(round, _)| *round <= self.round) {
-            self.wait(state, *workload, state.workloads[*workload].tasks);
+            self.wait(state, *workload, state.workloads[*workload].tasks, false);
             self.arrived += 1;
         }
     }
 
-    /// Tasks of a workload wait.
-    pub fn wait(&mut self, state: &State, workload: usize, tasks: u32) {
-        if let Some(known) = self.waiting.iter_mut().find(|wait| wait.workload == workload) {
+    /// Tasks of a workload wait, or do so anew.
+    pub fn wait(&mut self, state: &State, workload: usize, tasks: u32, anew: bool) {
+        if let Some(known) = self.waiting.iter_mut().find(|wait| wait.workload == workload && wait.anew == anew) {
             known.tasks += tasks;
             return;
         }
-        let born = |wait: &Wait| state.workloads[wait.workload].born;
-        let at = self.waiting.partition_point(|wait| born(wait) < state.workloads[workload].born);
-        self.waiting.insert(at, Wait { workload, tasks });
+        let born = state.workloads[workload].born;
+        let before = |wait: &Wait| anew || (!wait.anew && state.workloads[wait.workload].born < born);
+        let at = self.waiting.partition_point(before);
+        self.waiting.insert(at, Wait { workload, tasks, anew });
     }
 
     /// Time passes to the next round: what is due ends or goes, and whoever comes next waits.
@@ -97,7 +100,7 @@ impl Situation {
         for (run, ended) in over {
             let workload = &state.workloads[run.workload];
             if if ended { workload.repeats } else { workload.resubmit } {
-                self.wait(state, run.workload, run.tasks);
+                self.wait(state, run.workload, run.tasks, ended);
             }
         }
         self.arrive(state);

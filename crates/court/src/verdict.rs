@@ -230,6 +230,10 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
         let held = state.workloads[run.workload].demand.times(run.tasks);
         free[run.machine as usize].0.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));
     }
+    for (other, tasks, machine) in &round.launched {
+        let held = state.workloads[*other].demand.times(*tasks);
+        free[*machine as usize].0.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));
+    }
     // A gang may also stand on several machines: then nothing is claimed.
     if !free.iter().any(|free| need.fits(free)) {
         return false;
@@ -240,7 +244,12 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
         && groups.iter().all(|at| {
             let entry = &state.queues.groups[*at];
             let Some(standing) = round.standings.iter().find(|standing| standing.name == entry.name) else { return true };
-            let held = held(state, bench, before, *at);
+            let mut held = held(state, bench, before, *at);
+            for (other, tasks, _) in &round.launched {
+                let within = group_of(state, bench, *other).is_some_and(|name| above(state, &name).contains(at));
+                let amount = state.workloads[*other].demand.times(if within { *tasks } else { 0 });
+                held.0.iter_mut().zip(amount.0).for_each(|(held, amount)| *held += amount);
+            }
             (0..MAX_DIMS).all(|d| need.0[d] == 0 || standing.limit[d].is_none_or(|limit| held.0[d] + need.0[d] <= limit))
         })
 }

@@ -287,13 +287,18 @@ impl Scheduler for Kueue {
             let at = head.next.queue;
             entries[at] = Some(head);
         }
-        // Under the guard claims within the nominal quota go first.
+        // Under the guard those go first that stay within their nominal quota of what the heads have to contend for.
+        let free = |d: usize| snapshot.available(ROOT, d).max(0) as u64;
+        let wanted = |d: usize| entries.iter().flatten().map(|entry| entry.need.0[d]).sum::<u64>();
+        let contested: [bool; MAX_DIMS] = std::array::from_fn(|d| wanted(d) > free(d));
         let mut claims = self.rules.guarded;
         let mut taken: Vec<Runs> = Vec::new();
         loop {
             let own = |entry: &Entry| {
                 let (usage, nominal) = (snapshot.usage(entry.next.queue), &self.quotas.nodes[entry.next.queue].nominal);
-                (0..MAX_DIMS).all(|d| entry.need.0[d] == 0 || usage[d] + entry.need.0[d] as i64 <= nominal[d] as i64)
+                let needs = |d: usize| contested[d] && entry.need.0[d] > 0;
+                (0..MAX_DIMS).any(needs)
+                    && (0..MAX_DIMS).all(|d| !needs(d) || usage[d] + entry.need.0[d] as i64 <= nominal[d] as i64)
             };
             let own = entries.iter().flatten().filter(|entry| claims && own(entry));
             let claim = own.min_by_key(|entry| entry.next.turn()).map(|entry| entry.next.queue);

@@ -116,7 +116,10 @@ impl Quotas {
                 let below: u64 = tree.nodes[at].children.iter().map(lent).sum();
                 let own = match at {
                     // The root cohort has whatever the cluster has besides the quotas under it.
-                    ROOT => self.capacity.0[d].saturating_sub(below),
+                    ROOT => {
+                        let quotas = tree.nodes[ROOT].children.iter().map(|child| self.subtree[*child][d]).sum();
+                        self.capacity.0[d].saturating_sub(quotas)
+                    }
                     _ => self.nodes[at].nominal[d],
                 };
                 self.subtree[at][d] = own + below;
