@@ -157,7 +157,7 @@ fn the_first_round_of_issue_14543() {
     let text = state(base, "x:a:2:0 v:b:4:0", "w:a:3:1");
     assert_eq!(decide("kueue", &text).evicted(), ["v"]);
     let guarded = decide("kueue@guarded", &text);
-    assert_eq!((guarded.evicted(), guarded.launched()), (vec!["x", "v"], vec!["w"]));
+    assert!(guarded.evicted.is_empty() && guarded.launched.is_empty());
 }
 
 /// Ties of shares go by priority, then age; a queue that stays within its quota goes first.

@@ -47,8 +47,8 @@ pub static ROW: PolicyRow = PolicyRow {
     example: "kueue",
     checked: "kueue",
     variants: &[
-        ("guarded", "ours: victims' room is the preemptor's at once, claims within nominal quotas go first, and own \
-                     workloads are not put back where foreign ones give"),
+        ("guarded", "ours, without the livelocks: victims' room is the preemptor's at once, claims within nominal quotas go first, and \
+                     fair sharing displaces only where the preemptor's side stays below with all that it could fill"),
         ("3779", "a queue with borrow_within displaces lower priorities whatever the shares (kueue issue 3779)"),
         ("6577", "shares are whole thousandths, and one below that counts as nothing (kueue issue 6577)"),
         ("6774", "all queues of weight 0 that borrow have equal shares (kueue issue 6774)"),

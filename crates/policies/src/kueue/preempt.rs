@@ -75,6 +75,10 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             return Vec::new();
         }
         search.fill_back();
+        if rules.guarded && !search.lasts() {
+            search.targets.iter().for_each(|target| search.snapshot.add(target.runs.queue, &target.runs.unit()));
+            return Vec::new();
+        }
         search.targets.iter().for_each(|target| search.snapshot.add(target.runs.queue, &target.runs.unit()));
         search.targets
     }
@@ -305,17 +309,12 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         (queue == self.next.queue, turn)
     }
 
-    /// Puts back, the last first, whoever is not needed; the one taken last stays. Under the guard own workloads stay away as long
-    /// as foreign ones give: with them back the preemptor's share would be above the one for which those were chosen.
+    /// Puts back, the last first, whoever is not needed; the one taken last stays.
     fn fill_back(&mut self) {
         let mut at = self.targets.len().saturating_sub(1);
         while at > 0 {
             at -= 1;
             let runs = self.targets[at].runs;
-            let foreign = |target: &Target| target.runs.queue != self.next.queue;
-            if self.rules.guarded && runs.queue == self.next.queue && self.targets.iter().any(foreign) {
-                continue;
-            }
             self.snapshot.add(runs.queue, &runs.unit());
             if self.snapshot.fits(self.next.queue, &self.need) {
                 self.targets.swap_remove(at);
@@ -323,5 +322,49 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                 self.snapshot.remove(runs.queue, &runs.unit());
             }
         }
+    }
+
+    /// The guard: whether the preemptor's share stays below those that the others had even when its own side has filled the room
+    /// that is left over. Else the others could take it all back by the same rules, and so for ever.
+    fn lasts(&mut self) -> bool {
+        self.snapshot.add(self.next.queue, &self.need);
+        let lasts = self.within_nominal() || {
+            let pairs: BTreeMap<QueueAt, QueueAt> = {
+                let foreign = self.targets.iter().filter(|target| target.runs.queue != self.next.queue);
+                foreign.map(|target| self.pair(target.runs.queue)).map(|(mine, theirs)| (theirs, mine)).collect()
+            };
+            pairs.into_iter().all(|(theirs, mine)| self.lasts_against(mine, theirs))
+        };
+        self.snapshot.remove(self.next.queue, &self.need);
+        lasts
+    }
+
+    fn lasts_against(&mut self, mine: QueueAt, theirs: QueueAt) -> bool {
+        let tree = self.session.tree;
+        let under = |at: QueueAt| tree.path(at).any(|above| above == mine);
+        let gone = self.targets.iter().map(|target| (target.runs.queue, target.runs.unit()));
+        let gone: Vec<(QueueAt, Resources)> = gone.filter(|(queue, _)| under(*queue)).collect();
+        let waiting = (0..tree.nodes.len()).filter(|at| tree.is_leaf(*at) && under(*at)).flat_map(|at| {
+            let others = self.session.waiting(at).filter(|next| next.user != self.next.user);
+            others.flat_map(move |next| {
+                let times = if next.gang { 1 } else { next.tasks as usize };
+                std::iter::repeat_n((at, next.need()), times)
+            })
+        });
+        let more = self.next.tasks.saturating_sub(1) as usize * usize::from(!self.next.gang);
+        let again = std::iter::repeat_n((self.next.queue, self.need), more);
+        let mut filled: Vec<(QueueAt, Resources)> = Vec::new();
+        for (at, need) in gone.into_iter().chain(waiting).chain(again) {
+            if self.snapshot.fits(at, &need) {
+                self.snapshot.add(at, &need);
+                filled.push((at, need));
+            }
+        }
+        let share = self.snapshot.share(mine);
+        filled.iter().for_each(|(at, need)| self.snapshot.remove(*at, need));
+        self.targets.iter().for_each(|target| self.snapshot.add(target.runs.queue, &target.runs.unit()));
+        let before = self.snapshot.share(theirs);
+        self.targets.iter().for_each(|target| self.snapshot.remove(target.runs.queue, &target.runs.unit()));
+        self.cmp(&share, &before) == Ordering::Less
     }
 }
