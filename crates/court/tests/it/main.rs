@@ -6,6 +6,7 @@ use std::path::Path;
 
 mod first;
 mod kueue;
+mod random;
 mod scenarios;
 
 /// A state in TOML. Panics: when it is wrong.
