@@ -7,6 +7,8 @@ mod bundle;
 mod check;
 mod cluster;
 mod compare;
+mod court;
+mod decide;
 mod failover;
 mod interrupt;
 mod plot;
@@ -67,6 +69,8 @@ const EXAMPLES: &str = "Examples:
   plimsoll replay trace.csv --machines 400x16c32g --policy drf --policy fifo
   plimsoll solve traces/instances/drf-example.toml
   plimsoll check --policy drf --policy asset
+  plimsoll decide experiments/court/kueue-14543.toml --policy kueue
+  plimsoll court kueue-14543
   plimsoll failover fm-failover+am-timeout
   plimsoll trace stats trace.csv
   plimsoll report results/facebook
@@ -80,6 +84,8 @@ enum Verb {
     Replay(replay::Args),
     Solve(solve::Args),
     Check(check::Args),
+    Decide(decide::Args),
+    Court(court::Args),
     Failover(failover::Args),
     Compare(compare::Args),
     Cluster(cluster::Args),
@@ -234,6 +240,8 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Replay(args) => replay::run(args, context),
         Verb::Solve(args) => solve::run(args, context),
         Verb::Check(args) => check::run(args, context),
+        Verb::Decide(args) => decide::run(args, context),
+        Verb::Court(args) => court::run(args, context),
         Verb::Failover(args) => failover::run(args, context),
         Verb::Cluster(args) => cluster::run(args, context),
         Verb::Bundle(args) => bundle::run(args, context),

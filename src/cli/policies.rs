@@ -1,21 +1,28 @@
 //! `plimsoll policies`.
 
+use serde_json::json;
+
 use super::screen::{Grid, Side};
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
-use crate::policy::PolicySpec;
+use crate::policy::{PolicySpec, QueueKey};
 use crate::policy::inside::ORDERS;
 
 /// List every policy with its parameters and source
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:\n  plimsoll policies\n  plimsoll policies --format json")]
+#[command(after_help = "Examples:\n  plimsoll policies\n  plimsoll policies kueue\n  plimsoll policies --format json")]
 pub struct Args {
+    /// A policy: everything about it, its variants and the keys that it reads of a file of queues
+    name: Option<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if let Some(name) = &args.name {
+        return one(name, args.format);
+    }
     let own = context.registry.own().iter().map(|policy| [policy.name.as_str(), "", "This program's own.", ""]);
     let known = PolicySpec::all();
     let built_in = known.iter().map(|policy| {
@@ -48,6 +55,40 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 lines.push(vec![String::new(), format!("order of a user's own task sets; {}", order.source())]);
             }
             print::out(&Grid::new(header, lines).text())
+        }
+    }
+}
+
+/// Everything about one policy. Errors: there is none of this name.
+fn one(name: &str, format: Format) -> Result<()> {
+    let known = PolicySpec::all();
+    let Some(row) = known.iter().map(PolicySpec::row).find(|row| row.name == name) else {
+        // The error of a policy by name says what there is.
+        name.parse::<PolicySpec>()?;
+        return Err(Error::plan("policy", format!("'{name}'"), "a name without parameters, such as kueue"));
+    };
+    let key = |key: &QueueKey| if key.whole { format!("[policy] {}", key.name) } else { key.name.to_owned() };
+    match format {
+        Format::Json => {
+            let variants = row.variants.iter().map(|(name, fault)| json!({"name": name, "meaning": fault}));
+            let keys = row.keys.iter().map(|key| json!({"name": key.name, "whole": key.whole, "meaning": key.meaning}));
+            print::json(&json!({
+                "policy": row.spelling, "lowest_first": row.rank, "meaning": row.meaning, "source": row.source,
+                "variants": variants.collect::<Vec<_>>(), "keys": keys.collect::<Vec<_>>(),
+            }))
+        }
+        Format::Table => {
+            let mut text = format!("{}\n{}\nLowest {} first; {}.\n", row.spelling, row.meaning, row.rank, row.source);
+            let mut list = |heading: &str, lines: Vec<Vec<String>>| {
+                if !lines.is_empty() {
+                    let header = [heading, "meaning"].map(str::to_owned);
+                    text.push_str(&format!("\n{}", print::aligned_left(&header, &lines)));
+                }
+            };
+            let variants = row.variants.iter().map(|(name, fault)| vec![format!("{}@{name}", row.name), (*fault).to_owned()]);
+            list("variant", variants.collect());
+            list("key of groups", row.keys.iter().map(|it| vec![key(it), it.meaning.to_owned()]).collect());
+            print::out(&text)
         }
     }
 }

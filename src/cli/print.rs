@@ -40,6 +40,12 @@ pub fn out(text: &str) -> Result<()> {
     }
 }
 
+/// The same of a value as JSON.
+pub fn json(value: &serde_json::Value) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Error::output("standard output", error))?;
+    out(&(text + "\n"))
+}
+
 /// Lines of aligned columns: the first to the left, the others to the right.
 pub fn aligned(header: &[String], rows: &[Vec<String>]) -> String {
     let side = |at: usize| if at == 0 { Side::Left } else { Side::Right };

@@ -104,6 +104,12 @@ pub enum Error {
         /// The problem, and its place in the user's code.
         problem: String,
     },
+    /// Scenarios came out otherwise than they were expected to.
+    #[error("{problem}")]
+    Unexpected {
+        /// Which, and what came out.
+        problem: String,
+    },
     /// A run in which nothing ran.
     #[error("{problem}")]
     Idle {
@@ -209,7 +215,7 @@ impl Error {
     /// The process's exit code: 2 when the input was wrong, 130 when interrupted, 1 when the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Output { .. } | Error::NotConverged { .. } | Error::Idle { .. } | Error::PolicyFailed { .. } => 1,
+            Error::Output { .. } | Error::NotConverged { .. } | Error::Idle { .. } | Error::PolicyFailed { .. } | Error::Unexpected { .. } => 1,
             Error::Interrupted => 130,
             _ => 2,
         }

@@ -14,7 +14,7 @@ mod situation;
 mod state;
 mod verdict;
 
-pub use answer::{answer, hearing};
+pub use answer::{answer, hearing, reason};
 pub use round::{Bench, Evicted, Round, Waits, Why};
 pub use search::{Class, Found, search};
 pub use situation::{Run, Situation, Wait};

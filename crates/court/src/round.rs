@@ -28,10 +28,12 @@ pub struct Bench<'a> {
     cluster: Arc<Cluster>,
     weights: Weights,
     registry: &'a Registry,
+    /// The keys of groups that the policy reads.
+    read: Vec<&'static str>,
 }
 
 /// The instant of the round: those that run have started before.
-const NOW: Time = Time(1_000_000);
+const NOW: Time = Time(3_600_000_000);
 
 /// The decisions of a round.
 #[derive(Clone, Debug, Default)]
@@ -89,6 +91,8 @@ impl<'a> Bench<'a> {
         let own = registry.own().iter().any(|own| own.name == policy);
         let spec = if own { None } else { PolicySpec::from_str(policy).ok() };
         let cluster = Arc::new(state.cluster.clone());
+        let keys = spec.iter().flat_map(|spec| spec.row().keys).filter(|key| !key.whole).map(|key| key.name);
+        let read = ["name", "parent", "users", "default", "weight"].into_iter().chain(keys).collect();
         let bench = |make: Box<dyn Fn(&Setup) -> Result<Box<dyn Policy>> + 'a>, apart| Bench {
             state,
             policy: policy.to_owned(),
@@ -97,6 +101,7 @@ impl<'a> Bench<'a> {
             cluster,
             weights: Weights::from_scalars(state.weights.iter().map(|(name, weight)| (name.as_str(), *weight))),
             registry,
+            read,
         };
         let bench = match spec {
             Some(spec) if spec.is_queued() && spec.file().is_none() => {
@@ -115,6 +120,18 @@ impl<'a> Bench<'a> {
     /// The state.
     pub fn state(&self) -> &'a State {
         self.state
+    }
+
+    /// The keys of groups that the state has and the policy does not read, each once.
+    pub fn unread(&self) -> Vec<&str> {
+        let keys = self.state.queues.groups.iter().flat_map(|group| group.table.entries());
+        let mut unread: Vec<&str> = Vec::new();
+        for key in keys.map(|entry| entry.key.as_str()) {
+            if !self.read.contains(&key) && !unread.contains(&key) {
+                unread.push(key);
+            }
+        }
+        unread
     }
 
     /// The same policy on another state. Errors: as [`Bench::new`].
@@ -149,9 +166,12 @@ impl<'a> Bench<'a> {
         for run in &situation.running {
             self.row(&mut rows, run.workload, run.tasks, Time::ZERO);
         }
-        for wait in &situation.waiting {
-            self.row(&mut rows, wait.workload, wait.tasks, NOW);
+        // The last of those that wait arrives, and so there is a round.
+        for (at, wait) in situation.waiting.iter().enumerate() {
+            let last = at + 1 == situation.waiting.len();
+            self.row(&mut rows, wait.workload, wait.tasks, if last { NOW } else { Time::ZERO });
         }
+        let ages = Ages::of(self.state, situation);
         let rows = rows.finish();
         let mut heard = Heard::default();
         let (mut source, mut policy) = (rows.source(), self.policy()?);
@@ -161,9 +181,12 @@ impl<'a> Bench<'a> {
         let mut engine = Engine::new(parties, self.cluster.clone(), self.weights.clone(), &options)?;
         for run in &situation.running {
             let workload = &self.state.workloads[run.workload];
-            engine.begin(MachineId(run.machine)).map_err(|error| {
+            engine.begin(MachineId(run.machine), ages.of_running(workload)).map_err(|error| {
                 Error::Mismatch { problem: format!("'{}' runs where it cannot: {error}", workload.name) }
             })?;
+        }
+        for at in 1..situation.waiting.len() {
+            engine.enter(ages.of_waiting(at - 1))?;
         }
         let mut round = Round::default();
         if !situation.waiting.is_empty() {
@@ -279,6 +302,35 @@ impl<'a> Bench<'a> {
         }
         situation.waiting.retain(|wait| wait.tasks > 0);
         situation.running = running;
+    }
+}
+
+/// When workloads first came, as far as that tells the older from the younger.
+struct Ages {
+    /// The ages of those that wait and have not ended before, in their order.
+    waiting: Vec<usize>,
+    all: usize,
+    /// How far apart those that wait are.
+    step: u64,
+}
+
+impl Ages {
+    fn of(state: &State, situation: &Situation) -> Ages {
+        let waiting = situation.waiting.iter().filter(|wait| !wait.anew);
+        let waiting = waiting.map(|wait| state.workloads[wait.workload].born).collect();
+        Ages { waiting, all: situation.waiting.len(), step: state.workloads.len() as u64 + 1 }
+    }
+
+    /// Of the one that waits at this place; the last arrives [`NOW`].
+    fn of_waiting(&self, at: usize) -> Time {
+        Time((at as u64 + 1) * self.step)
+    }
+
+    /// A running one came between those that wait and are older, and the others.
+    fn of_running(&self, workload: &Workload) -> Time {
+        let older = self.waiting.partition_point(|born| *born < workload.born);
+        let after = if older > 0 && older == self.all { NOW.0 } else { older as u64 * self.step };
+        Time(after + 1 + workload.born as u64)
     }
 }
 

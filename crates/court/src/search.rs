@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_base::error::Result;
 use plimsoll_policies::Registry;
@@ -53,6 +52,16 @@ impl Class {
             _ => "",
         };
         Class { size, running: 3, urgent: false, keys: keys.to_owned(), switches: String::new() }
+    }
+
+    /// How many states there are.
+    pub fn len(&self) -> u64 {
+        (1..=self.size).map(|capacity| self.states(capacity).len() as u64).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.size == 0
     }
 
     /// All states of one capacity, those of few and small workloads first.
@@ -109,29 +118,32 @@ impl Class {
     }
 }
 
-/// The smallest state of a class that comes to one of these verdicts under a policy, if there is any; `tell` hears how many states
-/// were played, and says whether to go on. Errors: those of the policy.
+/// The smallest state of a class that comes to one of these verdicts under a policy, if there is any, and how many states there are up to
+/// it; `tell` hears of each that is played, and says whether to go on. Errors: those of the policy.
 pub fn search(
     policy: &str,
     registry: &Registry,
     class: &Class,
     verdicts: &[Verdict],
-    tell: &(dyn Fn(u64) -> Result<()> + Sync),
+    tell: &(dyn Fn() -> Result<()> + Sync),
 ) -> Result<(Option<Found>, u64)> {
-    let played = AtomicU64::new(0);
+    let mut before = 0;
     for capacity in 1..=class.size {
         let states = class.states(capacity);
-        let found = states.par_iter().map(|state| {
-            tell(played.fetch_add(1, Ordering::Relaxed))?;
+        let played = states.par_iter().enumerate().map(|(at, state)| {
+            tell()?;
             let text = class.text(policy, capacity, state);
             let parsed = parse(Path::new("search.toml"), &text)?;
             let hearing = judge(&Bench::new(&parsed, policy, registry)?, ROUNDS)?;
-            Ok(verdicts.contains(&hearing.verdict).then_some(Found { text, hearing }))
+            Ok(verdicts.contains(&hearing.verdict).then_some((at, Found { text, hearing })))
         });
         // The first in order, whatever the number of threads; an error as well.
-        if let Some(found) = found.find_first(|found: &Result<Option<Found>>| !matches!(found, Ok(None))) {
-            return Ok((found?, played.into_inner()));
+        if let Some(found) = played.find_first(|found: &Result<_>| !matches!(found, Ok(None))) {
+            let found = found?;
+            let at = found.as_ref().map_or(0, |(at, _)| *at as u64);
+            return Ok((found.map(|(_, found)| found), before + at + 1));
         }
+        before += states.len() as u64;
     }
-    Ok((None, played.into_inner()))
+    Ok((None, before))
 }

@@ -139,7 +139,7 @@ fn verdict(bench: &Bench, hearing: &Hearing) -> (Verdict, String) {
     let evicted: Vec<&String> = part.iter().flat_map(|played| &played.round.evicted).map(|one| name(one.workload)).collect();
     if let Some(first) = evicted.first() {
         let count = part.len();
-        return (Verdict::Livelock, format!("{count} rounds come back for ever; '{first}' is stopped in each"));
+        return (Verdict::Livelock, format!("{count} rounds come back for ever, and '{first}' is stopped each time"));
     }
     // Without a situation that came back, the rounds as far as they were played.
     let steady = if back.is_some() { part } else { &rounds[..] };

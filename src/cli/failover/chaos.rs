@@ -77,7 +77,7 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
     });
     match args.format {
         Format::Table => out::out(&text(count, args, messages, &found, small.as_ref())),
-        Format::Json => super::json(&json(count, args, messages, &found, small.as_ref())),
+        Format::Json => out::json(&json(count, args, messages, &found, small.as_ref())),
     }
 }
 

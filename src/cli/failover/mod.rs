@@ -88,7 +88,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let cells = trial::matrix(&scenarios, &rules, network, Timing::default());
         return match args.format {
             Format::Table => out::out(&print::matrix(&scenarios, &rules, &cells)),
-            Format::Json => json(&print::matrix_json(&scenarios, &rules, &cells)),
+            Format::Json => out::json(&print::matrix_json(&scenarios, &rules, &cells)),
         };
     }
     if diagram.is_some() && scenarios.len() != 1 {
@@ -101,11 +101,6 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
     match args.format {
         Format::Table => out::out(&print::table(&trials, network)),
-        Format::Json => json(&print::json(&trials)),
+        Format::Json => out::json(&print::json(&trials)),
     }
-}
-
-fn json(value: &serde_json::Value) -> Result<()> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Error::output("standard output", error))?;
-    out::out(&(text + "\n"))
 }

@@ -33,7 +33,7 @@ pub fn run(
     let sentences = results::sentences(plan, &findings);
     match format {
         Format::Table => out::out(&paragraphs(&sentences.join("\n")))?,
-        Format::Json => super::json(&json!({ "name": plan.name, "findings": sentences }))?,
+        Format::Json => out::json(&json!({ "name": plan.name, "findings": sentences }))?,
     }
     let seconds = started.elapsed().as_secs_f64();
     let report = folder.join(html::FILE);

@@ -7,6 +7,7 @@ use std::path::Path;
 mod first;
 mod kai;
 mod kueue;
+mod random;
 mod scenarios;
 
 /// A state in TOML. Panics: when it is wrong.

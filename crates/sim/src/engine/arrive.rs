@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::core::Core;
+use super::core::{Core, amounts};
 use super::jobs::{JobSlot, SetSlot};
 use super::remote::Told;
 use super::scopes::ScopeId;
@@ -100,47 +100,51 @@ impl Core<'_> {
         self.keep(job, row)
     }
 
-    /// Takes the next row of the source, the only one of its job, and starts its tasks on a machine, whatever the policy says.
-    /// Errors: those of the row, and [`Error::Mismatch`] for one that cannot run there from the beginning.
-    pub(super) fn begin(&mut self, machine: MachineId) -> Result<()> {
+    /// Takes the next row of the source before the first step, the only one of its job, and puts it in line; `since` is when it could
+    /// have started at the earliest. Errors: those of the row, and [`Error::Mismatch`] if there is none, or it is not the only one.
+    pub(super) fn enter(&mut self, since: Time) -> Result<SetSlot> {
         let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
         if self.outcome.instants > 0 {
-            return wrong("tasks that run from the beginning start before the first step");
+            return wrong("tasks that are there from the beginning come before the first step");
         }
         let Some((row, job, submit)) = self.outside.source.peek()?.map(|set| (set.row, set.job, set.submit)) else {
-            return wrong("a task is to run from the beginning, and the workload has no row for it");
+            return wrong("a task is to be there from the beginning, and the workload has no row for it");
         };
         if submit > self.now {
-            return Err(self.mismatch(row, "submit_s", "is not 0, and its tasks are to run from the beginning"));
+            return Err(self.mismatch(row, "submit_s", "is not 0, and its tasks are to be there from the beginning"));
         }
         let mut appeared = Appeared::default();
-        let taken = self.take_row(&mut appeared)?;
+        let Some((slot, _)) = self.take_row(&mut appeared)? else {
+            return Err(self.mismatch(row, "tasks", "are larger than any machine"));
+        };
         if self.outside.source.peek()?.is_some_and(|next| next.job == job) {
-            return Err(self.mismatch(row, "job", "has further rows, and its tasks are to run from the beginning"));
+            return Err(self.mismatch(row, "job", "has further rows, and its tasks are to be there from the beginning"));
         }
-        let there = self.site.offers.len() > machine.index() && self.site.machines.is_present(machine);
-        let slot = taken.map(|(slot, _)| slot);
-        let may = |slot: &SetSlot| {
-            let queue = self.work.sets[*slot].queue;
-            there && self.site.scopes.holds(self.work.queues.scope(queue), machine)
-        };
-        let Some(slot) = slot.filter(may) else {
-            return Err(self.mismatch(
-                row,
-                "tasks",
-                &format!("are to run on machine {machine}, which they may not use"),
-            ));
-        };
         appeared.slots.iter().try_for_each(|job| self.work.jobs.complete(*job, &*self.outside.source))?;
+        self.work.sets[slot].release = since;
         self.enqueue(slot);
-        let queue = self.work.sets[slot].queue;
-        for left in (1..=self.work.sets[slot].waiting).rev() {
-            if !self.site.machines.fits(machine, self.work.sets.needs(slot).1) {
+        Ok(slot)
+    }
+
+    /// The same, and starts its tasks on a machine, whatever the policy says. Errors: [`Error::Mismatch`] as well if they cannot run there.
+    pub(super) fn begin(&mut self, machine: MachineId, since: Time) -> Result<()> {
+        let slot = self.enter(since)?;
+        let set = &self.work.sets[slot];
+        let (row, queue, waiting, gang) = (set.row, set.queue, set.waiting, set.gang);
+        let there = self.site.offers.len() > machine.index() && self.site.machines.is_present(machine);
+        if !there || !self.site.scopes.holds(self.work.queues.scope(queue), machine) {
+            let problem = format!("are to run on machine {machine}, which they may not use");
+            return Err(self.mismatch(row, "tasks", &problem));
+        }
+        let at_once = if gang { waiting } else { 1 };
+        for left in (at_once..=waiting).rev() {
+            let need = amounts(self.work.sets.needs(slot).1).times(at_once);
+            if !self.site.machines.fits(machine, need.slice(self.books.dims())) {
                 let problem = format!("are to run on machine {machine}, which has no room for {left} of them");
                 return Err(self.mismatch(row, "tasks", &problem));
             }
             self.plan.clear();
-            self.plan.push((machine, 1));
+            self.plan.push((machine, at_once));
             self.launch(queue, machine);
         }
         self.emptied(queue);

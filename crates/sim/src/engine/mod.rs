@@ -234,11 +234,18 @@ impl<'a> Engine<'a> {
     }
 
     /// Before the first step: takes the next row of the source, the only one of its job and submitted at 0, and starts all its
-    /// tasks on a machine, whatever the policy would say: so a run begins from a given state. Errors: those of the row, and
-    /// [`Error::Mismatch`] if there is no such row, or the machine is not one that it may use or has no room for its tasks.
-    pub fn begin(&mut self, machine: MachineId) -> Result<()> {
-        self.core.begin(machine)?;
+    /// tasks on a machine, whatever the policy would say: so a run begins from a given state. `since` is when they could have started at
+    /// the earliest: it tells the older from the younger, and may be any instant. Errors: those of the row, and [`Error::Mismatch`] if
+    /// there is no such row, or the machine is not one that it may use or has no room for its tasks.
+    pub fn begin(&mut self, machine: MachineId, since: Time) -> Result<()> {
+        self.core.begin(machine, since)?;
         self.extensions.begun(&mut self.core)
+    }
+
+    /// The same for tasks that wait: they are in line before the first step. Errors: those of the row, and [`Error::Mismatch`] if there
+    /// is no such row.
+    pub fn enter(&mut self, since: Time) -> Result<()> {
+        self.core.enter(since).map(drop)
     }
 
     /// Between two steps: the task set that a user would start next, if it waits for anything. Of the sets at the heads of its

@@ -1,0 +1,197 @@
+//! `plimsoll court`: scenarios of production schedulers, played to a verdict; and the search for small ones.
+
+mod find;
+mod shipped;
+
+use std::path::{Path, PathBuf};
+
+
+use serde_json::Value as Json;
+
+use super::print::aligned_left;
+use super::{Context, Format, print};
+use crate::court::{Bench, Hearing, ROUNDS, State, Verdict, answer, hearing, judge, open, parse};
+use crate::error::{Error, Result, did_you_mean};
+
+/// Play scenarios of production schedulers to a verdict: settled, livelock, starvation
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Verdicts: settled (a situation stays as it is), livelock (one comes back with an eviction in between: the \
+rounds of the cycle are shown), starvation (a workload within the guaranteed amounts of its queue never starts), \
+not-work-conserving (there is room for a workload, and it never starts), order-not-antisymmetric (each of two goes before \
+the other), depends-on-names (with other names others start), undecided (the rounds are over).
+
+A scenario is a file, or the name of one that ships. Without any, all that ship are judged under the policies that they \
+expect something of; the exit code is 1 if one comes out otherwise. The format is in docs/court.md.
+
+Examples:
+  plimsoll court
+  plimsoll court kueue-14543
+  plimsoll court kueue-14543 --policy kueue --policy kueue@guarded
+  plimsoll court my-incident.toml --policy kueue --rounds 1000 --format json
+  plimsoll court --search --policy kueue --size 6
+  plimsoll court --search --policy kueue --size 6 --urgent > smaller.toml"
+)]
+pub struct Args {
+    /// A scenario: a file in TOML or JSON, - for standard input, or the name of one that ships (default: all that ship)
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<PathBuf>,
+    /// A policy; may be given several times (default: those of which the scenario expects something)
+    #[arg(long = "policy", value_name = "POLICY")]
+    policies: Vec<String>,
+    /// How many rounds to play at most
+    #[arg(long, value_name = "N")]
+    rounds: Option<u32>,
+    /// Play each scenario with other names, too
+    #[arg(long)]
+    names: bool,
+    #[command(flatten)]
+    search: find::Args,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if args.rounds == Some(0) {
+        return Err(Error::plan("--rounds", 0, "at least 1 round"));
+    }
+    if args.search.search {
+        return find::run(args, context);
+    }
+    let mut states = match args.scenarios.is_empty() {
+        true => shipped::ALL.iter().map(|(name, text)| parse(&file(name), text)).collect::<Result<Vec<_>>>()?,
+        false => args.scenarios.iter().map(|path| scenario(path)).collect::<Result<_>>()?,
+    };
+    states.iter_mut().for_each(|state| state.renames |= args.names);
+    let mut cases: Vec<(&State, String)> = Vec::new();
+    for state in &states {
+        let mut policies = args.policies.clone();
+        if policies.is_empty() {
+            policies = state.expectations.iter().map(|expected| expected.policy.clone()).collect();
+            policies.dedup();
+        }
+        if policies.is_empty() {
+            let expected = "the policies to judge it under: it expects nothing of any";
+            return Err(Error::plan("--policy", format!("nothing, for '{}'", state.name), expected));
+        }
+        cases.extend(policies.into_iter().map(|policy| (state, policy)));
+    }
+    let judged = cases.iter().map(|(state, policy)| case(state, policy, args, context));
+    let judged: Vec<Case> = judged.collect::<Result<_>>()?;
+    match args.format {
+        Format::Json => {
+            let all: Vec<Json> = judged.iter().map(|case| hearing(&case.bench, &case.hearing, case.ok)).collect();
+            print::json(&all.into())?;
+        }
+        Format::Table => print::out(&text(&judged, !args.scenarios.is_empty()))?,
+    }
+    let wrong: Vec<&Case> = judged.iter().filter(|case| case.ok == Some(false)).collect();
+    match wrong.first() {
+        None => Ok(()),
+        Some(first) => {
+            let (count, first) = (wrong.len(), first.problem());
+            Err(Error::Unexpected { problem: format!("{count} of {} come out otherwise than expected: {first}", judged.len()) })
+        }
+    }
+}
+
+/// The file in which a scenario that ships stands in the repository.
+fn file(name: &str) -> PathBuf {
+    Path::new("experiments/court").join(format!("{name}.toml"))
+}
+
+/// Errors: a file that cannot be read, and a name that is none of those that ship.
+fn scenario(path: &Path) -> Result<State> {
+    let name = path.to_string_lossy();
+    if let Some((name, text)) = shipped::ALL.iter().find(|(known, _)| *known == name) {
+        return parse(&file(name), text);
+    }
+    open(path).map_err(|error| match error {
+        Error::Io { .. } if path.extension().is_none() => {
+            let hint = did_you_mean(&name, shipped::ALL.iter().map(|(name, _)| *name));
+            let expected = format!("a file, or the name of a scenario that ships{hint}");
+            Error::plan("scenario", format!("'{name}'"), expected)
+        }
+        error => error,
+    })
+}
+
+/// A scenario under a policy.
+struct Case<'a> {
+    bench: Bench<'a>,
+    hearing: Hearing,
+    /// Whether it came out as expected, if anything was.
+    ok: Option<bool>,
+    problems: Vec<String>,
+}
+
+impl Case<'_> {
+    fn problem(&self) -> String {
+        format!("'{}' under {}: {}", self.bench.state().name, self.bench.policy, self.problems.join("; "))
+    }
+}
+
+fn case<'a>(state: &'a State, policy: &str, args: &Args, context: &'a Context) -> Result<Case<'a>> {
+    context.stop.check()?;
+    let bench = Bench::new(state, policy, context.registry)?;
+    let expected: Vec<_> = state.expectations.iter().filter(|expected| expected.policy == policy).collect();
+    let rounds = args.rounds.or(expected.iter().map(|expected| expected.rounds).max()).unwrap_or(ROUNDS);
+    let hearing = judge(&bench, rounds)?;
+    let problems: Vec<String> = expected.iter().filter_map(|expected| expected.differs(state, &hearing)).collect();
+    let ok = (!expected.is_empty()).then_some(problems.is_empty());
+    Ok(Case { bench, hearing, ok, problems })
+}
+
+/// A table of verdicts; with details the rounds of each livelock.
+fn text(judged: &[Case], details: bool) -> String {
+    let header = ["scenario", "policy", "verdict", "rounds", "as expected"].map(str::to_owned);
+    let row = |case: &Case| {
+        let ok = case.ok.map_or("", |ok| if ok { "yes" } else { "NO" });
+        vec![
+            case.bench.state().name.clone(),
+            case.bench.policy.clone(),
+            case.hearing.verdict.name().to_owned(),
+            case.hearing.rounds.len().to_string(),
+            ok.to_owned(),
+        ]
+    };
+    let mut text = aligned_left(&header, &judged.iter().map(row).collect::<Vec<_>>());
+    for case in judged.iter().filter(|case| details || case.ok == Some(false)) {
+        text.push_str(&detail(case));
+    }
+    text
+}
+
+fn detail(case: &Case) -> String {
+    let state = case.bench.state();
+    let mut text = format!("\n{} under {}: {}", state.name, case.bench.policy, case.hearing.verdict.name());
+    if !case.hearing.about.is_empty() {
+        text.push_str(&format!("; {}", case.hearing.about));
+    }
+    text.push('\n');
+    case.problems.iter().for_each(|problem| text.push_str(&format!("  {problem}\n")));
+    let rounds = match case.hearing.verdict {
+        Verdict::Livelock => case.hearing.cycle(),
+        _ => &case.hearing.rounds,
+    };
+    for played in rounds.iter().take(12) {
+        let round = answer(&case.bench, &played.round);
+        let list = |key: &str| {
+            let names = round[key].as_array().into_iter().flatten();
+            let one = |item: &Json| {
+                let (name, by) = (item["name"].as_str().unwrap_or_default(), item["for"].as_str());
+                by.map_or_else(|| name.to_owned(), |by| format!("{name} (for {by}: {})", item["reason"].as_str().unwrap_or_default()))
+            };
+            names.map(one).collect::<Vec<_>>().join(", ")
+        };
+        text.push_str(&format!("  round {}: ", played.before.round));
+        let parts = [("stops", list("evicted")), ("starts", list("launched"))];
+        let parts: Vec<String> =
+            parts.into_iter().filter(|(_, list)| !list.is_empty()).map(|(word, list)| format!("{word} {list}")).collect();
+        text.push_str(if parts.is_empty() { "nothing happens" } else { "" });
+        text.push_str(&parts.join("; "));
+        text.push('\n');
+    }
+    text
+}

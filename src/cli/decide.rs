@@ -1,0 +1,147 @@
+//! `plimsoll decide`: the decisions of policies on a given state.
+
+use std::path::PathBuf;
+
+use serde_json::Value as Json;
+
+use super::print::aligned_left;
+use super::{Context, Format, print};
+use crate::court::{Bench, Round, Situation, State, answer, open, reason};
+use crate::error::{Error, Result};
+
+/// Say what a policy decides on a given state: what starts, what is stopped, what waits, and why
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  plimsoll decide experiments/court/kueue-14543.toml --policy kueue
+  plimsoll decide state.toml --policy kueue --policy kueue@guarded --rounds 3
+  plimsoll decide state.json --policy drf --format json
+  printf '[capacity]\\ncpu = 2\\n[[waiting]]\\ndemand = { cpu = 1 }\\n' |
+      plimsoll decide - --policy fifo
+
+A state (TOML or JSON; docs/court.md has all of it):
+  [capacity]
+  cpu = 6                           # or machines = \"2x8c16g\", or [[machine]]s
+  [[group]]                         # a queue, with the keys of the policy
+  name = \"a\"                        # (plimsoll policies kueue lists them)
+  nominal = { cpu = 3 }
+  [[running]]
+  name = \"x\"
+  group = \"a\"                       # its queue; user = its job or tenant
+  demand = { cpu = 2 }
+  priority = 1                      # optional: higher is more urgent
+  age_s = 60                        # optional: how long it has run
+  [[waiting]]                       # likewise")]
+pub struct Args {
+    /// The state: a file in TOML or JSON, or - for standard input
+    state: PathBuf,
+    /// A policy; may be given several times
+    #[arg(long = "policy", value_name = "POLICY", required = true)]
+    policies: Vec<String>,
+    /// How many rounds to decide, one after the other
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    rounds: u32,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The rounds of a policy, each with the situation before it.
+type Decided<'a> = (Bench<'a>, Vec<Round>);
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if args.rounds == 0 {
+        return Err(Error::plan("--rounds", 0, "at least 1 round"));
+    }
+    let state = open(&args.state)?;
+    let decided = args.policies.iter().map(|policy| decide(&state, policy, args, context));
+    let decided: Vec<Decided> = decided.collect::<Result<_>>()?;
+    match args.format {
+        Format::Json => print::json(&json(args, &decided)),
+        Format::Table => {
+            let texts: Vec<String> = decided.iter().map(|decided| text(&state, decided)).collect();
+            print::out(&texts.join("\n"))
+        }
+    }
+}
+
+fn decide<'a>(state: &'a State, policy: &str, args: &Args, context: &'a Context) -> Result<Decided<'a>> {
+    let bench = Bench::new(state, policy, context.registry)?;
+    for key in bench.unread() {
+        context.warn(&format!("{policy} does not read '{key}' of groups"));
+    }
+    let (mut situation, mut rounds) = (Situation::first(state), Vec::new());
+    for _ in 0..args.rounds {
+        context.stop.check()?;
+        rounds.push(bench.play(&mut situation)?);
+        situation.pass(state);
+    }
+    Ok((bench, rounds))
+}
+
+/// One object for a policy, a list for several; with several rounds the object has a list of them.
+fn json(args: &Args, decided: &[Decided]) -> Json {
+    let one = |(bench, rounds): &Decided| {
+        let mut answers: Vec<Json> = rounds.iter().map(|round| answer(bench, round)).collect();
+        match args.rounds {
+            1 => answers.remove(0),
+            _ => serde_json::json!({"policy": bench.policy, "rounds": answers}),
+        }
+    };
+    let mut all: Vec<Json> = decided.iter().map(one).collect();
+    if args.policies.len() == 1 { all.remove(0) } else { all.into() }
+}
+
+fn text(state: &State, (bench, rounds): &Decided) -> String {
+    let mut text = String::new();
+    for (number, round) in rounds.iter().enumerate() {
+        let of = if rounds.len() > 1 { format!(", round {}", number + 1) } else { String::new() };
+        text.push_str(&format!("{}{of}\n", bench.policy));
+        text.push_str(&table(state, round));
+        text.push_str(&shares(round));
+    }
+    text
+}
+
+/// The decisions, a line each.
+fn table(state: &State, round: &Round) -> String {
+    let name = |workload: usize| state.workloads[workload].name.clone();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for evicted in &round.evicted {
+        let why = evicted.cause.as_ref().map(|(by, rule)| format!("for {by}: {rule}")).unwrap_or_default();
+        rows.push(vec!["stopped".to_owned(), name(evicted.workload), evicted.tasks.to_string(), why]);
+    }
+    for (workload, tasks, machine) in &round.launched {
+        let at = state.machines.as_ref().map(|machines| format!("on {}", machines[*machine as usize]));
+        rows.push(vec!["started".to_owned(), name(*workload), tasks.to_string(), at.unwrap_or_default()]);
+    }
+    for waits in &round.waits {
+        let (words, short) = reason(state, round, &waits.reason);
+        let short: Vec<String> = short.iter().map(|(resource, amount)| format!("{resource} {amount}")).collect();
+        let short = if short.is_empty() { String::new() } else { format!(" (short: {})", short.join(", ")) };
+        rows.push(vec!["waits".to_owned(), name(waits.workload), waits.tasks.to_string(), words + &short]);
+    }
+    let header = ["decision", "workload", "tasks", "why"].map(str::to_owned);
+    if rows.is_empty() { "nothing to decide\n".to_owned() } else { aligned_left(&header, &rows) }
+}
+
+/// What the policy goes by, if it says so.
+fn shares(round: &Round) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in round.standings.iter().flat_map(|standing| &standing.values) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        return String::new();
+    }
+    let header: Vec<String> = std::iter::once("group").chain(names.iter().copied()).map(str::to_owned).collect();
+    let rows = round.standings.iter().map(|standing| {
+        let value = |name: &&str| {
+            let found = standing.values.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| crate::units::trim_float(*value)).unwrap_or_default()
+        };
+        std::iter::once(standing.name.clone()).chain(names.iter().map(value)).collect()
+    });
+    format!("\n{}", aligned_left(&header, &rows.collect::<Vec<Vec<String>>>()))
+}
