@@ -116,6 +116,7 @@ fn the_vectors_of_one_department() {
     let answer = decide("kai", &state("5", "p1:root:3:0:0 p2:root:2:1:0", "r1:p1:1:2:0 r2:p2:1:3:0", "w:p1:1:1:0", ""));
     assert_eq!(answer.evicted(), ["r2"]);
     // p1 is at its fair share.
+    let queues = "default:root:6:1:0 p1:default:3:0:0 p2:default:2:1:0";
     assert!(evicted(&state("6", queues, "r1:p1:1:3:0 r2:p2:1:3:0", "w:p1:1:1:0", "")).is_empty());
 }
 
@@ -143,9 +144,10 @@ fn the_vectors_of_departments() {
     // Both leaves of the left side at their shares would bring it above its own.
     let levels = "lt:root:1:1:0 oq:lt:0:1:0 lm:lt:1:1:0 ll:lm:1:1:0 rt:root:1:1:0 rm:rt:1:1:0 rl:rm:1:1:0";
     assert_eq!(evicted(&state("2", levels, "r:rl:2:1:0", "w:ll:1:1:0", "")), ["r"]);
-    // Left top at 1 of 1 (over quota below it), right top at 2 of 1: with the workload 2 of 1 against nothing. (The reclaimable test
-    // offers the right leaf alone; the actions find the workload beside it, which suffices.)
-    let answer = decide("kai", &state("3", levels, "o:oq:1:1:0 r:rl:2:1:0", "w:ll:1:1:0", ""));
+    // Left top holds 1 of 1, over quota below it. What stands right is 2 of 1, which 2 of 1 on the left would not stay behind; so the
+    // one over quota beside it has to go.
+    let queues = levels.replace("root:1:1", "root:1:0");
+    let answer = decide("kai", &state("3", &queues, "r:rl:2:1:0 o:oq:1:1:0", "w:ll:1:1:0", ""));
     assert_eq!(answer.evicted(), ["o"]);
 }
 
@@ -224,4 +226,24 @@ fn elastic_jobs_shrink_first() {
     let text = state("4", "a:root:2:1:0 b:root:2:1:0", "r1:a:1:3:0 r2:a:1:1:0", "w:b:1:2:0", "");
     let answer = decide("kai", &text);
     assert_eq!(answer.evicted, [("r1".to_owned(), 2)], "though r2 is younger");
+}
+
+/// Issue 1934: bob gets what he deserves, 2 of 8 GPUs, or his fair share, 4.
+#[test]
+fn the_end_of_issue_1934() {
+    let queues = "critical:root:1000000:1:0 shared:root:0:1:0 alice:shared:2:1:0 bob:shared:2:1:0";
+    let text = state("8", queues, "a:alice:1:8:0", "b:bob:1:8:0", "");
+    let held = |policy: &str| {
+        let (state, registry) = (crate::state(&text), plimsoll_policies::Registry::default());
+        let bench = plimsoll_court::Bench::new(&state, policy, &registry).expect("a policy");
+        let hearing = plimsoll_court::judge(&bench, 20).expect("a verdict");
+        assert_eq!(hearing.verdict, plimsoll_court::Verdict::Settled);
+        let of = |name: &str| {
+            let runs = hearing.last.running.iter().filter(|run| state.workloads[run.workload].name == name);
+            runs.map(|run| run.tasks).sum::<u32>()
+        };
+        (of("a"), of("b"))
+    };
+    assert_eq!(held("kai@1934"), (6, 2));
+    assert_eq!(held("kai"), (4, 4));
 }

@@ -200,8 +200,7 @@ impl Kai {
     }
 
     fn allocate(&self, session: &mut Session, shares: Shares) {
-        let free = session.free;
-        let lines = Kai::lines(session, |entry| entry.need.fits(&free));
+        let lines = Kai::lines(session, |entry| session.has_room(&entry.next));
         if lines.is_empty() {
             return;
         }
