@@ -41,6 +41,9 @@ static ROWS: &[&PolicyRow] = &[
     &super::expr::ROW,
     &super::kueue::ROW,
     &super::kai::ROW,
+    &super::volcano::DRF_ROW,
+    &super::volcano::PROPORTION_ROW,
+    &super::volcano::CAPACITY_ROW,
 ];
 
 /// The input of a policy before a run starts.

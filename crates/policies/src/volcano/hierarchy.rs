@@ -1,0 +1,106 @@
+//! Hierarchical dominant shares as Volcano computes them: in floats, since its ties and its fault (issue 1661) depend on it.
+//!
+//! The vector of an inner node is the sum of its children's, each scaled down to the least dominant share among those that still want
+//! something; whoever wants nothing more, or something that is used up, counts unscaled. Shares are compared from the root down,
+//! divided by weights, which count as at least 1; a node that wants nothing more comes last.
+//!
+//! Source: Volcano, `plugins/drf/drf.go` (state of August 2026). Departure: sums are made in the order of the tree, there in any.
+
+use super::super::cycle::{ONE, QueueAt, ROOT, Tree};
+use super::queues::Quota;
+use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
+use plimsoll_sim::books::Books;
+
+/// The share of a node, and whether it wants nothing more that is left.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Share {
+    pub share: f64,
+    saturated: bool,
+}
+
+/// What the shares are computed of.
+#[derive(Clone, Copy)]
+pub struct Hierarchy<'a> {
+    pub tree: &'a Tree,
+    pub books: &'a Books,
+    pub quotas: &'a [Quota],
+    pub capacity: Resources,
+    pub dims: usize,
+}
+
+impl Hierarchy<'_> {
+    /// The shares of all nodes, by what each user and all of them hold.
+    pub fn shares(&self, held: &[Resources], all: &Resources) -> Vec<Share> {
+        let mut shares = vec![Share { share: 0.0, saturated: true }; self.tree.nodes.len()];
+        let mut vectors = vec![[0.0; MAX_DIMS]; self.tree.nodes.len()];
+        for at in self.tree.upwards() {
+            let node = &self.tree.nodes[at];
+            let jobs = node.users.iter().filter(|user| self.wants(**user));
+            let mut parts: Vec<(Share, [f64; MAX_DIMS])> = jobs.map(|user| self.job(*user, held, all)).collect();
+            parts.extend(node.children.iter().filter(|child| self.has_jobs(**child)).map(|child| (shares[*child], vectors[*child])));
+            let open = parts.iter().filter(|(part, _)| part.share != 0.0 && !part.saturated);
+            let least = open.map(|(part, _)| part.share).fold(1.0, f64::min);
+            for (part, vector) in parts.iter().filter(|(part, _)| part.share != 0.0) {
+                let scale = if part.saturated { 1.0 } else { least / part.share };
+                (0..self.dims).for_each(|d| vectors[at][d] += vector[d] * scale);
+            }
+            shares[at] = Share { share: self.dominant(&vectors[at]), saturated: parts.iter().all(|(part, _)| part.saturated) };
+        }
+        shares
+    }
+
+    fn wants(&self, user: UserId) -> bool {
+        (0..self.dims).any(|d| self.books.wanted(user, d) > 0)
+    }
+
+    fn has_jobs(&self, at: QueueAt) -> bool {
+        let node = &self.tree.nodes[at];
+        node.users.iter().any(|user| self.wants(*user)) || node.children.iter().any(|child| self.has_jobs(*child))
+    }
+
+    fn job(&self, user: UserId, held: &[Resources], all: &Resources) -> (Share, [f64; MAX_DIMS]) {
+        let (held, mut vector) = (held[user.index()].0, [0.0; MAX_DIMS]);
+        let mut saturated = false;
+        for d in 0..self.dims {
+            vector[d] = held[d] as f64;
+            let request = self.books.wanted(user, d);
+            saturated |= held[d] != 0 && request != 0 && u128::from(held[d]) >= request;
+            saturated |= all.0[d] >= self.capacity.0[d] && request != 0;
+        }
+        (Share { share: self.dominant(&vector), saturated }, vector)
+    }
+
+    fn dominant(&self, vector: &[f64; MAX_DIMS]) -> f64 {
+        let part = |d: usize| match self.capacity.0[d] {
+            0 => f64::from(u8::from(vector[d] > 0.0)),
+            all => vector[d] / all as f64,
+        };
+        (0..self.dims).map(part).fold(0.0, f64::max)
+    }
+
+    /// Below 0 if the first of two queues comes first.
+    pub fn compare(&self, shares: &[Share], one: QueueAt, other: QueueAt) -> f64 {
+        let down = |leaf: QueueAt| {
+            let mut path: Vec<QueueAt> = self.tree.path(leaf).collect();
+            path.reverse();
+            path
+        };
+        for (one, other) in down(one).into_iter().zip(down(other)) {
+            match (shares[one].saturated, shares[other].saturated) {
+                (false, true) => return -1.0,
+                (true, false) => return 1.0,
+                _ => {}
+            }
+            let (left, right) = (self.weighted(shares, one), self.weighted(shares, other));
+            if left != right {
+                return left - right;
+            }
+        }
+        0.0
+    }
+
+    fn weighted(&self, shares: &[Share], at: QueueAt) -> f64 {
+        let weight = if at == ROOT { ONE } else { self.quotas[at].weight.max(ONE) };
+        shares[at].share / (weight as f64 / ONE as f64)
+    }
+}

@@ -1,0 +1,287 @@
+//! The cycle as it is decided: what jobs have, the order of jobs and of queues, and who may be stopped for whom.
+//!
+//! Source: Volcano, `framework/session_plugins.go`, `plugins/{priority,gang,drf}` (state of August 2026).
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use ethnum::U256;
+
+use super::super::cycle::{QueueAt, Runs, Session, Waiting};
+use super::hierarchy::Hierarchy;
+use super::queues::{Levels, Plugin, compare_parts};
+use super::{Volcano, add};
+use plimsoll_base::units::{MachineId, Resources, UserId};
+
+/// The place of a job in its queue: the most urgent, then one that lacks tasks to run, then the smaller dominant share, then the oldest.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    priority: u8,
+    ready: bool,
+    share: (u64, u64),
+    since: (u64, u64),
+}
+
+impl Place {
+    /// Which of two jobs comes first.
+    pub fn compare(&self, other: &Place) -> Ordering {
+        let plain = |place: &Place| (place.priority, place.ready);
+        let by_share = || compare_parts(self.share, other.share);
+        plain(self).cmp(&plain(other)).then_with(by_share).then(self.since.cmp(&other.since))
+    }
+}
+
+/// What is held at some point of a cycle.
+#[derive(Clone)]
+pub struct Held {
+    pub usage: Vec<Resources>,
+    pub held: Vec<Resources>,
+    pub free: Resources,
+    /// Tasks started less those stopped in this cycle.
+    pub tasks: HashMap<UserId, i64>,
+}
+
+/// A cycle.
+pub struct Turn<'c> {
+    pub volcano: &'c Volcano,
+    pub levels: &'c Levels,
+}
+
+/// What gangs may lose.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spares {
+    /// The tasks beyond those that a job needs to run.
+    Beyond,
+    /// The only one that it needs, too.
+    Single,
+    /// And a gang all its tasks.
+    Whole,
+}
+
+/// For whom victims are looked for.
+#[derive(Clone, Copy)]
+pub struct Asker {
+    pub next: Waiting,
+    /// How many of its tasks start together.
+    pub tasks: u32,
+}
+
+impl Asker {
+    /// The amounts of all these tasks.
+    pub fn need(&self) -> Resources {
+        self.next.each.times(self.tasks)
+    }
+}
+
+impl Turn<'_> {
+    /// What is held now.
+    pub fn held(&self, session: &Session, tasks: &HashMap<UserId, i64>) -> Held {
+        Held { usage: session.usage.clone(), held: session.held.clone(), free: session.free, tasks: tasks.clone() }
+    }
+
+    /// How many tasks of a job run, with those decided on.
+    pub fn running(&self, session: &Session, tasks: &HashMap<UserId, i64>, user: UserId) -> i64 {
+        session.books.running(user) as i64 + tasks.get(&user).copied().unwrap_or(0)
+    }
+
+    /// The tasks without which a job of a queue does not run; of a gang all.
+    pub fn least(&self, queue: QueueAt) -> i64 {
+        self.volcano.quotas.nodes[queue].least.into()
+    }
+
+    /// How many tasks of a job start at once: those that it lacks to run, else one.
+    pub fn asker(&self, session: &Session, tasks: &HashMap<UserId, i64>, next: Waiting) -> Asker {
+        let lacking = self.least(next.queue) - self.running(session, tasks, next.user);
+        let count = if next.gang { next.tasks } else { next.tasks.min(lacking.clamp(1, u32::MAX.into()) as u32) };
+        Asker { next, tasks: count }
+    }
+
+    /// Whether a job has too few tasks to run.
+    pub fn is_starving(&self, session: &Session, tasks: &HashMap<UserId, i64>, next: &Waiting) -> bool {
+        next.gang || self.running(session, tasks, next.user) < self.least(next.queue)
+    }
+
+    /// The place of a job that waits.
+    pub fn place(&self, session: &Session, now: &Held, next: &Waiting) -> Place {
+        Place {
+            priority: next.priority,
+            ready: !self.is_starving(session, &now.tasks, next),
+            share: self.share(now, next.user),
+            since: (next.since.0.0, next.since.1),
+        }
+    }
+
+    /// The place of the job of running tasks.
+    pub fn place_of(&self, session: &Session, now: &Held, runs: &Runs) -> Place {
+        Place {
+            priority: runs.priority,
+            ready: runs.gang || self.running(session, &now.tasks, runs.user) >= self.least(runs.queue),
+            share: self.share(now, runs.user),
+            since: (runs.since.0.0, runs.since.1),
+        }
+    }
+
+    /// The dominant share of a job.
+    fn share(&self, now: &Held, user: UserId) -> (u64, u64) {
+        self.dominant(&now.held[user.index()])
+    }
+
+    fn dominant(&self, amounts: &Resources) -> (u64, u64) {
+        let quotas = &self.volcano.quotas;
+        let part = |d: usize| match self.volcano.capacity.0[d] {
+            0 => (u64::from(amounts.0[d] > 0), 1),
+            all => (amounts.0[d], all),
+        };
+        (0..quotas.dims).map(part).max_by(|one, other| compare_parts(*one, *other)).unwrap_or((0, 1))
+    }
+
+    /// The hierarchical shares, where the order goes by them.
+    pub fn hierarchy<'h>(&'h self, session: &'h Session) -> Option<Hierarchy<'h>> {
+        let quotas = &self.volcano.quotas;
+        (quotas.plugin == Plugin::Drf).then(|| Hierarchy {
+            tree: session.tree,
+            books: session.books,
+            quotas: &quotas.nodes,
+            capacity: self.volcano.capacity,
+            dims: quotas.dims,
+        })
+    }
+
+    /// The first of these queues; the older of equal ones.
+    pub fn first_queue(&self, session: &Session, now: &Held, queues: impl Iterator<Item = QueueAt>) -> Option<QueueAt> {
+        let hierarchy = self.hierarchy(session);
+        let shares = hierarchy.map(|hierarchy| hierarchy.shares(&now.held, &self.all(now)));
+        let order = |one: QueueAt, other: QueueAt| match (&hierarchy, &shares) {
+            (Some(hierarchy), Some(shares)) => {
+                hierarchy.compare(shares, one, other).partial_cmp(&0.0).unwrap_or(Ordering::Equal).then(one.cmp(&other))
+            }
+            _ => {
+                let quotas = &self.volcano.quotas;
+                quotas.compare(session.tree, self.levels, &now.usage, one, other).then(one.cmp(&other))
+            }
+        };
+        queues.min_by(|one, other| order(*one, *other))
+    }
+
+    /// Tasks that may be stopped for a task in other queues, of these that run on one machine, in this order: the first tier of plugins that
+    /// finds any decides.
+    pub fn reclaimable(&self, session: &Session, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+        let rules = &self.volcano.rules;
+        let own = self.may_lose(session, now, asker, units);
+        if rules.guarded {
+            return self.by_gang(session, now, &own, Spares::Whole);
+        }
+        if self.volcano.quotas.plugin == Plugin::Drf {
+            // The plugin stands alone there.
+            return own;
+        }
+        let first = self.by_gang(session, now, units, Spares::Beyond);
+        if first.is_empty() && !rules.first_tier_alone { own } else { first }
+    }
+
+    /// The same in its own queue.
+    pub fn preemptable(&self, session: &Session, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+        let rules = &self.volcano.rules;
+        let mut first = units.to_vec();
+        if !rules.gang_decides {
+            first.retain(|runs| runs.priority > asker.next.priority);
+        }
+        if rules.gang_preemptable {
+            first = self.by_gang(session, now, &first, if rules.gang_decides { Spares::Single } else { Spares::Beyond });
+        }
+        if first.is_empty() && rules.drf_preemptable {
+            return self.by_share(now, asker, units);
+        }
+        first
+    }
+
+    /// What jobs may lose and still run, or at once.
+    fn by_gang(&self, session: &Session, now: &Held, units: &[Runs], spares: Spares) -> Vec<Runs> {
+        let mut left: HashMap<UserId, i64> = HashMap::new();
+        let spare = |runs: &&Runs| {
+            if runs.gang {
+                return spares == Spares::Whole;
+            }
+            let left = left.entry(runs.user).or_insert_with(|| self.running(session, &now.tasks, runs.user));
+            let least = self.least(runs.queue);
+            let free = *left > least || (spares != Spares::Beyond && least == 1);
+            *left -= i64::from(free);
+            free
+        };
+        units.iter().filter(spare).copied().collect()
+    }
+
+    /// The jobs that keep a dominant share at least as large, to a millionth, as that of the one that asks with its task.
+    fn by_share(&self, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+        let mut with = now.held[asker.next.user.index()];
+        add(&mut with, &asker.next.each, true);
+        let own = self.dominant(&with);
+        let mut left: HashMap<UserId, Resources> = HashMap::new();
+        let keeps = |runs: &&Runs| {
+            let left = left.entry(runs.user).or_insert(now.held[runs.user.index()]);
+            add(left, &runs.unit(), false);
+            let other = self.dominant(left);
+            // own <= other + 1/1000000
+            let product = |one: u64, other: u64| U256::from(one) * U256::from(other);
+            let million = U256::from(1_000_000u64);
+            product(own.0, other.1) * million <= product(other.0, own.1) * million + product(own.1, other.1)
+        };
+        units.iter().filter(keeps).copied().collect()
+    }
+
+    /// What queues may lose, by their plugin.
+    fn may_lose(&self, session: &Session, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+        if let Some(hierarchy) = self.hierarchy(session) {
+            return self.by_hierarchy(&hierarchy, now, asker, units);
+        }
+        let mut left: HashMap<QueueAt, Resources> = HashMap::new();
+        let loses = |runs: &&Runs| {
+            let left = left.entry(runs.queue).or_insert(now.usage[runs.queue]);
+            let unit = runs.unit();
+            let quotas = &self.volcano.quotas;
+            let loses = quotas.may_lose(self.levels, runs.queue, &left.0, &unit, &asker.next.each);
+            if loses {
+                add(left, &unit, false);
+            }
+            loses
+        };
+        units.iter().filter(loses).copied().collect()
+    }
+
+    /// Those whose queue would come behind, one by one: with the task of the one that asks, and without that victim alone.
+    fn by_hierarchy(&self, hierarchy: &Hierarchy, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+        let (mut held, mut all) = (now.held.clone(), self.all(now));
+        let change = |held: &mut [Resources], all: &mut Resources, user: UserId, amount: &Resources, more: bool| {
+            add(&mut held[user.index()], amount, more);
+            add(all, amount, more);
+        };
+        change(&mut held, &mut all, asker.next.user, &asker.next.each, true);
+        let mut victims = Vec::new();
+        for runs in units {
+            change(&mut held, &mut all, runs.user, &runs.unit(), false);
+            let shares = hierarchy.shares(&held, &all);
+            let behind = hierarchy.compare(&shares, asker.next.queue, runs.queue) < 0.0;
+            if behind {
+                victims.push(*runs);
+            }
+            // Under the guard they go one after the other.
+            if !(behind && self.volcano.rules.guarded) {
+                change(&mut held, &mut all, runs.user, &runs.unit(), true);
+            }
+        }
+        victims
+    }
+
+    /// The amounts that all hold.
+    fn all(&self, now: &Held) -> Resources {
+        Resources(std::array::from_fn(|d| self.volcano.capacity.0[d].saturating_sub(now.free.0[d])))
+    }
+
+    /// The machines of tasks, the first first.
+    pub fn machines(units: &[Runs]) -> Vec<MachineId> {
+        let mut machines: Vec<MachineId> = units.iter().map(|runs| runs.machine).collect();
+        machines.sort_unstable();
+        machines.dedup();
+        machines
+    }
+}

@@ -1,0 +1,248 @@
+//! Volcano: jobs of a queue by gangs and dominant shares, queues by what they deserve, and preemption and reclaim between them.
+//!
+//! Three rows, one for each plugin that orders queues. *Proportion*: what queues deserve is divided by `weight`, at most what a queue
+//! requests and its `capability`, at least its `guarantee`. *Capacity*: `deserved`, `guarantee` and `capability` are given. *Drf*:
+//! hierarchical dominant shares, with groups under groups and weights, and nothing deserved. The other plugins are those of the
+//! default configuration of August 2026: priority and gang in the first tier, drf in the second, and neither gang nor drf says whom to
+//! preempt (`gang_preemptable`, `drf_preemptable`, both off since v1.7).
+//!
+//! *Order.* Queues: the smaller share of what they deserve (capacity: the higher `priority` first; one that deserves nothing counts as
+//! full, and comes behind a full one that does), then the first in the file. Jobs of a queue: the most urgent, then those that lack tasks
+//! to run (`min_available` of their queue, all of a gang), then the smaller dominant share, then the oldest.
+//!
+//! *Actions*, in the order of `actions`. The default configuration has allocate alone (besides enqueue and backfill): nothing is ever
+//! stopped. *Allocate*: of the first queue the first job; the tasks that it lacks to run start together, then one at a time.
+//! Proportion keeps a queue within what it deserves even if the rest stays idle, capacity within its capability, less what siblings
+//! are guaranteed. *Preempt*: a job that lacks tasks to run takes those of less urgent jobs of its queue. *Reclaim*: such a job takes from
+//! other queues, if its own stays within what it deserves with it (capacity: in one resource). Whom: the first tier decides if it
+//! finds anybody: gang, what jobs have beyond the tasks that they need; only if it finds nobody the plugin of the row: queues that
+//! hold more than they deserve (capacity: and keep their guarantee). Of these the job that is served last goes first. The job
+//! starts on the room of its victims in the same cycle.
+//!
+//! Source: Volcano (volcano-sh/volcano, state of August 2026): `pkg/scheduler/{actions,framework,plugins}`, docs/design/capacity-scheduling.md.
+//!
+//! Departures: a job's tasks that start together find victims together or not at all; tasks of one job do not preempt each other; the
+//! level of proportion is the limit of its loop, in integers; where a deserved amount is not given, capacity goes by the other
+//! resources; a reclaiming job stops when it has its minimum; room is counted for the whole cluster, and on the machines of victims.
+//! Volcano-drf has no gang tier in reclaim. Without a file every user is a queue of its weight, and deserves its part of the cluster by it.
+
+mod actions;
+mod hierarchy;
+mod jobs;
+mod queues;
+
+use std::collections::HashMap;
+
+use super::cycle::{Cycled, Desk, QueueFile, QueueKey, Scheduler, Session, Tree, choices, truth};
+use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
+use plimsoll_sim::books::Books;
+
+use actions::{Action, Cycle};
+use jobs::Turn;
+use queues::{Amounts, Levels, Plugin, Quotas, no_weight};
+
+const MIN: QueueKey = QueueKey::group("min_available", "the tasks without which a job of the queue does not run (1); of a gang all");
+const RECLAIMABLE: QueueKey = QueueKey::group("reclaimable", "false: others take nothing back from it (true)");
+const GUARANTEE: QueueKey = QueueKey::group("guarantee", "the amounts that nobody else may hold");
+const CAPABILITY: QueueKey = QueueKey::group("capability", "the most that it may hold; absent: no limit");
+const ACTIONS: QueueKey = QueueKey::whole("actions", "allocate, preempt and reclaim, in the order in which they run (allocate)");
+const GANG: QueueKey = QueueKey::whole("gang_preemptable", "true: gang says in preempt who may be stopped (false)");
+const DRF: QueueKey = QueueKey::whole("drf_preemptable", "true: dominant shares say so where the first tier finds nobody (false)");
+
+/// `volcano-drf[@ISSUE][:FILE]`
+pub static DRF_ROW: PolicyRow = PolicyRow {
+    name: "volcano-drf",
+    spelling: "volcano-drf[@ISSUE][:FILE]",
+    rank: "hierarchical dominant shares of queues over weights, then jobs by gang and dominant share",
+    meaning: "Volcano with drf: queues by hierarchical dominant shares, jobs by dominant shares.",
+    source: "Volcano, drf plugin with hierarchy and actions of August 2026",
+    example: "volcano-drf",
+    checked: "volcano-drf",
+    variants: &[
+        ("guarded", "ours, without livelock: victims are judged one after the other"),
+        ("390", "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)"),
+        ("1661", "the room of victims is open to all in the next cycle, where shares of those that want what is left are scaled (volcano issue 1661)"),
+    ],
+    keys: &[QueueKey::group("weight", "by which its share is divided, at least 1 (1)"), MIN, RECLAIMABLE, ACTIONS, GANG, DRF],
+    read: |given| read(Plugin::Drf, given),
+};
+
+/// `volcano-proportion[@ISSUE][:FILE]`
+pub static PROPORTION_ROW: PolicyRow = PolicyRow {
+    name: "volcano-proportion",
+    spelling: "volcano-proportion[@ISSUE][:FILE]",
+    rank: "what a queue holds of what it deserves by weight, then jobs by gang and dominant share",
+    meaning: "Volcano with proportion: queues deserve parts of the cluster by weight.",
+    source: "Volcano, default configuration of August 2026",
+    example: "volcano-proportion",
+    checked: "volcano-proportion",
+    variants: &[
+        ("guarded", "ours, without livelock and idle rest: a queue from which others reclaim keeps what it deserves, and what is left may go beyond it"),
+        ("390", "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)"),
+        ("1083", "queues of weight 0 deserve nothing, and count as overused from their first task on (volcano issue 1083)"),
+        ("1168", "a queue that has enough of one resource deserves no more of any (volcano issue 1168)"),
+        ("1619", "a first tier that finds nobody to reclaim from decides so (volcano issue 1619)"),
+        ("3869", "every job that waits reclaims, as long as its queue does not hold all that it deserves (volcano issue 3869)"),
+    ],
+    keys: &[
+        QueueKey::group("weight", "its weight in what queues deserve (1)"),
+        GUARANTEE,
+        CAPABILITY,
+        MIN,
+        RECLAIMABLE,
+        ACTIONS,
+        GANG,
+        DRF,
+    ],
+    read: |given| read(Plugin::Proportion, given),
+};
+
+/// `volcano-capacity[@ISSUE][:FILE]`
+pub static CAPACITY_ROW: PolicyRow = PolicyRow {
+    name: "volcano-capacity",
+    spelling: "volcano-capacity[@ISSUE][:FILE]",
+    rank: "a queue's priority, then what it holds of what it deserves, then jobs by gang and dominant share",
+    meaning: "Volcano with capacity: queues have deserved, guaranteed and largest amounts.",
+    source: "Volcano, capacity plugin and actions of August 2026",
+    example: "volcano-capacity",
+    checked: "volcano-capacity",
+    variants: &[
+        ("guarded", "ours, without livelock: a queue from which others reclaim keeps what it deserves, whatever its jobs have to spare"),
+        ("390", "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)"),
+        ("3729", "every job that waits reclaims, as long as its queue does not hold all that it deserves (volcano issue 3729)"),
+    ],
+    keys: &[
+        QueueKey::group("deserved", "the amounts up to which it may take back from others"),
+        GUARANTEE,
+        CAPABILITY,
+        QueueKey::group("priority", "the highest goes first (0)"),
+        MIN,
+        RECLAIMABLE,
+        ACTIONS,
+        GANG,
+        DRF,
+    ],
+    read: |given| read(Plugin::Capacity, given),
+};
+
+fn read(plugin: Plugin, given: Option<&str>) -> std::result::Result<Parsed, String> {
+    Parsed::queued(given, move |file, variant, setup| {
+        Ok(Box::new(Cycled::new(file, setup, Volcano::new(plugin, file, variant, setup)?)))
+    })
+}
+
+/// The switches of the whole.
+#[derive(Clone, Debug)]
+struct Rules {
+    actions: Vec<Action>,
+    gang_preemptable: bool,
+    drf_preemptable: bool,
+    guarded: bool,
+    /// See `volcano-drf@390`.
+    gang_decides: bool,
+    pending_preempts: bool,
+    /// See `volcano-drf@1661`.
+    open_room: bool,
+    /// See `volcano-proportion@1619`.
+    first_tier_alone: bool,
+    /// See `volcano-proportion@3869`.
+    pending_reclaims: bool,
+    below_reclaims: bool,
+}
+
+struct Volcano {
+    quotas: Quotas,
+    rules: Rules,
+    dims: Vec<Dim>,
+    capacity: Resources,
+}
+
+const OVERUSED: Reason = Reason::Rule("its queue holds all that it deserves");
+const NOT_DESERVED: Reason = Reason::Rule("with it its queue would hold more than it deserves");
+const PROMISED: Reason = Reason::Rule("it waits for the tasks that it displaces to go, whose room is open to all then");
+const NO_VICTIMS: Reason = Reason::Rule("there is no room, and nothing is stopped for it");
+
+impl Volcano {
+    fn new(plugin: Plugin, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Volcano> {
+        let named = [("allocate", Action::Allocate), ("preempt", Action::Preempt), ("reclaim", Action::Reclaim)];
+        let old = matches!(variant, Some("3729" | "3869"));
+        let rules = Rules {
+            actions: choices(&file.policy, "actions", &named)?.unwrap_or_else(|| vec![Action::Allocate]),
+            gang_preemptable: truth(&file.policy, "gang_preemptable")?.unwrap_or(variant == Some("390")),
+            drf_preemptable: truth(&file.policy, "drf_preemptable")?.unwrap_or(variant == Some("390")),
+            guarded: variant == Some("guarded"),
+            gang_decides: variant == Some("390"),
+            pending_preempts: variant == Some("390"),
+            open_room: variant == Some("1661"),
+            first_tier_alone: variant == Some("1619"),
+            pending_reclaims: old || variant == Some("guarded"),
+            below_reclaims: old,
+        };
+        let quotas = Quotas::new(file, plugin, variant, setup.dims, setup.capacity)?;
+        Ok(Volcano { quotas, rules, dims: setup.dims.to_vec(), capacity: setup.capacity })
+    }
+
+    /// What queues may hold, by what their users hold and wait for.
+    fn levels(&self, tree: &Tree, books: &Books) -> Levels {
+        let mut requests: Vec<Amounts> = vec![[0; MAX_DIMS]; tree.nodes.len()];
+        for at in tree.upwards() {
+            for d in 0..self.quotas.dims {
+                let users = tree.nodes[at].users.iter();
+                let own: u128 = users.map(|user| books.wanted(*user, d)).sum();
+                let below = tree.nodes[at].children.iter().map(|child| requests[*child][d]);
+                requests[at][d] = below.fold(u64::try_from(own).unwrap_or(u64::MAX), u64::saturating_add);
+            }
+        }
+        self.quotas.levels(tree, &requests)
+    }
+}
+
+impl Scheduler for Volcano {
+    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
+        self.quotas.made(weight.ok_or_else(|| no_weight(name()))?);
+        Ok(())
+    }
+
+    fn cycle(&mut self, session: &mut Session) -> Result<()> {
+        let levels = self.levels(session.tree, session.books);
+        let turn = Turn { volcano: self, levels: &levels };
+        let mut cycle = Cycle { turn, session, tasks: HashMap::new(), promised: Vec::new() };
+        for action in &self.rules.actions {
+            match action {
+                Action::Allocate => cycle.allocate(),
+                Action::Preempt => cycle.preempt(),
+                Action::Reclaim => cycle.reclaim(),
+            }
+        }
+        cycle.explain();
+        Ok(())
+    }
+
+    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+        if self.quotas.nodes.len() < tree.nodes.len() || desk.usage.len() < tree.nodes.len() {
+            return Vec::new();
+        }
+        let levels = self.levels(tree, books);
+        let one = |at: usize| {
+            let (amount, most) = self.quotas.share(&levels.deserved[at], &desk.usage[at]);
+            let mut values = vec![("share".to_owned(), amount as f64 / most.max(1) as f64)];
+            values.extend(self.dims.iter().enumerate().map(|(d, dim)| {
+                (format!("deserved {}", dim.name), dim.amount(levels.deserved[at][d]))
+            }));
+            let promised = at > 0 && self.quotas.plugin != Plugin::Drf;
+            let guaranteed = std::array::from_fn(|d| (promised && d < self.dims.len()).then_some(levels.deserved[at][d]));
+            Standing { name: tree.nodes[at].name.clone(), values, guaranteed, limit: levels.real[at] }
+        };
+        (0..tree.nodes.len()).map(one).collect()
+    }
+}
+
+/// Adds amounts, or takes them off.
+fn add(sum: &mut Resources, amount: &Resources, more: bool) {
+    for (sum, amount) in sum.0.iter_mut().zip(amount.0) {
+        *sum = if more { *sum + amount } else { sum.saturating_sub(amount) };
+    }
+}

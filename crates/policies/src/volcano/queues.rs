@@ -1,0 +1,389 @@
+//! What queues may hold: deserved amounts by weight (proportion) or as they are given (capacity), and the order of queues by them.
+//!
+//! Source: Volcano, `plugins/{proportion,capacity}` (state of August 2026).
+
+use std::cmp::Ordering;
+
+use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Tree};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
+
+/// Amounts of each resource.
+pub type Amounts = [u64; MAX_DIMS];
+
+/// The settings of a queue.
+#[derive(Clone, Debug)]
+pub struct Quota {
+    pub weight: u64,
+    pub deserved: Amounts,
+    pub guarantee: Amounts,
+    pub capability: [Option<u64>; MAX_DIMS],
+    /// The larger goes first (capacity).
+    pub priority: i64,
+    /// Others may take back from it.
+    pub reclaimable: bool,
+    /// The tasks without which a job of it does not run.
+    pub least: u32,
+}
+
+/// The plugin that says what queues may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plugin {
+    /// None: the order is that of hierarchical dominant shares.
+    Drf,
+    Proportion,
+    Capacity,
+}
+
+/// The settings of all nodes of the tree.
+#[derive(Clone, Debug)]
+pub struct Quotas {
+    pub nodes: Vec<Quota>,
+    pub plugin: Plugin,
+    /// See `volcano-proportion@1168`.
+    pub met_in_any: bool,
+    /// See `volcano-proportion@1083`: weights of nothing are accepted.
+    pub weightless: bool,
+    /// Weights of nothing for everybody count as equal ones.
+    pub evenly: bool,
+    capacity: Resources,
+    pub dims: usize,
+    /// Some queue stands under another.
+    nested: bool,
+    /// There is no file: users are queues.
+    alone: bool,
+}
+
+/// What queues may hold in a cycle.
+#[derive(Clone, Debug)]
+pub struct Levels {
+    /// By node.
+    pub deserved: Vec<Amounts>,
+    /// By node, the most that it may hold.
+    pub real: Vec<[Option<u64>; MAX_DIMS]>,
+}
+
+impl Quotas {
+    /// The settings of a file. Errors: unusable values.
+    pub fn new(file: &QueueFile, plugin: Plugin, variant: Option<&str>, dims: &[Dim], capacity: Resources) -> Result<Quotas> {
+        let root = Quota {
+            weight: ONE,
+            deserved: [0; MAX_DIMS],
+            guarantee: [0; MAX_DIMS],
+            capability: [None; MAX_DIMS],
+            priority: 0,
+            reclaimable: true,
+            least: 1,
+        };
+        let (weightless, evenly) = (variant == Some("1083"), variant == Some("guarded"));
+        let mut nodes = vec![root];
+        for (at, group) in file.groups.iter().enumerate() {
+            if plugin == Plugin::Proportion && group.parent.is_some() {
+                let problem = "has no meaning here; expected queues side by side, or volcano-capacity or volcano-drf";
+                return Err(group.table.place.wrong("parent", problem));
+            }
+            let weight = file.weight(at)?;
+            if plugin == Plugin::Proportion && weight == 0 && !weightless && !evenly {
+                return Err(group.table.place.wrong("weight", "0 is not accepted; expected a number above 0"));
+            }
+            let of = |key: &str| file.amounts(at, key, dims).map(|amounts| amounts.unwrap_or([None; MAX_DIMS]));
+            let least = match file.integer(at, "min_available")?.unwrap_or(1) {
+                least if (1..=1_000_000).contains(&least) => least as u32,
+                _ => return Err(group.table.place.wrong("min_available", "is not accepted; expected a whole number from 1")),
+            };
+            nodes.push(Quota {
+                weight,
+                deserved: of("deserved")?.map(Option::unwrap_or_default),
+                guarantee: of("guarantee")?.map(Option::unwrap_or_default),
+                capability: of("capability")?,
+                priority: file.integer(at, "priority")?.unwrap_or(0),
+                reclaimable: file.truth(at, "reclaimable")?.unwrap_or(true),
+                least,
+            });
+        }
+        let nested = file.groups.iter().any(|group| group.parent.is_some());
+        let met_in_any = variant == Some("1168");
+        Ok(Quotas { nodes, plugin, met_in_any, weightless, evenly, capacity, dims: dims.len(), nested, alone: file.groups.is_empty() })
+    }
+
+    /// A user that is a queue of its own has its weight, and deserves its part by weight where deserved amounts are given.
+    pub fn made(&mut self, weight: u64) {
+        let root = self.nodes[ROOT].clone();
+        self.nodes.push(Quota { weight, ..root });
+    }
+
+    /// What queues may hold, by what each requests.
+    pub fn levels(&self, tree: &Tree, requests: &[Amounts]) -> Levels {
+        let real = self.real(tree);
+        let mut deserved: Vec<Amounts> = self.nodes.iter().map(|quota| quota.deserved).collect();
+        match self.plugin {
+            Plugin::Drf => {}
+            Plugin::Proportion => self.proportion(tree, requests, &real, &mut deserved),
+            Plugin::Capacity => {
+                let all: u128 = self.nodes[1..].iter().map(|quota| u128::from(quota.weight)).sum();
+                for at in 1..tree.nodes.len() {
+                    for d in 0..self.dims {
+                        if self.alone {
+                            let part = u128::from(self.capacity.0[d]) * u128::from(self.nodes[at].weight);
+                            deserved[at][d] = part.checked_div(all).unwrap_or(0) as u64;
+                        }
+                        let most = if self.nested { None } else { real[at][d] };
+                        let amount = most.map_or(deserved[at][d], |most| deserved[at][d].min(most));
+                        deserved[at][d] = amount.max(self.nodes[at].guarantee[d]);
+                    }
+                }
+            }
+        }
+        Levels { deserved, real }
+    }
+
+    /// The most that each may hold: its capability, and of what is above it whatever its siblings are not guaranteed.
+    fn real(&self, tree: &Tree) -> Vec<[Option<u64>; MAX_DIMS]> {
+        let mut real: Vec<[Option<u64>; MAX_DIMS]> = vec![[None; MAX_DIMS]; tree.nodes.len()];
+        if self.plugin == Plugin::Drf {
+            return real;
+        }
+        // In a tree the root is without a limit.
+        real[ROOT] = std::array::from_fn(|d| (!self.nested).then_some(self.capacity.0[d]));
+        let mut order = tree.upwards();
+        order.reverse();
+        for at in order {
+            for d in 0..self.dims {
+                let all: u64 = tree.nodes[at].children.iter().map(|child| self.nodes[*child].guarantee[d]).sum();
+                for child in &tree.nodes[at].children {
+                    let quota = &self.nodes[*child];
+                    let part = real[at][d].map(|most| most.saturating_sub(all) + quota.guarantee[d]);
+                    real[*child][d] = [part, quota.capability[d]].into_iter().flatten().min();
+                }
+            }
+        }
+        real
+    }
+
+    /// By weight, at most what a queue requests and may hold, at least what it is guaranteed.
+    fn proportion(&self, tree: &Tree, requests: &[Amounts], real: &[[Option<u64>; MAX_DIMS]], deserved: &mut [Amounts]) {
+        let queues: Vec<QueueAt> = tree.nodes[ROOT].children.iter().copied().filter(|at| requests[*at] != [0; MAX_DIMS]).collect();
+        deserved.iter_mut().for_each(|amounts| *amounts = [0; MAX_DIMS]);
+        let even = self.evenly && queues.iter().all(|at| self.nodes[*at].weight == 0);
+        let weights: Vec<u64> = queues.iter().map(|at| if even { ONE } else { self.nodes[*at].weight }).collect();
+        if self.met_in_any {
+            return self.met_at_once(&queues, &weights, requests, deserved);
+        }
+        for d in 0..self.dims {
+            let bounds = |at: &QueueAt| {
+                let most = real[*at][d].map_or(requests[*at][d], |most| most.min(requests[*at][d]));
+                (self.nodes[*at].guarantee[d], most.max(self.nodes[*at].guarantee[d]))
+            };
+            let bounds: Vec<(u64, u64)> = queues.iter().map(bounds).collect();
+            let parts = level(self.capacity.0[d], &weights, &bounds);
+            queues.iter().zip(parts).for_each(|(at, part)| deserved[*at][d] = part);
+        }
+    }
+
+    /// The fault of issue 1168: who has enough of one resource has enough of all.
+    fn met_at_once(&self, queues: &[QueueAt], weights: &[u64], requests: &[Amounts], deserved: &mut [Amounts]) {
+        let mut left = self.capacity.0;
+        let mut open: Vec<usize> = (0..queues.len()).collect();
+        loop {
+            let sum: u128 = open.iter().map(|at| u128::from(weights[*at])).sum();
+            let before = left;
+            if sum == 0 {
+                return;
+            }
+            let mut still = Vec::new();
+            for at in open {
+                let queue = queues[at];
+                let mut met = false;
+                for d in 0..self.dims {
+                    let part = (u128::from(before[d]) * u128::from(weights[at]) / sum) as u64;
+                    let grown = deserved[queue][d] + part;
+                    met |= grown > requests[queue][d];
+                    let grown = grown.min(requests[queue][d]);
+                    left[d] -= grown - deserved[queue][d];
+                    deserved[queue][d] = grown;
+                }
+                if !met {
+                    still.push(at);
+                }
+            }
+            if left == before {
+                return;
+            }
+            open = still;
+        }
+    }
+
+    /// Whether a queue holds all that it deserves.
+    pub fn is_overused(&self, levels: &Levels, usage: &[Resources], at: QueueAt) -> bool {
+        let held = |d: usize| usage[at].0[d];
+        match self.plugin {
+            Plugin::Proportion if self.weightless => (0..self.dims).any(|d| held(d) > levels.deserved[at][d]),
+            Plugin::Proportion => (0..self.dims).all(|d| levels.deserved[at][d] <= held(d)),
+            Plugin::Drf | Plugin::Capacity => false,
+        }
+    }
+
+    /// The first resource that a queue, or one above, may not hold so much more of, and how much is too much.
+    pub fn forbids(&self, tree: &Tree, levels: &Levels, usage: &[Resources], leaf: QueueAt, need: &Resources) -> Option<(QueueAt, usize, u64)> {
+        let over = |at: QueueAt, d: usize, most: u64| {
+            let sum = usage[at].0[d] + need.0[d];
+            (need.0[d] > 0 && sum > most).then(|| (at, d, sum - most))
+        };
+        match self.plugin {
+            Plugin::Drf => None,
+            // Nothing deserved was a matter of the whole queue then.
+            Plugin::Proportion if self.weightless => None,
+            Plugin::Proportion => (0..self.dims).find_map(|d| over(leaf, d, levels.deserved[leaf][d])),
+            Plugin::Capacity => tree.path(leaf).filter(|at| *at != ROOT).find_map(|at| {
+                (0..self.dims).find_map(|d| levels.real[at][d].and_then(|most| over(at, d, most)))
+            }),
+        }
+    }
+
+    /// Whether a queue may take back from others for so much more.
+    pub fn is_preemptive(&self, levels: &Levels, usage: &[Resources], leaf: QueueAt, need: &Resources) -> bool {
+        let dims = || (0..self.dims).filter(|d| need.0[*d] > 0);
+        let with = |d: usize| usage[leaf].0[d] + need.0[d];
+        match self.plugin {
+            Plugin::Drf => true,
+            Plugin::Proportion => dims().all(|d| with(d) <= levels.deserved[leaf][d]),
+            Plugin::Capacity => {
+                let deserved = |d: usize| levels.deserved[leaf][d];
+                dims().all(|d| levels.real[leaf][d].is_none_or(|most| with(d) <= most))
+                    && dims().any(|d| deserved(d) > 0 && with(d) <= deserved(d))
+            }
+        }
+    }
+
+    /// The same before a repair (issue 3729): as long as it does not hold all that it deserves, whatever comes on top.
+    pub fn is_below(&self, levels: &Levels, usage: &[Resources], leaf: QueueAt) -> bool {
+        (0..self.dims).any(|d| usage[leaf].0[d] < levels.deserved[leaf][d])
+    }
+
+    /// Whether so much may be taken from a queue that holds so much; `need` is for whom.
+    pub fn may_lose(&self, levels: &Levels, leaf: QueueAt, held: &Amounts, amount: &Resources, need: &Resources) -> bool {
+        let (deserved, quota) = (&levels.deserved[leaf], &self.nodes[leaf]);
+        match self.plugin {
+            Plugin::Drf => true,
+            Plugin::Proportion => {
+                let small = (0..self.dims).any(|d| held[d] < need.0[d]);
+                !small && (0..self.dims).any(|d| held[d] > deserved[d])
+            }
+            Plugin::Capacity => {
+                let shared = (0..self.dims).any(|d| amount.0[d] > 0 && need.0[d] > 0);
+                let kept = (0..self.dims).all(|d| quota.guarantee[d] <= held[d].saturating_sub(amount.0[d]));
+                let relevant: Vec<usize> = (0..self.dims).filter(|d| amount.0[*d] > 0 && deserved[*d] > 0).collect();
+                shared && kept && (relevant.is_empty() || relevant.into_iter().any(|d| held[d] > deserved[d]))
+            }
+        }
+    }
+
+    /// Which of two queues is served first, so far as the plugin says.
+    pub fn compare(&self, tree: &Tree, levels: &Levels, usage: &[Resources], one: QueueAt, other: QueueAt) -> Ordering {
+        let part = |at: QueueAt| self.share(&levels.deserved[at], &usage[at]);
+        match self.plugin {
+            Plugin::Drf => Ordering::Equal,
+            Plugin::Proportion => compare_parts(part(one), part(other)),
+            Plugin::Capacity => {
+                let by_priority = self.nodes[other].priority.cmp(&self.nodes[one].priority);
+                let above = tree.common(one, other);
+                let (one, other) = (tree.child_towards(above, one), tree.child_towards(above, other));
+                let nothing = |at: QueueAt| levels.deserved[at] == [0; MAX_DIMS];
+                by_priority.then_with(|| compare_parts(part(one), part(other))).then(nothing(one).cmp(&nothing(other)))
+            }
+        }
+    }
+
+    /// The largest part that a queue holds of what it deserves; one that deserves nothing counts as full where amounts are given.
+    pub fn share(&self, deserved: &Amounts, held: &Resources) -> (u64, u64) {
+        let parts = (0..self.dims).filter(|d| deserved[*d] > 0).map(|d| (held.0[d], deserved[d]));
+        let largest = parts.max_by(|one, other| compare_parts(*one, *other));
+        largest.unwrap_or((u64::from(self.plugin == Plugin::Capacity), 1))
+    }
+}
+
+/// Compares two fractions.
+pub fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)) -> Ordering {
+    (u128::from(amount) * u128::from(other_most)).cmp(&(u128::from(other) * u128::from(most)))
+}
+
+/// Parts of a total in proportion to weights, each between its bounds; what rounding leaves goes to the first with room, one each.
+///
+/// Each round fixes at least one queue at a bound, so that there are at most as many as queues, and one more (issue 2549 is a loop
+/// without such an end).
+fn level(total: u64, weights: &[u64], bounds: &[(u64, u64)]) -> Vec<u64> {
+    let mut parts: Vec<u64> = bounds.iter().map(|(least, _)| *least).collect();
+    let mut open: Vec<usize> = (0..bounds.len()).filter(|at| weights[*at] > 0).collect();
+    loop {
+        let fixed: u64 = (0..bounds.len()).filter(|at| !open.contains(at)).map(|at| parts[at]).sum();
+        let left = total.saturating_sub(fixed);
+        let sum: u128 = open.iter().map(|at| u128::from(weights[*at])).sum();
+        if sum == 0 {
+            return parts;
+        }
+        let (mut over, mut under) = (0u64, 0u64);
+        for at in &open {
+            parts[*at] = (u128::from(left) * u128::from(weights[*at]) / sum) as u64;
+            over += parts[*at].saturating_sub(bounds[*at].1);
+            under += bounds[*at].0.saturating_sub(parts[*at]);
+        }
+        if (over, under) == (0, 0) {
+            let mut rest = left - open.iter().map(|at| parts[*at]).sum::<u64>();
+            for at in open {
+                let more = u64::from(rest > 0 && parts[at] < bounds[at].1);
+                (parts[at], rest) = (parts[at] + more, rest - more);
+            }
+            return parts;
+        }
+        let before = open.len();
+        open.retain(|at| {
+            let bound = if over >= under { bounds[*at].1 } else { bounds[*at].0 };
+            let beyond = if over >= under { parts[*at] > bound } else { parts[*at] < bound };
+            if beyond {
+                parts[*at] = bound;
+            }
+            !beyond
+        });
+        debug_assert!(open.len() < before, "a round fixes somebody");
+    }
+}
+
+/// A weight that is not one number.
+pub fn no_weight(name: &str) -> Error {
+    Error::plan("weights", format!("a weight a resource for '{name}'"), "one weight a user under this policy")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Issue 2549: weights of ten million and one end after as many rounds as queues.
+    #[test]
+    fn parts_end_whatever_the_weights() {
+        assert_eq!(level(1056, &[10_000_000, 1], &[(0, 96), (0, 960)]), [96, 960]);
+        assert_eq!(level(1000, &[10_000_000, 1], &[(0, 34), (0, 960)]), [34, 960]);
+        assert_eq!(level(100, &[1, 9], &[(50, 100), (0, 100)]), [50, 50]);
+        assert_eq!(level(100, &[1, 1, 1], &[(0, 10), (60, 90), (0, 90)]), [10, 60, 30]);
+        assert_eq!(level(10, &[1, 1, 1], &[(0, 10), (0, 10), (0, 10)]), [4, 3, 3]);
+        assert_eq!(level(5, &[0, 0], &[(0, 9), (2, 9)]), [0, 2]);
+    }
+
+    #[test]
+    fn parts_stay_within_bounds_and_use_all() {
+        for seed in 0..2000u64 {
+            let mut state = seed;
+            let mut next = |below: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % below
+            };
+            let count = 1 + next(5) as usize;
+            let weights: Vec<u64> = (0..count).map(|_| 1 + next(1 << next(20))).collect();
+            let bounds: Vec<(u64, u64)> = (0..count).map(|_| next(20)).map(|least| (least, least + next(40))).collect();
+            let total = next(120);
+            let parts = level(total, &weights, &bounds);
+            assert!(parts.iter().zip(&bounds).all(|(part, (least, most))| least <= part && part <= most), "{parts:?}");
+            let (least, most) = bounds.iter().fold((0, 0), |(l, m), (least, most)| (l + least, m + most));
+            assert_eq!(parts.iter().sum::<u64>(), total.clamp(least, most), "{total} by {weights:?} within {bounds:?}");
+        }
+    }
+}
