@@ -19,7 +19,7 @@ const fn key(name: &'static str, meaning: &'static str) -> Key {
 }
 
 /// All keys of groups but `name` and `parent`, in the order in which they are written.
-pub const KEYS: [Key; 20] = [
+pub const KEYS: [Key; 21] = [
     key("nominal", "the quota of its own, of all flavours together"),
     key("limit", "the most that it may borrow beyond `nominal` (`kueue`), or have (`kai`); absent: no limit"),
     key("lend_limit", "the most of an unused quota that others may borrow; absent: all of it"),
@@ -29,6 +29,7 @@ pub const KEYS: [Key; 20] = [
         "whom a workload may preempt in its own group: `never`, `lower-priority`, `lower-or-newer-equal-priority`",
     ),
     key("reclaim", "whom a workload may preempt in other groups: `never`, `lower-priority`, `any`"),
+    key("borrow_within", "whether it preempts others' lower priorities to borrow: `lower-priority`; absent: never"),
     key(
         "order",
         "whether a workload that does not fit holds up those behind it (`strict-fifo`) or not (`best-effort-fifo`)",

@@ -13,14 +13,14 @@ use super::objects::{Fields, Object, objects};
 use super::quantity::{Amounts, Resource};
 use super::{FormatRow, Source};
 use crate::error::Result;
-use crate::tree::{Entry, Place, brief};
+use crate::tree::{Entry, Node, Place, brief};
 use crate::units::Dim;
 
 pub static ROW: FormatRow = FormatRow {
     name: "kueue",
     about: "Kueue's ClusterQueues and Cohorts",
     layout: "ClusterQueue, Cohort, LocalQueue (kueue.x-k8s.io) and Configuration (config.kueue.x-k8s.io), in YAML or JSON",
-    keys: &["nominal", "limit", "lend_limit", "weight", "within", "reclaim", "order", "users"],
+    keys: &["nominal", "limit", "lend_limit", "weight", "within", "reclaim", "borrow_within", "order", "users"],
     source: "Kueue, apis/kueue/v1beta1 and v1beta2",
     recognises: |source| source.has_api(&[API, CONFIG]),
     read,
@@ -35,6 +35,7 @@ const WITHIN: [(&str, &str); 3] = [
     ("LowerOrNewerEqualPriority", "lower-or-newer-equal-priority"),
 ];
 const RECLAIM: [(&str, &str); 3] = [("Never", "never"), ("LowerPriority", "lower-priority"), ("Any", "any")];
+const BORROW: [(&str, &str); 2] = [("Never", "never"), ("LowerPriority", "lower-priority")];
 const ORDER: [(&str, &str); 2] = [("BestEffortFIFO", "best-effort-fifo"), ("StrictFIFO", "strict-fifo")];
 const STRATEGIES: [(&str, &str); 2] = [
     ("LessThanOrEqualToFinalShare", "less-than-or-equal-to-final-share"),
@@ -106,10 +107,10 @@ impl<'n> Reader<'n> {
         group.set("within", Setting::Word(preemption.choice("withinClusterQueue", &WITHIN)?.unwrap_or("never")));
         group.set("reclaim", Setting::Word(preemption.choice("reclaimWithinCohort", &RECLAIM)?.unwrap_or("never")));
         let mut borrow = preemption.below("borrowWithinCohort")?;
-        if borrow.text("policy")?.is_some_and(|(policy, _)| policy != "Never") {
-            let message = "spec.preemption.borrowWithinCohort is not carried over: nobody preempts to borrow";
-            notes.add(borrow.place(), message);
+        if let Some("lower-priority") = borrow.choice("policy", &BORROW)? {
+            group.set("borrow_within", Setting::Word("lower-priority"));
         }
+        borrow.rest(notes);
         preemption.rest(notes);
         group.set("order", Setting::Word(spec.choice("queueingStrategy", &ORDER)?.unwrap_or("best-effort-fifo")));
         stop(&mut spec, notes)?;
@@ -270,11 +271,19 @@ impl<'n> Reader<'n> {
         let on = sharing.truth("enable")?.unwrap_or(given && object.version != "v1beta1");
         let mut strategies = Vec::new();
         if let Some(Entry { node, .. }) = sharing.get("preemptionStrategies") {
+            let wrong = |node: &Node| {
+                let expected = "expected LessThanOrEqualToFinalShare, LessThanInitialShare, or both in this order";
+                let problem = format!("{} is not accepted; {expected}", node.shown());
+                node.place.wrong("fairSharing.preemptionStrategies", problem)
+            };
             for item in node.list().unwrap_or(std::slice::from_ref(node)) {
-                let found = STRATEGIES.iter().find(|(name, _)| item.text() == Some(name)).map(|(_, name)| *name);
-                let expected = "expected a list of LessThanOrEqualToFinalShare and LessThanInitialShare";
-                let problem = || format!("{} is not accepted; {expected}", item.shown());
-                strategies.push(found.ok_or_else(|| item.place.wrong("fairSharing.preemptionStrategies", problem()))?);
+                let at =
+                    STRATEGIES.iter().position(|(name, _)| item.text() == Some(name)).ok_or_else(|| wrong(item))?;
+                // Each once, and in order, as Kueue has it.
+                if STRATEGIES[at..].iter().any(|(_, name)| strategies.contains(name)) {
+                    return Err(wrong(node));
+                }
+                strategies.push(STRATEGIES[at].1);
             }
         }
         if !on {

@@ -222,7 +222,13 @@ fn files_are_written_whole_or_not_at_all() {
 }
 
 /// A wrong file of a format, and the beginning of what is said of it.
-const WRONG: [(&str, &str, &str); 25] = [
+const WRONG: [(&str, &str, &str); 26] = [
+    (
+        "kueue.yaml",
+        "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nfairSharing:\n  \
+         preemptionStrategies: [LessThanInitialShare, LessThanOrEqualToFinalShare]\n",
+        "kueue.yaml: line 4, column 25: fairSharing.preemptionStrategies: a list is not accepted; expected LessThanOrEqualToFinalShare, ",
+    ),
     ("kueue.yaml", "a: [1\nb: 2\n", "kueue.yaml: line 2, column "),
     ("kueue.yaml", "kind: A\nkind: B\n", "kueue.yaml: line 2, column 1: the key 'kind' appears twice\n"),
     (
@@ -353,7 +359,7 @@ fn wrong_files_are_refused_with_their_places() {
 #[test]
 fn wrong_commands_are_refused() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    std::fs::write(dir.path().join("bad.yaml"), WRONG[3].1).expect("writable");
+    std::fs::write(dir.path().join("bad.yaml"), WRONG[4].1).expect("writable");
     let [kueue, kai] = ["cluster-queues.yaml", "kai.yaml"].map(|file| folder().join(file).display().to_string());
     for (arguments, said_of_it) in [
         (vec!["bad.yaml"], "bad.yaml: "),
