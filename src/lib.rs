@@ -10,6 +10,7 @@
 pub mod cli;
 pub mod experiment;
 pub mod output;
+pub mod queues;
 
 pub use plimsoll_base::{column, error, names, pinned, rows, tree, units};
 pub use plimsoll_sim::{books, carrier, cluster, engine, record, workload};

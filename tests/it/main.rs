@@ -61,6 +61,7 @@ mod paper_facebook;
 mod paper_machines;
 mod parity;
 mod property;
+mod queues;
 mod quota;
 mod quota_check;
 mod quota_groups;
