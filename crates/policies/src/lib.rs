@@ -21,6 +21,7 @@ mod expr;
 mod fair_tree;
 mod fifo;
 mod hdrf;
+mod kai;
 mod karma;
 mod keys;
 mod kueue;

@@ -40,6 +40,7 @@ static ROWS: &[&PolicyRow] = &[
     &super::hdrf::ROW,
     &super::expr::ROW,
     &super::kueue::ROW,
+    &super::kai::ROW,
 ];
 
 /// The input of a policy before a run starts.

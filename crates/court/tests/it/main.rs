@@ -5,6 +5,7 @@ use plimsoll_policies::Registry;
 use std::path::Path;
 
 mod first;
+mod kai;
 mod kueue;
 mod random;
 mod scenarios;

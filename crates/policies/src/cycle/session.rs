@@ -198,6 +198,11 @@ impl<'a> Session<'a> {
         self.running.free(machine)
     }
 
+    /// Whether so much is free in all, and some machine had room at the beginning of the cycle for one task of it.
+    pub fn has_room(&self, next: &Waiting) -> bool {
+        self.fits(&next.need()) && self.running.has_room(&next.each)
+    }
+
     /// Whether so much is free.
     pub fn fits(&self, need: &Resources) -> bool {
         need.fits(&self.free)

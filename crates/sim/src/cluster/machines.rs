@@ -228,6 +228,14 @@ impl Machines {
         self.find_within(need, Scope::default())
     }
 
+    /// Whether any machine has room for a task with this need; none is chosen, and nothing is drawn.
+    pub fn has_room(&self, need: &Resources) -> bool {
+        let need = need.slice(self.index.dims());
+        let hardware = self.hardware.as_deref();
+        let mut found = self.index.each(need, Scope::default());
+        found.any(|machine| hardware.is_none_or(|hardware| hardware.fits(machine, need)))
+    }
+
     /// A machine for something that takes no room: by the rule, but another than `last` if there is any. Nothing is drawn:
     /// where machines are chosen at random it is the first.
     pub fn home(&mut self, last: Option<MachineId>) -> Option<MachineId> {

@@ -136,6 +136,10 @@ impl RunningView for View<'_> {
         self.site.machines.free(machine)
     }
 
+    fn has_room(&self, need: &Resources) -> bool {
+        self.site.machines.has_room(need)
+    }
+
     fn name(&self, user: UserId) -> &str {
         self.source.users().name(user.0)
     }

@@ -77,6 +77,9 @@ pub trait RunningView {
     /// The amounts that a machine has free, through the policy's lens.
     fn free(&self, machine: MachineId) -> Resources;
 
+    /// Whether any machine has room for a task that reserves these amounts, through the policy's lens, wherever the task may run.
+    fn has_room(&self, need: &Resources) -> bool;
+
     /// The user's name.
     fn name(&self, user: UserId) -> &str;
 

@@ -1,0 +1,333 @@
+//! The KAI scheduler: fair shares of deserved amounts and over-quota weights, level by level, and reclaim between queues by them.
+//!
+//! *Shares.* At each level of the tree and for each resource every queue gets what it deserves, as far as it requests it, even if that
+//! exceeds the total; the rest goes by `priority`, the highest first, in proportion to `weight` and less by past `usage`
+//! ([`plimsoll_fair::divide`]). GPUs are divided in whole devices. A resource that no group names under `deserved` is not divided;
+//! if none names any, all are, and nobody deserves anything before the others.
+//!
+//! *Order.* Of sibling queues that comes first which holds at most its fair share (above it in every divided resource counts as over);
+//! then which stays within what it deserves with the workload that it would start; then the higher priority; then which does not need a
+//! resource of which it may hold nothing; then the smaller part held of what it may hold, with that workload, then without; then which may hold
+//! less; then the first in the file. What it may hold is the larger of its fair share and of what it deserves, within its limit.
+//! In a queue: the most urgent workload, of these one whose user has nothing running, then the oldest.
+//!
+//! *Actions* of a cycle, in this order. *Allocate*: workloads in that order, one task at a time (of a gang all), as far as there is
+//! room and no `limit` of a queue or one above forbids it. *Reclaim*: for a workload with which its queue stays within its fair share,
+//! victims of other queues, from the queue that comes last in the order, there the least urgent, then what users have beyond one task,
+//! then the youngest, one more at a time. When there would be room, all of them and the workload are placed in the order, in a
+//! simulation: victims that find their place are spared. Each of the others must be taken from a queue (at the level right under the
+//! lowest one above both) that still holds more than it may, or more than it deserves while the other deserves the workload; and each
+//! queue that gains and is above its fair share must stay behind the siblings that lose, in what they hold of it. *Preempt*: less
+//! urgent workloads of the same queue, likewise but without that test. The workload starts on the room of its victims in the same cycle.
+//!
+//! Source: KAI (kai-scheduler/KAI-Scheduler, state of August 2026): `pkg/scheduler/plugins/proportion`, `pkg/scheduler/actions`,
+//! docs/fairness and the design document of its time-based fair share.
+//!
+//! Departures: room is counted for the whole cluster, and on the machines of victims (a gang's on one of them); nothing moves to another
+//! machine, so there is no consolidation; a queue is preemptible or not, not a workload; a search ends after 64 simulations; a victim that
+//! finds its place again is placed task by task; past usage is given, and does not pass with time (`time-based` has it). Without a
+//! file every user is a queue that deserves nothing before the others, and shares by its weight.
+//!
+//! Faults: issue 1934 was closed without a cause, and the code that we read has the rule that it misses; the variant lacks that rule.
+//! In issue 1565 (open) victims that are placed again on other machines restart unchecked: there is no such move here.
+
+mod quotas;
+mod solve;
+mod walk;
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use super::cycle::{Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Scheduler, Session, Tree, Waiting, number, truth};
+use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Dim, Resources, UserId};
+use plimsoll_sim::books::Books;
+
+use quotas::{Amounts, Quotas, Shares, Side, no_weight};
+use solve::Search;
+use walk::{Item, Walk};
+
+/// `kai[@ISSUE][:FILE]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "kai",
+    spelling: "kai[@ISSUE][:FILE]",
+    rank: "the place in the order of queues by fair share, quota, priority and what they hold of their shares",
+    meaning: "The KAI scheduler: deserved amounts, over-quota weights, and reclaim by fair shares.",
+    source: "KAI scheduler (NVIDIA), proportion plugin and actions of August 2026",
+    example: "kai",
+    checked: "kai",
+    variants: &[
+        ("374", "a queue and all above it must stay within their fair shares when they reclaim, whoever holds more (kai pull request 374)"),
+        ("1750", "victims are looked for in queues from which nothing may be taken, too (kai issue 1750)"),
+        ("1934", "reclaim restores what a queue deserves, not its fair share (kai issue 1934)"),
+    ],
+    keys: &[
+        QueueKey::group("deserved", "the amounts that it gets before the rest is divided"),
+        QueueKey::group("limit", "the most that it may hold; absent: no limit"),
+        QueueKey::group("weight", "its weight in the rest (1)"),
+        QueueKey::group("priority", "the rest goes to the highest first (0)"),
+        QueueKey::group("usage", "its past usage, as a part of the cluster or as amounts (0)"),
+        QueueKey::group("preemptible", "false: its workloads are never stopped, and start only within what it deserves (true)"),
+        QueueKey::whole("k", "how much past usage counts (1)"),
+        QueueKey::whole("saturation_multiplier", "at least 1: the more, the further behind a queue must stay to reclaim (1)"),
+        QueueKey::whole("queue_priority_in_quota_reclaim", "true: a queue within what it deserves takes from any of lower priority (false)"),
+    ],
+    read: |given| {
+        Parsed::queued(given, |file, variant, setup| {
+            Ok(Box::new(Cycled::new(file, setup, Kai::new(file, variant, setup)?)))
+        })
+    },
+};
+
+/// The switches of the whole.
+#[derive(Clone, Debug)]
+struct Rules {
+    /// By which the part that a queue holds of its fair share is multiplied before it is compared, in millionths.
+    saturation: u64,
+    queue_priority: bool,
+    /// See `kai@374`.
+    within_shares: bool,
+    /// See `kai@1750`.
+    unfiltered: bool,
+    /// See `kai@1934`.
+    deserved_alone: bool,
+}
+
+struct Kai {
+    quotas: Quotas,
+    rules: Rules,
+    dims: Vec<Dim>,
+}
+
+/// A workload that waits.
+#[derive(Clone, Copy)]
+struct Entry {
+    next: Waiting,
+    need: Resources,
+    /// Its user has started something already, so that it is not held up by it.
+    spare: bool,
+}
+
+impl Item for Entry {
+    fn amount(&self) -> Resources {
+        self.need
+    }
+}
+
+impl Entry {
+    fn new(next: Waiting, has: bool) -> Entry {
+        Entry { next, need: next.need(), spare: has && !next.gang }
+    }
+
+    fn key(&self) -> (u8, bool, (u64, u64)) {
+        (self.next.priority, self.spare, (self.next.since.0.0, self.next.since.1))
+    }
+
+    fn side(&self, at: QueueAt) -> Side {
+        Side { at, with: self.need, without: Resources::ZERO }
+    }
+}
+
+const ABOVE_SHARE: Reason = Reason::Rule("there is no room, and with it its queue would hold more than its fair share");
+const NO_VICTIMS: Reason = Reason::Rule("there is no room, and nothing may be taken for it that would help");
+const NOT_DESERVED: Reason = Reason::Rule("its queue may not be preempted, and would hold more than it deserves");
+
+impl Kai {
+    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kai> {
+        let saturation = match file.policy.get("saturation_multiplier") {
+            None => ONE,
+            Some(entry) => match number(&entry.node, "saturation_multiplier")? {
+                value if (ONE..=1000 * ONE).contains(&value) => value,
+                _ => {
+                    let problem = format!("{} is not accepted; expected a number from 1 to 1000", entry.node.shown());
+                    return Err(entry.node.place.wrong("saturation_multiplier", problem));
+                }
+            },
+        };
+        let rules = Rules {
+            saturation,
+            queue_priority: truth(&file.policy, "queue_priority_in_quota_reclaim")?.unwrap_or(false),
+            within_shares: variant == Some("374"),
+            unfiltered: variant == Some("1750"),
+            deserved_alone: variant == Some("1934"),
+        };
+        Ok(Kai { quotas: Quotas::new(file, setup.dims, setup.capacity)?, rules, dims: setup.dims.to_vec() })
+    }
+
+    /// The fair shares, by what the users of each queue hold and wait for.
+    fn fair(&self, tree: &Tree, books: &Books) -> Vec<Amounts> {
+        let mut requests: Vec<Amounts> = vec![[0; _]; tree.nodes.len()];
+        for at in tree.upwards() {
+            for d in 0..self.quotas.dims {
+                let users = tree.nodes[at].users.iter();
+                let own: u128 = users.map(|user| books.wanted(*user, d)).sum();
+                let own = u64::try_from(own).unwrap_or(u64::MAX);
+                let below = tree.nodes[at].children.iter().map(|child| requests[*child][d]);
+                requests[at][d] = below.fold(own, u64::saturating_add);
+            }
+        }
+        self.quotas.shares(tree, &requests)
+    }
+
+    /// Workloads that pass a test, by queue.
+    fn lines(session: &Session, test: impl Fn(&Entry) -> bool) -> Vec<(QueueAt, Vec<Entry>)> {
+        let mut lines = Vec::new();
+        for leaf in session.waiting_queues() {
+            let entries = session.waiting(leaf).map(|next| Entry::new(next, session.held[next.user.index()] != Resources::ZERO));
+            let mut line: Vec<Entry> = entries.filter(&test).collect();
+            line.sort_by_key(Entry::key);
+            if !line.is_empty() {
+                lines.push((leaf, line));
+            }
+        }
+        lines
+    }
+
+    /// What forbids a workload even if there is room.
+    fn forbidden(&self, session: &Session, entry: &Entry) -> Option<Reason> {
+        let leaf = entry.next.queue;
+        if let Some((group, resource, short)) = self.quotas.over_limit(session.tree, &session.usage, leaf, &entry.need) {
+            return Some(Reason::Quota { group: group as u32, resource: resource as u8, short });
+        }
+        let fixed = |at: QueueAt| {
+            let fixed = self.quotas.fixed(session.tree, &session.usage, at, &entry.need);
+            self.quotas.is_deserved(at, &fixed)
+        };
+        let path = session.tree.path(leaf).filter(|at| *at != ROOT);
+        let stays = self.quotas.nodes[leaf].preemptible || { path }.all(fixed);
+        (!stays).then_some(NOT_DESERVED)
+    }
+
+    fn allocate(&self, session: &mut Session, shares: Shares) {
+        let lines = Kai::lines(session, |entry| session.has_room(&entry.next));
+        if lines.is_empty() {
+            return;
+        }
+        let mut walk = Walk::new(shares, &session.usage, lines, false);
+        while let Some(leaf) = walk.leaf() {
+            let Some(entry) = walk.take(leaf) else { break };
+            if session.fits(&entry.need) && self.forbidden(session, &entry).is_none() {
+                session.launch(&entry.next, 1);
+                Kai::rest(session, &mut walk, entry.next.user);
+            }
+            walk.settle(leaf, &session.usage);
+        }
+    }
+
+    /// Puts what a user still waits for back in line.
+    fn rest(session: &Session, walk: &mut Walk<Entry>, user: UserId) {
+        if let Some(next) = session.next(user) {
+            let entry = Entry::new(next, true);
+            walk.put(next.queue, entry, |other| other.key() <= entry.key());
+        }
+    }
+
+    /// Victims for those for whom there is no room: of other queues, or less urgent ones of the same.
+    fn displace(&self, session: &mut Session, shares: Shares, reclaim: bool) {
+        let lines = Kai::lines(session, |entry| {
+            let search = Search { session, shares, rules: &self.rules, entry: *entry };
+            match reclaim {
+                true => search.may_reclaim(),
+                false => session.least_urgent(entry.next.queue).is_some_and(|least| least > entry.next.priority),
+            }
+        });
+        if lines.is_empty() {
+            return;
+        }
+        let mut walk = Walk::new(shares, &session.usage, lines, false);
+        // By queue, those that found nobody: whoever is no more urgent and needs no less does not, either.
+        let mut failed: HashMap<QueueAt, Vec<(u8, Resources)>> = HashMap::new();
+        while let Some(leaf) = walk.leaf() {
+            let Some(entry) = walk.take(leaf) else { break };
+            let alike = |known: &(u8, Resources)| (reclaim || known.0 <= entry.next.priority) && known.1.fits(&entry.need);
+            let hopeless = failed.get(&leaf).is_some_and(|known| known.iter().any(alike));
+            let search = Search { session, shares, rules: &self.rules, entry };
+            let solution = match (hopeless, reclaim) {
+                (true, _) => None,
+                (false, true) if !search.may_reclaim() => None,
+                (false, true) => search.reclaim(),
+                (false, false) => search.preempt(),
+            };
+            match solution {
+                None => failed.entry(leaf).or_default().push((entry.next.priority, entry.need)),
+                Some(victims) => {
+                    victims.iter().for_each(|(runs, rule)| session.evict(runs, 1, Some(entry.next.user), rule));
+                    session.launch(&entry.next, 1);
+                    Kai::rest(session, &mut walk, entry.next.user);
+                    walk.settle_all(&session.usage);
+                    failed.clear();
+                    continue;
+                }
+            }
+            walk.settle(leaf, &session.usage);
+        }
+    }
+
+    fn explain(&self, session: &mut Session, shares: Shares) {
+        let mut reasons = Vec::new();
+        for leaf in session.waiting_queues() {
+            for next in session.waiting(leaf) {
+                let entry = Entry::new(next, false);
+                let search = Search { session, shares, rules: &self.rules, entry };
+                let reason = self.forbidden(session, &entry);
+                let other = || if search.may_reclaim() { NO_VICTIMS } else { ABOVE_SHARE };
+                reasons.push((next.user, reason.unwrap_or_else(other)));
+            }
+        }
+        reasons.into_iter().for_each(|(user, reason)| session.wait(user, reason));
+    }
+}
+
+impl Scheduler for Kai {
+    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
+        self.quotas.made(weight.ok_or_else(|| no_weight(name()))?);
+        Ok(())
+    }
+
+    fn cycle(&mut self, session: &mut Session) -> Result<()> {
+        let fair = self.fair(session.tree, session.books);
+        let shares = Shares { quotas: &self.quotas, tree: session.tree, fair: &fair };
+        self.allocate(session, shares);
+        self.displace(session, shares, true);
+        self.displace(session, shares, false);
+        self.explain(session, shares);
+        Ok(())
+    }
+
+    fn standings(&self, tree: &Tree, _desk: &Desk, books: &Books) -> Vec<Standing> {
+        if self.quotas.nodes.len() < tree.nodes.len() {
+            return Vec::new();
+        }
+        let fair = self.fair(tree, books);
+        let one = |at: QueueAt| {
+            let quota = &self.quotas.nodes[at];
+            let divided = self.dims.iter().enumerate().filter(|(d, _)| self.quotas.is_divided(*d));
+            Standing {
+                name: tree.nodes[at].name.clone(),
+                values: divided.map(|(d, dim)| (format!("fair {}", dim.name), dim.amount(fair[at][d]))).collect(),
+                guaranteed: std::array::from_fn(|d| (at != ROOT && self.quotas.is_divided(d)).then_some(quota.deserved[d])),
+                limit: quota.limit,
+            }
+        };
+        (0..tree.nodes.len()).map(one).collect()
+    }
+
+    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+        let entry = |user: UserId| {
+            let next = desk.waiting.get(user.index()).copied().flatten()?;
+            Some(Entry::new(next, desk.held[user.index()] != Resources::ZERO))
+        };
+        let (one, other) = (entry(one)?, entry(other)?);
+        let (left, right) = (one.next.queue, other.next.queue);
+        if left == right {
+            return Some(one.key() < other.key());
+        }
+        let above = tree.common(left, right);
+        let fair = self.fair(tree, books);
+        let shares = Shares { quotas: &self.quotas, tree, fair: &fair };
+        let (one, other) = (one.side(tree.child_towards(above, left)), other.side(tree.child_towards(above, right)));
+        Some(shares.compare(&desk.usage, &one, &other) == Ordering::Less)
+    }
+}

@@ -1,0 +1,250 @@
+//! Deserved amounts and limits of a tree of queues, the fair shares that follow, and the comparison of two queues.
+//!
+//! Source: the KAI scheduler, `plugins/proportion/{resource_share,queue_order}` (state of August 2026).
+
+use std::cmp::Ordering;
+
+use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Tree, number};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
+use plimsoll_fair::{Claim, USAGE_ONE, divide};
+
+/// Amounts of each resource.
+pub type Amounts = [u64; MAX_DIMS];
+
+/// The settings of a queue.
+#[derive(Clone, Debug)]
+pub struct Quota {
+    pub deserved: Amounts,
+    pub limit: [Option<u64>; MAX_DIMS],
+    pub weight: u64,
+    /// The larger goes first.
+    pub priority: i64,
+    /// Its past usage as part of the cluster, in steps of [`USAGE_ONE`].
+    pub usage: Amounts,
+    /// Its workloads may be stopped.
+    pub preemptible: bool,
+}
+
+/// The settings of all nodes of the tree.
+#[derive(Clone, Debug)]
+pub struct Quotas {
+    pub nodes: Vec<Quota>,
+    /// Resources that are divided; the others are without a quota for everybody.
+    divided: [bool; MAX_DIMS],
+    /// Shares are rounded down to multiples of these.
+    unit: Amounts,
+    /// How much past usage counts, in thousandths.
+    k: u64,
+    pub capacity: Resources,
+    pub dims: usize,
+}
+
+/// A queue in a comparison: with the workload that it would start, without those that it would lose.
+#[derive(Clone, Copy, Debug)]
+pub struct Side {
+    pub at: QueueAt,
+    pub with: Resources,
+    pub without: Resources,
+}
+
+impl Quotas {
+    /// The settings of a file. Errors: unusable values.
+    pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources) -> Result<Quotas> {
+        let root = Quota {
+            deserved: [0; MAX_DIMS],
+            limit: [None; MAX_DIMS],
+            weight: ONE,
+            priority: 0,
+            usage: [0; MAX_DIMS],
+            preemptible: true,
+        };
+        let (mut nodes, mut named) = (vec![root], [false; MAX_DIMS]);
+        for at in 0..file.groups.len() {
+            let of = |key: &str| file.amounts(at, key, dims).map(|amounts| amounts.unwrap_or([None; MAX_DIMS]));
+            let deserved = of("deserved")?;
+            named.iter_mut().zip(deserved).for_each(|(named, amount)| *named |= amount.is_some());
+            nodes.push(Quota {
+                deserved: deserved.map(Option::unwrap_or_default),
+                limit: of("limit")?,
+                weight: file.weight(at)?,
+                priority: file.integer(at, "priority")?.unwrap_or(0),
+                usage: usage(file, at, dims, &capacity)?,
+                preemptible: file.truth(at, "preemptible")?.unwrap_or(true),
+            });
+        }
+        let k = match file.policy.get("k") {
+            None => 1000,
+            Some(entry) => match number(&entry.node, "k")? / (ONE / 1000) {
+                k if k <= 1_000_000 => k,
+                _ => return Err(entry.node.place.wrong("k", "is too large; expected a number from 0 to 1000")),
+            },
+        };
+        let known = |d: usize| d < dims.len() && (named[d] || named == [false; MAX_DIMS]);
+        let unit = |d: usize| if dims.get(d).is_some_and(|dim| dim.name == "gpu") { 1000 } else { 1 };
+        Ok(Quotas {
+            nodes,
+            divided: std::array::from_fn(known),
+            unit: std::array::from_fn(unit),
+            k,
+            capacity,
+            dims: dims.len(),
+        })
+    }
+
+    /// A user that is a queue of its own deserves nothing before the others, and shares by its weight.
+    pub fn made(&mut self, weight: u64) {
+        let root = self.nodes[ROOT].clone();
+        self.nodes.push(Quota { weight, ..root });
+    }
+
+    /// The fair shares of all nodes, by what each requests: level by level, the root has the cluster.
+    pub fn shares(&self, tree: &Tree, requests: &[Amounts]) -> Vec<Amounts> {
+        let mut shares = vec![[0; MAX_DIMS]; tree.nodes.len()];
+        shares[ROOT] = self.capacity.0;
+        let mut order = tree.upwards();
+        order.reverse();
+        for at in order {
+            let children = &tree.nodes[at].children;
+            for d in (0..self.dims).filter(|d| self.divided[*d] && !children.is_empty()) {
+                let claim = |child: &QueueAt| {
+                    let quota = &self.nodes[*child];
+                    Claim {
+                        deserved: quota.deserved[d],
+                        weight: quota.weight,
+                        limit: quota.limit[d],
+                        request: requests[*child][d],
+                        priority: quota.priority,
+                        usage: quota.usage[d],
+                    }
+                };
+                let claims: Vec<Claim> = children.iter().map(claim).collect();
+                let (parts, _) = divide(shares[at][d], self.unit[d], self.k, &claims);
+                children.iter().zip(parts).for_each(|(child, part)| shares[*child][d] = part);
+            }
+        }
+        shares
+    }
+
+    /// Whether a resource is divided among the queues.
+    pub fn is_divided(&self, d: usize) -> bool {
+        self.divided[d]
+    }
+
+    /// Whether amounts stay within what a queue deserves.
+    pub fn is_deserved(&self, at: QueueAt, amounts: &Amounts) -> bool {
+        (0..self.dims).all(|d| !self.divided[d] || amounts[d] <= self.nodes[at].deserved[d])
+    }
+
+    /// The amounts that a queue holds and that may not be stopped, with this much more.
+    pub fn fixed(&self, tree: &Tree, usage: &[Resources], at: QueueAt, more: &Resources) -> Amounts {
+        let mut sum = more.0;
+        for leaf in (1..tree.nodes.len()).filter(|leaf| tree.is_leaf(*leaf) && !self.nodes[*leaf].preemptible) {
+            if tree.path(leaf).any(|above| above == at) {
+                (0..self.dims).for_each(|d| sum[d] += usage[leaf].0[d]);
+            }
+        }
+        sum
+    }
+
+    /// The first resource in which a queue or one above would exceed its limit with this much more, and by how much.
+    pub fn over_limit(&self, tree: &Tree, usage: &[Resources], leaf: QueueAt, need: &Resources) -> Option<(QueueAt, usize, u64)> {
+        tree.path(leaf).find_map(|at| {
+            let over = |d: usize| {
+                let sum = usage[at].0[d] + need.0[d];
+                self.nodes[at].limit[d].filter(|limit| need.0[d] > 0 && sum > *limit).map(|limit| (at, d, sum - limit))
+            };
+            (0..self.dims).find_map(over)
+        })
+    }
+}
+
+fn usage(file: &QueueFile, at: usize, dims: &[Dim], capacity: &Resources) -> Result<Amounts> {
+    let Some(entry) = file.groups[at].table.get("usage") else { return Ok([0; MAX_DIMS]) };
+    if entry.node.table().is_none() {
+        let part = u128::from(number(&entry.node, "usage")?) * u128::from(USAGE_ONE) / u128::from(ONE);
+        return Ok([u64::try_from(part).unwrap_or(u64::MAX); MAX_DIMS]);
+    }
+    let amounts = file.amounts(at, "usage", dims)?.unwrap_or([None; MAX_DIMS]);
+    let part = |d: usize| {
+        let product = u128::from(amounts[d].unwrap_or(0)) * u128::from(USAGE_ONE);
+        u64::try_from(product.checked_div(capacity.0[d].into()).unwrap_or(0)).unwrap_or(u64::MAX)
+    };
+    Ok(std::array::from_fn(part))
+}
+
+/// The quotas with the fair shares of a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares<'a> {
+    pub quotas: &'a Quotas,
+    pub tree: &'a Tree,
+    pub fair: &'a [Amounts],
+}
+
+impl Shares<'_> {
+    /// The most that a queue may hold before others may take back: the larger of its fair share and what it deserves, within its limit.
+    pub fn allocatable(&self, at: QueueAt, d: usize) -> Option<u64> {
+        let quota = &self.quotas.nodes[at];
+        let most = self.quotas.divided[d].then(|| quota.deserved[d].max(self.fair[at][d]));
+        [most, quota.limit[d]].into_iter().flatten().min()
+    }
+
+    /// Whether amounts stay within the fair share of a queue.
+    pub fn is_fair(&self, at: QueueAt, amounts: &Amounts) -> bool {
+        (0..self.quotas.dims).all(|d| !self.quotas.divided[d] || amounts[d] <= self.fair[at][d])
+    }
+
+    /// Which of two queues is served first, so far as there is a reason; the last is the order of the tree, the older first.
+    pub fn compare(&self, usage: &[Resources], one: &Side, other: &Side) -> Ordering {
+        let of = |side: &Side| {
+            let held = usage[side.at].0;
+            let (mut with, mut share) = (held, held);
+            for d in 0..self.quotas.dims {
+                with[d] += side.with.0[d];
+                share[d] = with[d].saturating_sub(side.without.0[d]);
+            }
+            let quota = &self.quotas.nodes[side.at];
+            let over = (0..self.quotas.dims).all(|d| !self.quotas.divided[d] || self.fair[side.at][d] < held[d]);
+            let starved = self.quotas.is_deserved(side.at, &with);
+            let nothing = (0..self.quotas.dims).any(|d| self.allocatable(side.at, d) == Some(0) && with[d] > 0);
+            (
+                (over, !starved, std::cmp::Reverse(quota.priority), nothing),
+                self.dominant(side.at, &share),
+                self.dominant(side.at, &held),
+            )
+        };
+        let (one_of, other_of) = (of(one), of(other));
+        let by_share = || compare_parts(one_of.1, other_of.1).then_with(|| compare_parts(one_of.2, other_of.2));
+        one_of.0.cmp(&other_of.0).then_with(by_share).then_with(|| self.weaker(one.at, other.at)).then(one.at.cmp(&other.at))
+    }
+
+    /// The largest part of what it may hold that amounts are, over the resources.
+    fn dominant(&self, at: QueueAt, amounts: &Amounts) -> (u64, u64) {
+        let part = |d: usize| match self.allocatable(at, d).unwrap_or(self.quotas.capacity.0[d]) {
+            // A penalty, as there is nothing to divide by.
+            0 => (amounts[d].saturating_mul(1000), 1),
+            most => (amounts[d], most),
+        };
+        (0..self.quotas.dims).map(part).max_by(|one, other| compare_parts(*one, *other)).unwrap_or((0, 1))
+    }
+
+    /// The one that may hold less, if it may hold less of something and no more of anything.
+    fn weaker(&self, one: QueueAt, other: QueueAt) -> Ordering {
+        let most = |at: QueueAt, d: usize| self.allocatable(at, d).unwrap_or(u64::MAX);
+        let no_more = |one, other| (0..self.quotas.dims).all(|d| most(one, d) <= most(other, d));
+        match (no_more(one, other), no_more(other, one)) {
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+            _ => Ordering::Equal,
+        }
+    }
+}
+
+fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)) -> Ordering {
+    (u128::from(amount) * u128::from(other_most)).cmp(&(u128::from(other) * u128::from(most)))
+}
+
+/// A weight that is not one number. For the message of [`super::Kai`].
+pub fn no_weight(name: &str) -> Error {
+    Error::plan("weights", format!("a weight a resource for '{name}'"), "one weight a user under this policy")
+}

@@ -1,0 +1,347 @@
+//! Victims for a workload: more and more of them, until it starts in a simulation of what would be placed then, and every one of those
+//! that would not be placed again may be taken.
+//!
+//! Source: the KAI scheduler, `actions/common/solvers`, `actions/{reclaim,preempt}`,
+//! `plugins/proportion/reclaimable` (state of August 2026).
+
+use std::collections::{HashMap, HashSet};
+
+use ethnum::U256;
+
+use super::super::cycle::{ONE, QueueAt, ROOT, Runs, Session};
+use super::quotas::{Amounts, Shares};
+use super::walk::{Item, Walk};
+use super::{Entry, Rules};
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
+
+/// A running task, or gang, that may be stopped.
+#[derive(Clone, Copy)]
+pub struct Victim {
+    pub runs: Runs,
+    /// Its place in the simulation: those of its job that would hold up no gang come behind the others.
+    spare: bool,
+}
+
+impl Item for Victim {
+    fn amount(&self) -> Resources {
+        self.runs.unit()
+    }
+}
+
+/// Whoever may be placed in a simulation.
+#[derive(Clone, Copy)]
+enum Candidate {
+    Preemptor(Entry),
+    Victim(usize, Victim),
+}
+
+impl Item for Candidate {
+    fn amount(&self) -> Resources {
+        match self {
+            Candidate::Preemptor(entry) => entry.need,
+            Candidate::Victim(_, victim) => victim.amount(),
+        }
+    }
+}
+
+impl Candidate {
+    fn key(&self) -> (u8, bool, (u64, u64)) {
+        match self {
+            Candidate::Preemptor(entry) => (entry.next.priority, entry.spare, (entry.next.since.0.0, entry.next.since.1)),
+            Candidate::Victim(_, victim) => (victim.runs.priority, victim.spare, (victim.runs.since.0.0, victim.runs.since.1)),
+        }
+    }
+}
+
+/// The most simulations for one workload; the source has no such end.
+const SIMULATIONS: usize = 64;
+
+const ABOVE_FAIR: &str = "reclaim: its queue holds more than its fair share";
+const ABOVE_DESERVED: &str = "reclaim: its queue holds more than it deserves, and the other one less";
+const LOWER_QUEUE: &str = "reclaim: its queue has a lower priority, and the other one holds less than it deserves";
+const LOWER_PRIORITY: &str = "preempt: it is less urgent than another workload of its queue";
+
+/// The search for victims of one workload.
+pub struct Search<'s, 'a> {
+    pub session: &'s Session<'a>,
+    pub shares: Shares<'s>,
+    pub rules: &'s Rules,
+    pub entry: Entry,
+}
+
+/// Victims with the rules by which they are taken.
+pub type Solution = Vec<(Runs, &'static str)>;
+
+impl Search<'_, '_> {
+    /// Whether its queue may reclaim for it at all: it stays within its fair share, and what may not be stopped within what it deserves.
+    pub fn may_reclaim(&self) -> bool {
+        let leaf = self.entry.next.queue;
+        let with = plus(&self.session.usage[leaf], &self.entry.need);
+        self.shares.is_fair(leaf, &with) && (self.preemptible() || self.shares.quotas.is_deserved(leaf, &self.fixed(leaf)))
+    }
+
+    fn preemptible(&self) -> bool {
+        self.shares.quotas.nodes[self.entry.next.queue].preemptible
+    }
+
+    /// The amounts of a queue that may not be stopped, with the workload.
+    fn fixed(&self, at: QueueAt) -> Amounts {
+        self.shares.quotas.fixed(self.session.tree, &self.session.usage, at, &self.entry.need)
+    }
+
+    /// Victims in other queues.
+    pub fn reclaim(&self) -> Option<Solution> {
+        let tree = self.session.tree;
+        let own = self.entry.next.queue;
+        let others = (1..tree.nodes.len()).filter(|leaf| *leaf != own && tree.is_leaf(*leaf));
+        let lines = others.filter(|leaf| self.is_candidate(*leaf)).map(|leaf| (leaf, self.line(leaf, None))).collect();
+        self.search(lines, true)
+    }
+
+    /// Less urgent victims in its own queue.
+    pub fn preempt(&self) -> Option<Solution> {
+        let leaf = self.entry.next.queue;
+        if !self.preemptible_leaf(leaf) {
+            return None;
+        }
+        self.search(vec![(leaf, self.line(leaf, Some(self.entry.next.priority)))], false)
+    }
+
+    fn preemptible_leaf(&self, leaf: QueueAt) -> bool {
+        self.shares.quotas.nodes[leaf].preemptible && !self.session.tree.nodes[leaf].users.is_empty()
+    }
+
+    /// Whether anything may be taken from a queue, before anybody is looked at (`filter_victims.go`, the repair of issue 1750).
+    fn is_candidate(&self, leaf: QueueAt) -> bool {
+        if !self.preemptible_leaf(leaf) || self.session.usage[leaf] == Resources::ZERO {
+            return false;
+        }
+        if self.rules.unfiltered {
+            return true;
+        }
+        let (own, other) = self.level(leaf);
+        let held = self.session.usage[other].0;
+        let quotas = self.shares.quotas;
+        if !quotas.is_deserved(own, &plus(&self.session.usage[own], &self.entry.need)) {
+            return self.is_above_fair(other, &held);
+        }
+        if self.rules.queue_priority && quotas.nodes[own].priority > quotas.nodes[other].priority {
+            return true;
+        }
+        let asked = |d: &usize| quotas.is_divided(*d) && self.entry.need.0[*d] > 0;
+        let over = (0..quotas.dims).filter(asked).any(|d| held[d] > quotas.nodes[other].deserved[d]);
+        over || !(0..quotas.dims).filter(asked).any(|d| held[d] < quotas.nodes[other].deserved[d])
+    }
+
+    /// The two queues that are compared: right under the lowest one above both.
+    fn level(&self, leaf: QueueAt) -> (QueueAt, QueueAt) {
+        let (tree, own) = (self.session.tree, self.entry.next.queue);
+        let above = tree.common(own, leaf);
+        (tree.child_towards(above, own), tree.child_towards(above, leaf))
+    }
+
+    fn is_above_fair(&self, at: QueueAt, held: &Amounts) -> bool {
+        !self.rules.deserved_alone
+            && (0..self.shares.quotas.dims).any(|d| self.shares.allocatable(at, d).is_some_and(|most| held[d] > most))
+    }
+
+    /// The victims of a queue, the first to go first: the least urgent, of these first what jobs have beyond their minimum, then the
+    /// youngest. Only those less urgent than that, if it is given.
+    fn line(&self, leaf: QueueAt, than: Option<u8>) -> Vec<Victim> {
+        let (mut line, mut left): (Vec<Victim>, HashMap<UserId, u64>) = Default::default();
+        for runs in self.session.running(leaf) {
+            let count = runs.count - self.session.stopped(runs.key).min(runs.count);
+            if count == 0 || than.is_some_and(|priority| runs.priority <= priority) {
+                continue;
+            }
+            if runs.gang {
+                line.push(Victim { runs: *runs, spare: false });
+                continue;
+            }
+            let left = left.entry(runs.user).or_insert_with(|| self.session.books.running(runs.user));
+            for _ in 0..count {
+                line.push(Victim { runs: Runs { count: 1, ..*runs }, spare: *left > 1 });
+                *left = left.saturating_sub(1);
+            }
+        }
+        line.sort_by_key(|victim| (std::cmp::Reverse(victim.runs.priority), !victim.spare));
+        line
+    }
+
+    fn search(&self, lines: Vec<(QueueAt, Vec<Victim>)>, validated: bool) -> Option<Solution> {
+        let usage = &self.session.usage;
+        let mut walk = Walk::new(self.shares, usage, lines, true);
+        let (mut taken, mut freed, mut simulations) = (Vec::new(), self.session.free, 0);
+        while simulations < SIMULATIONS {
+            let leaf = walk.leaf()?;
+            let victim = walk.take(leaf)?;
+            walk.settle(leaf, usage);
+            freed.0 = plus(&freed, &victim.amount());
+            taken.push(victim);
+            if !self.entry.need.fits(&freed) {
+                continue;
+            }
+            simulations += 1;
+            if let Some(gone) = self.simulate(&taken)
+                && let Some(solution) = if validated { self.validate(&gone) } else { Some(of_priority(&gone)) }
+            {
+                return Some(solution);
+            }
+        }
+        None
+    }
+
+    /// The victims that would not be placed again, if the workload is placed. Victims are placed where they were, the workload on
+    /// the machines that they were on.
+    fn simulate(&self, taken: &[Victim]) -> Option<Vec<Victim>> {
+        let mut usage = self.session.usage.clone();
+        let mut rooms: Vec<(MachineId, Resources)> = Vec::new();
+        for victim in taken {
+            let machine = victim.runs.machine;
+            let at = rooms.iter().position(|(known, _)| *known == machine).unwrap_or_else(|| {
+                let free = self.session.free_on(machine).0;
+                let free = std::array::from_fn(|d: usize| free[d].min(self.session.free.0[d]));
+                rooms.push((machine, Resources(free)));
+                rooms.len() - 1
+            });
+            rooms[at].1.0 = plus(&rooms[at].1, &victim.amount());
+            hold(self.shares.tree.path(victim.runs.queue), &mut usage, &victim.amount(), false);
+        }
+        let mut lines: HashMap<QueueAt, Vec<Candidate>> = HashMap::new();
+        lines.entry(self.entry.next.queue).or_default().push(Candidate::Preemptor(self.entry));
+        for (at, victim) in taken.iter().enumerate() {
+            lines.entry(victim.runs.queue).or_default().push(Candidate::Victim(at, *victim));
+        }
+        let mut lines: Vec<(QueueAt, Vec<Candidate>)> = lines.into_iter().collect();
+        lines.sort_by_key(|(leaf, _)| *leaf);
+        lines.iter_mut().for_each(|(_, line)| line.sort_by_key(Candidate::key));
+        let mut walk = Walk::new(self.shares, &usage, lines, false);
+        let (mut placed, mut stays) = (false, HashSet::new());
+        while let Some(leaf) = walk.leaf() {
+            let Some(candidate) = walk.take(leaf) else { break };
+            let amount = candidate.amount();
+            let allowed = self.shares.quotas.over_limit(self.shares.tree, &usage, leaf, &amount).is_none();
+            let fits = allowed
+                && match &candidate {
+                    Candidate::Preemptor(entry) => place(&mut rooms, entry),
+                    Candidate::Victim(_, victim) => place_again(&mut rooms, victim),
+                };
+            match candidate {
+                Candidate::Preemptor(_) if !fits => return None,
+                Candidate::Preemptor(_) => placed = true,
+                Candidate::Victim(at, _) if fits => drop(stays.insert(at)),
+                Candidate::Victim(..) => {}
+            }
+            if fits {
+                hold(self.shares.tree.path(leaf), &mut usage, &amount, true);
+            }
+            walk.settle(leaf, &usage);
+        }
+        let gone = taken.iter().enumerate().filter(|(at, _)| !stays.contains(at)).map(|(_, victim)| *victim);
+        placed.then(|| gone.collect())
+    }
+
+    /// The victims with the rule by which each may be taken, after those before it in its queue; and whether the queues that
+    /// gain stay behind those that lose.
+    fn validate(&self, gone: &[Victim]) -> Option<Solution> {
+        let (tree, quotas) = (self.session.tree, self.shares.quotas);
+        let mut left = self.session.usage.clone();
+        let mut touched: Vec<[bool; MAX_DIMS]> = vec![[false; MAX_DIMS]; tree.nodes.len()];
+        let mut leaves: Vec<QueueAt> = gone.iter().map(|victim| victim.runs.queue).collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        let mut solution = Solution::new();
+        for leaf in leaves {
+            let (own, other) = self.level(leaf);
+            let starved = quotas.is_deserved(own, &plus(&self.session.usage[own], &self.entry.need));
+            for victim in gone.iter().filter(|victim| victim.runs.queue == leaf) {
+                let held = left[other].0;
+                let rule = if self.is_above_fair(other, &held) {
+                    ABOVE_FAIR
+                } else if starved && !quotas.is_deserved(other, &held) {
+                    ABOVE_DESERVED
+                } else if starved && self.rules.queue_priority && quotas.nodes[own].priority > quotas.nodes[other].priority {
+                    LOWER_QUEUE
+                } else {
+                    return None;
+                };
+                solution.push((victim.runs, rule));
+                hold(tree.path(leaf), &mut left, &victim.amount(), false);
+                for at in tree.path(leaf) {
+                    (0..quotas.dims).for_each(|d| touched[at][d] |= victim.amount().0[d] > 0);
+                }
+            }
+        }
+        let path = tree.path(self.entry.next.queue).filter(|at| *at != ROOT);
+        { path }.all(|at| self.stays_behind(at, &left, &touched)).then_some(solution)
+    }
+
+    /// Whether a queue that gains stays behind its siblings that lose, in what they have of their fair shares.
+    fn stays_behind(&self, at: QueueAt, left: &[Resources], touched: &[[bool; MAX_DIMS]]) -> bool {
+        let (tree, quotas) = (self.session.tree, self.shares.quotas);
+        let parent = tree.nodes[at].parent;
+        let with = plus(&left[at], &self.entry.need);
+        let fixed = || self.preemptible() || quotas.is_deserved(at, &self.fixed(at));
+        if self.rules.within_shares {
+            let alone = parent == ROOT && tree.nodes[ROOT].children.len() == 1;
+            return (alone || self.shares.is_fair(at, &with)) && fixed();
+        }
+        let losers = tree.nodes[parent].children.iter().filter(|sibling| **sibling != at && touched[**sibling] != [false; MAX_DIMS]);
+        let behind = |sibling: &QueueAt, d: usize| {
+            let (own, other) = (self.shares.fair[at][d], self.shares.fair[*sibling][d]);
+            if with[d] <= own || other == 0 {
+                return true;
+            }
+            let part = |amount: u64, by: u64, times: u64| U256::from(amount) * U256::from(by) * U256::from(times);
+            own > 0 && part(with[d], other, self.rules.saturation) < part(left[*sibling].0[d], own, ONE)
+        };
+        { losers }.all(|sibling| {
+            let counts = |d: &usize| quotas.is_divided(*d) && (touched[*sibling][*d] || self.entry.need.0[*d] > 0);
+            (0..quotas.dims).filter(counts).all(|d| behind(sibling, d))
+        }) && fixed()
+    }
+}
+
+fn of_priority(gone: &[Victim]) -> Solution {
+    gone.iter().map(|victim| (victim.runs, LOWER_PRIORITY)).collect()
+}
+
+/// All tasks of a workload take room, if there is any for them.
+fn place(rooms: &mut [(MachineId, Resources)], entry: &Entry) -> bool {
+    let (mut left, each) = (if entry.next.gang { entry.next.tasks } else { 1 }, entry.next.each);
+    let before = rooms.to_vec();
+    for (_, room) in rooms.iter_mut() {
+        while left > 0 && each.fits(room) {
+            room.0.iter_mut().zip(each.0).for_each(|(room, amount)| *room -= amount);
+            left -= 1;
+        }
+    }
+    if left > 0 {
+        rooms.copy_from_slice(&before);
+    }
+    left == 0
+}
+
+/// A victim takes the room that it had, if that is still there; a gang on several machines wherever there is any.
+fn place_again(rooms: &mut [(MachineId, Resources)], victim: &Victim) -> bool {
+    let amount = victim.amount();
+    let Some((_, room)) = rooms.iter_mut().find(|(machine, _)| *machine == victim.runs.machine) else { return false };
+    let fits = amount.fits(room);
+    if fits {
+        room.0.iter_mut().zip(amount.0).for_each(|(room, amount)| *room -= amount);
+    }
+    fits
+}
+
+/// A sum of amounts.
+fn plus(one: &Resources, other: &Resources) -> Amounts {
+    std::array::from_fn(|d| one.0[d] + other.0[d])
+}
+
+fn hold(path: impl Iterator<Item = QueueAt>, usage: &mut [Resources], amount: &Resources, more: bool) {
+    for at in path {
+        for (held, amount) in usage[at].0.iter_mut().zip(amount.0) {
+            *held = if more { *held + amount } else { held.saturating_sub(amount) };
+        }
+    }
+}
