@@ -12,6 +12,7 @@ mod check;
 mod check_whole;
 mod columns;
 mod control_run;
+mod court;
 mod declared;
 mod determinism;
 mod deviation;

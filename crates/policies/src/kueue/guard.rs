@@ -50,7 +50,8 @@ impl<'a> Guard<'a> {
     fn work_out(&self, session: &Session, at: QueueAt) -> Claims {
         let tree = session.tree;
         let nominal = self.quotas.subtree(at);
-        let leaves = || (0..tree.nodes.len()).filter(|leaf| tree.is_leaf(*leaf) && tree.path(*leaf).any(|above| above == at));
+        let leaves =
+            || (0..tree.nodes.len()).filter(|leaf| tree.is_leaf(*leaf) && tree.path(*leaf).any(|above| above == at));
         let mut claims = Claims::default();
         if nominal.iter().all(|amount| *amount == 0) {
             return claims;

@@ -49,12 +49,18 @@ pub static ROW: PolicyRow = PolicyRow {
     example: "kueue",
     checked: "kueue",
     variants: &[
-        ("guarded", "ours, without the livelocks: victims' room is the preemptor's at once, claims within nominal quotas go first and are \
-                     not displaced, and other workloads displace only where that raises the lowest shares"),
+        (
+            "guarded",
+            "ours, without the livelocks: victims' room is the preemptor's at once, claims within nominal quotas go first and are \
+                     not displaced, and other workloads displace only where that raises the lowest shares",
+        ),
         ("3779", "a queue with borrow_within displaces lower priorities whatever the shares (kueue issue 3779)"),
         ("6577", "shares are whole thousandths, and one below that counts as nothing (kueue issue 6577)"),
         ("6774", "all queues of weight 0 that borrow have equal shares (kueue issue 6774)"),
-        ("6947", "after an eviction the first workload of a queue is its head again, though it cannot start (kueue issue 6947)"),
+        (
+            "6947",
+            "after an eviction the first workload of a queue is its head again, though it cannot start (kueue issue 6947)",
+        ),
         ("7101", "the same (kueue issue 7101)"),
         ("10126", "whether a queue would borrow is asked of the queue, not of its cohort (kueue issue 10126)"),
     ],
@@ -63,7 +69,10 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("limit", "the most that it may borrow beyond its quota; absent: no limit"),
         QueueKey::group("lend_limit", "the most of its quota that others may borrow; absent: all"),
         QueueKey::group("weight", "by which its share is divided; 0: whatever it borrows counts as infinite"),
-        QueueKey::group("within", "whom of its own it displaces: never (usual), lower-priority, lower-or-newer-equal-priority"),
+        QueueKey::group(
+            "within",
+            "whom of its own it displaces: never (usual), lower-priority, lower-or-newer-equal-priority",
+        ),
         QueueKey::group("reclaim", "from whom it takes in other queues: never (usual), lower-priority, any"),
         QueueKey::group("borrow_within", "lower-priority: read by kueue@3779 alone, as fair sharing ignores it"),
         QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: the first in line holds up the others"),
@@ -184,7 +193,8 @@ impl Kueue {
                     break;
                 }
                 // Set aside, but a queue that may not always take back holds room for it.
-                let reserves = matches!(entry.mode, Mode::Displaces(_)) && self.quotas.nodes[queue].reclaim != Reclaim::Any;
+                let reserves =
+                    matches!(entry.mode, Mode::Displaces(_)) && self.quotas.nodes[queue].reclaim != Reclaim::Any;
                 let reason = self.short(snapshot, &entry);
                 known.push((next.priority, entry.need, reason));
                 aside.push((next, reason));
@@ -266,7 +276,8 @@ impl Kueue {
     fn reserved(&self, snapshot: &Snapshot, entry: &Entry) -> Resources {
         let (at, quota) = (entry.next.queue, &self.quotas.nodes[entry.next.queue]);
         let usage = snapshot.usage(at);
-        let borrows = (0..MAX_DIMS).any(|d| entry.need.0[d] > 0 && usage[d] + entry.need.0[d] as i64 > quota.nominal[d] as i64);
+        let borrows =
+            (0..MAX_DIMS).any(|d| entry.need.0[d] > 0 && usage[d] + entry.need.0[d] as i64 > quota.nominal[d] as i64);
         let mut reserved = entry.need;
         for d in 0..MAX_DIMS {
             let most = match (borrows, quota.limit[d]) {
@@ -284,7 +295,11 @@ impl Scheduler for Kueue {
     fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
         let name = || tree.names.last().map(String::as_str).unwrap_or_default();
         let weight = weight.ok_or_else(|| {
-            Error::plan("weights", format!("a weight a resource for '{}'", name()), "one weight a user under this policy")
+            Error::plan(
+                "weights",
+                format!("a weight a resource for '{}'", name()),
+                "one weight a user under this policy",
+            )
         })?;
         self.quotas.made(weight);
         self.stale = true;

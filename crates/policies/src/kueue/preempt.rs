@@ -110,7 +110,11 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                 continue;
             }
             let own = at == self.next.queue;
-            if if own { !of_own } else { quota.reclaim == Reclaim::Never || !self.borrows(at) || !self.may_give(at, of_own) } {
+            if if own {
+                !of_own
+            } else {
+                quota.reclaim == Reclaim::Never || !self.borrows(at) || !self.may_give(at, of_own)
+            } {
                 continue;
             }
             let may = |runs: &Runs| {
@@ -224,7 +228,14 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
     }
 
     /// The rule by which a foreign workload may be taken, if it may.
-    fn legal(&mut self, strategy: Strategy, runs: &Runs, theirs: QueueAt, share: &Share, old: &Share) -> Option<&'static str> {
+    fn legal(
+        &mut self,
+        strategy: Strategy,
+        runs: &Runs,
+        theirs: QueueAt,
+        share: &Share,
+        old: &Share,
+    ) -> Option<&'static str> {
         match strategy {
             Strategy::InitialShare => (self.cmp(share, old) == Ordering::Less).then_some(INITIAL),
             Strategy::FinalShare => {
