@@ -233,7 +233,26 @@ fn is_own_claim(bench: &Bench, rounds: &[Played], workload: usize) -> bool {
                 None => !leaf,
             })
         });
-        within && promised
+        within && promised && fits_beside(bench, before, round, &need, &group)
+    })
+}
+
+/// Whether there would be room for so much in a queue if all others held no more than they are guaranteed.
+fn fits_beside(bench: &Bench, before: &Situation, round: &Round, need: &Resources, own: &str) -> bool {
+    let (state, total) = (bench.state(), bench.state().cluster.total());
+    let mut held_of: HashMap<String, Resources> = HashMap::new();
+    for run in &before.running {
+        let amount = state.workloads[run.workload].demand.times(run.tasks);
+        let held = held_of.entry(group_of(state, bench, run.workload).unwrap_or_default()).or_default();
+        held.0.iter_mut().zip(amount.0).for_each(|(held, amount)| *held += amount);
+    }
+    (0..MAX_DIMS).filter(|d| need.0[*d] > 0).all(|d| {
+        let kept = held_of.iter().map(|(name, held)| {
+            let standing = round.standings.iter().find(|standing| standing.name == *name);
+            let promise = standing.and_then(|standing| standing.guaranteed[d]).unwrap_or(0);
+            if name == own { held.0[d] } else { held.0[d].min(promise) }
+        });
+        kept.sum::<u64>() + need.0[d] <= total.0[d]
     })
 }
 
