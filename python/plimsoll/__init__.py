@@ -38,6 +38,8 @@ __all__ = [
     "Users",
     "Warning",
     "check",
+    "court",
+    "decide",
     "policy",
     "read",
     "replay",
@@ -169,6 +171,65 @@ def check(policies: str | Policy | Sequence[str | Policy], **more: Any) -> list[
     args = ["check", "--format=json", *(f"--policy={name}" for name in named(policies, frames))]
     usual = {"quiet": True, "whole_tasks": bool(frames.policies)}
     return json.loads(call([*args, *options({**usual, **more})], frames=frames))
+
+
+def decide(
+    state: str | os.PathLike | Mapping[str, Any],
+    policies: str | Policy | Sequence[str | Policy],
+    **more: Any,
+) -> list[dict[str, Any]]:
+    """Says what policies decide on a given state: what starts, what is stopped, what waits, and why.
+
+    Args:
+        state: The path of a state in TOML or JSON, or a dict with the same keys (docs/court.md).
+        policies: The name of a policy or one of your own (`policy`), or a list of them.
+        **more: Options of ``plimsoll decide``: ``rounds=3``.
+
+    Returns:
+        A list with the JSON document of ``plimsoll decide --format json`` for each policy: ``launched``, ``evicted``, ``waiting``, ``shares``.
+
+    Raises:
+        InputError: The state or a policy is not accepted, at the place that the message gives.
+        RunError: A policy of your own raised.
+    """
+    frames = Frames()
+    name, text = given(state, "state", frames)
+    args = ["decide", name, "--format=json", *(f"--policy={policy}" for policy in named(policies, frames))]
+    found = json.loads(call([*args, *options(more)], text, frames))
+    return found if isinstance(found, list) else [found]
+
+
+def court(
+    scenario: str | os.PathLike | Mapping[str, Any] | None = None,
+    policies: str | Policy | Sequence[str | Policy] | None = None,
+    **more: Any,
+) -> list[dict[str, Any]]:
+    """Plays scenarios of production schedulers to a verdict, or searches small states for one.
+
+    Args:
+        scenario: The path of a scenario in TOML or JSON, the name of one that ships, or a dict with the same keys (docs/court.md); all that
+            ship if it is None.
+        policies: The name of a policy or one of your own (`policy`), or a list of them; those of which the scenario expects something
+            if it is None.
+        **more: Options of ``plimsoll court``: ``rounds=1000``, ``names=True``, ``search=True, size=6``.
+
+    Returns:
+        The JSON document of ``plimsoll court --format json``: ``verdict``, and of a livelock the ``cycle`` of rounds that come back; of a
+        search one for each policy, with ``found``.
+
+    Raises:
+        InputError: The scenario or an option is not accepted.
+        RunError: A scenario came out otherwise than it expects.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    frames = Frames()
+    args: list[Any] = ["court", "--format=json", *(f"--policy={policy}" for policy in named([] if policies is None else policies, frames))]
+    text = None
+    if scenario is not None:
+        name, text = given(scenario, "scenario", frames)
+        args.append(name)
+    found = json.loads(call([*args, *options({"quiet": True, **more})], text, frames))
+    return found if isinstance(found, list) else [found]
 
 
 def read(folder: str | os.PathLike) -> Results:

@@ -15,6 +15,7 @@ mod plot;
 mod policies;
 mod print;
 mod progress;
+mod queues;
 mod replay;
 mod report;
 mod run;
@@ -91,6 +92,7 @@ enum Verb {
     Cluster(cluster::Args),
     Bundle(bundle::Args),
     Plot(plot::Args),
+    Queues(queues::Args),
     Report(report::Args),
     Schema(schema::Args),
     Trace(trace::Args),
@@ -247,6 +249,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Bundle(args) => bundle::run(args, context),
         Verb::Compare(args) => compare::run(args, context),
         Verb::Plot(args) => plot::run(args, context),
+        Verb::Queues(args) => queues::run(args, context),
         Verb::Report(args) => report::run(args, context),
         Verb::Schema(args) => schema::run(args, context),
         Verb::Trace(args) => trace::run(args, context),

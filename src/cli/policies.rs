@@ -5,8 +5,8 @@ use serde_json::json;
 use super::screen::{Grid, Side};
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
-use crate::policy::{PolicySpec, QueueKey};
 use crate::policy::inside::ORDERS;
+use crate::policy::{PolicySpec, QueueKey};
 
 /// List every policy with its parameters and source
 #[derive(clap::Args, Debug)]
@@ -85,7 +85,8 @@ fn one(name: &str, format: Format) -> Result<()> {
                     text.push_str(&format!("\n{}", print::aligned_left(&header, &lines)));
                 }
             };
-            let variants = row.variants.iter().map(|(name, fault)| vec![format!("{}@{name}", row.name), (*fault).to_owned()]);
+            let variants =
+                row.variants.iter().map(|(name, fault)| vec![format!("{}@{name}", row.name), (*fault).to_owned()]);
             list("variant", variants.collect());
             list("key of groups", row.keys.iter().map(|it| vec![key(it), it.meaning.to_owned()]).collect());
             print::out(&text)

@@ -12,6 +12,7 @@ use plimsoll::output::requests::kinds;
 use plimsoll::output::schema::Table;
 use plimsoll::policy::inside::{ORDERS, USUAL};
 use plimsoll::policy::{NAMES, Name, Of, PolicySpec};
+use plimsoll::queues::{self, FORMATS, KEYS};
 use plimsoll::units::Dim;
 use plimsoll::workload::formats::{Format, FormatOptions};
 
@@ -39,7 +40,7 @@ fn code(name: &str) -> String {
 }
 
 /// The tables: page, mark, text.
-fn tables() -> [(&'static str, &'static str, String); 4] {
+fn tables() -> [(&'static str, &'static str, String); 6] {
     let format = |format: &Format| {
         let row = format.row();
         vec![code(format.name()), row.about.to_owned(), row.layout.to_owned(), row.source.to_owned()]
@@ -49,6 +50,15 @@ fn tables() -> [(&'static str, &'static str, String); 4] {
         vec![code(name), row.chosen.to_owned(), row.source.to_owned()]
     };
     let kind = |(name, about): (&str, &str)| vec![code(name), about.to_owned()];
+    let queues = |row: queues::Format| {
+        // Which would otherwise be elements of the page.
+        let layout = row.layout.replace('<', "&lt;");
+        vec![code(row.name), row.about.to_owned(), layout, row.source.to_owned()]
+    };
+    let key = |key: &queues::Key| {
+        let formats = FORMATS.iter().filter(|row| row.keys.contains(&key.name)).map(|row| code(row.name));
+        vec![code(key.name), key.meaning.to_owned(), formats.collect::<Vec<_>>().join(", ")]
+    };
     let value = |name: &Name| {
         let of = match name.of {
             Of::One => "",
@@ -66,6 +76,8 @@ fn tables() -> [(&'static str, &'static str, String); 4] {
             table(&["format", "content", "a file", "source"], Format::ALL.iter().map(format)),
         ),
         ("docs/cluster.md", "placement", table(&["rule", "chosen", "source"], Placement::ALL.into_iter().map(rule))),
+        ("docs/queues.md", "queues", table(&["format", "content", "files", "source"], FORMATS.into_iter().map(queues))),
+        ("docs/queues.md", "queue keys", table(&["key", "meaning", "formats"], KEYS.iter().map(key))),
         ("docs/figures.md", "kinds", table(&["kind", "shows"], kinds().map(kind))),
     ]
 }

@@ -25,6 +25,7 @@ use plimsoll::output::schema::Table;
 use plimsoll::output::trace::ParquetTrace;
 use plimsoll::output::{trace, verify};
 use plimsoll::policy::{Registry, Setup};
+use plimsoll::queues::{FORMATS, import};
 use plimsoll::units::{Dim, Resources};
 use plimsoll::workload::formats::{Format, FormatOptions, read_input};
 use plimsoll::workload::synthetic::random::stream;
@@ -276,6 +277,22 @@ fn failover_toml() {
         let text = String::from_utf8_lossy(&std::fs::read(path).expect("a file")).into_owned();
         FailoverPlan::read(path, &text, &[]).map(drop)
     });
+}
+
+/// Each format of queues; what is made of a configuration is TOML.
+#[test]
+fn queues_of_schedulers() {
+    for (format, files, _) in crate::queues::SAMPLES {
+        let row = *FORMATS.iter().find(|row| row.name == format).expect(format);
+        let texts = files.iter().map(|file| std::fs::read(crate::queues::folder().join(file)).expect(file)).collect();
+        fuzz(&format!("queues-{format}"), texts, Pool::text, |path| {
+            let text = plimsoll::rows::read_text(path)?;
+            let made = import(vec![(path.to_owned(), text)], Some(row))?;
+            let read: std::result::Result<toml::Table, _> = made.text.parse();
+            assert!(read.is_ok(), "{:?}\n{}", read, made.text);
+            Ok(())
+        });
+    }
 }
 
 /// The results of a small study.

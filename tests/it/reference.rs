@@ -45,6 +45,7 @@ const QUICK: &[(&str, &[&str])] = &[
     ("gangs", &["seeds=2", "workload.jobs=300"]),
     ("load-sweep", &["seeds=2", "workload.hours=0.3", "measure.from=5m"]),
     ("preemption", &["seeds=2", "workload.jobs=300"]),
+    ("production", &["seeds=1", "until=10m", "workload.hours=0.2"]),
     ("quota-labels", &["seeds=2", "workload.hours=3"]),
     ("quota-vs-drf", &["seeds=2", "workload.hours=0.5"]),
     ("scheduling-load", &["until=2s"]),

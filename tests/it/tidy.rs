@@ -14,7 +14,8 @@ const NEVER: &[(&str, &str)] = &[
     ("carrier", "engine"),
     ("engine", ""),
     ("rows", "pinned"),
-    ("output", "cli experiment"),
+    ("output", "cli experiment queues"),
+    ("queues", "cli experiment output"),
     ("experiment", "cli"),
 ];
 

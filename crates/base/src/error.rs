@@ -215,7 +215,11 @@ impl Error {
     /// The process's exit code: 2 when the input was wrong, 130 when interrupted, 1 when the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Output { .. } | Error::NotConverged { .. } | Error::Idle { .. } | Error::PolicyFailed { .. } | Error::Unexpected { .. } => 1,
+            Error::Output { .. }
+            | Error::NotConverged { .. }
+            | Error::Idle { .. }
+            | Error::PolicyFailed { .. }
+            | Error::Unexpected { .. } => 1,
             Error::Interrupted => 130,
             _ => 2,
         }

@@ -181,8 +181,8 @@ impl<'a> Bench<'a> {
         let mut engine = Engine::new(parties, self.cluster.clone(), self.weights.clone(), &options)?;
         for run in &situation.running {
             let workload = &self.state.workloads[run.workload];
-            engine.begin(MachineId(run.machine), ages.of_running(workload)).map_err(|error| {
-                Error::Mismatch { problem: format!("'{}' runs where it cannot: {error}", workload.name) }
+            engine.begin(MachineId(run.machine), ages.of_running(workload)).map_err(|error| Error::Mismatch {
+                problem: format!("'{}' runs where it cannot: {error}", workload.name),
             })?;
         }
         for at in 1..situation.waiting.len() {
@@ -269,7 +269,11 @@ impl<'a> Bench<'a> {
             let gone = stopped.iter().find(|(known, _)| *known == row).map_or(0, |(_, tasks)| *tasks);
             let gone = if run.leaves.is_some() || workload.grace > 0 { 0 } else { gone };
             let held = workload.demand.times(run.tasks - gone);
-            free[run.machine as usize].0.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));
+            free[run.machine as usize]
+                .0
+                .iter_mut()
+                .zip(held.0)
+                .for_each(|(free, held)| *free = free.saturating_sub(held));
         }
         free
     }

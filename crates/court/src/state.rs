@@ -100,12 +100,25 @@ pub const ROUNDS: u32 = 100;
 const PRIORITIES: usize = 10;
 
 const TOP: [&str; 14] = [
-    "name", "about", "source", "names", "capacity", "machines", "machine", "policy", "group", "user", "running", "waiting",
-    "arrive", "expect",
+    "name", "about", "source", "names", "capacity", "machines", "machine", "policy", "group", "user", "running",
+    "waiting", "arrive", "expect",
 ];
 const OF_WORKLOAD: [&str; 15] = [
-    "name", "group", "user", "demand", "tasks", "priority", "age_s", "machine", "gang", "estimate_s", "ends_after", "grace",
-    "resubmit", "repeats", "at_round",
+    "name",
+    "group",
+    "user",
+    "demand",
+    "tasks",
+    "priority",
+    "age_s",
+    "machine",
+    "gang",
+    "estimate_s",
+    "ends_after",
+    "grace",
+    "resubmit",
+    "repeats",
+    "at_round",
 ];
 const OF_EXPECTATION: [&str; 5] = ["policy", "verdict", "launched", "evicted", "rounds"];
 
@@ -164,7 +177,8 @@ fn state(tree: &Node, whole: &Place) -> Result<State> {
     }
     enlist(&mut queues, &drafts)?;
     let names: HashSet<&str> = workloads.iter().map(|workload| workload.name.as_str()).collect();
-    let expectations = queues::list(tree, "expect")?.iter().map(|node| expectation(node, &names)).collect::<Result<_>>()?;
+    let expectations =
+        queues::list(tree, "expect")?.iter().map(|node| expectation(node, &names)).collect::<Result<_>>()?;
     Ok(State {
         name: text(tree, "name")?.unwrap_or(stem),
         about: text(tree, "about")?.unwrap_or_default(),
@@ -191,8 +205,11 @@ impl State {
             names.extend([Some(name), group.as_ref(), user.as_ref()].into_iter().flatten().map(String::as_str));
         }
         let count = names.len();
-        let new: HashMap<String, String> =
-            names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), format!("{:06}-{name}", count - at))).collect();
+        let new: HashMap<String, String> = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| ((*name).to_owned(), format!("{:06}-{name}", count - at)))
+            .collect();
         let rename = |name: &mut String| {
             if let Some(new) = new.get(name) {
                 name.clone_from(new);
@@ -225,7 +242,9 @@ fn enlist(queues: &mut QueueFile, drafts: &[Draft]) -> Result<()> {
         match queues.users.iter().find(|(known, _)| known == user) {
             Some((_, other)) if *other != at => {
                 let other = &queues.groups[*other].name;
-                return Err(place.wrong("user", format!("'{user}' is in '{other}' and in '{group}'; expected one group")));
+                return Err(
+                    place.wrong("user", format!("'{user}' is in '{other}' and in '{group}'; expected one group"))
+                );
             }
             Some(_) => {}
             None => queues.users.push((user.clone(), at)),
@@ -246,7 +265,10 @@ fn cluster(tree: &Node) -> Result<(Cluster, Option<Vec<String>>)> {
     let [entry] = given[..] else {
         let place = given.get(1).map_or(&tree.place, |entry| &entry.place);
         let expected = "expected one of [capacity], machines = \"2x8c16g\" and [[machine]]s";
-        return Err(place.wrong("capacity", if given.is_empty() { "is missing; " } else { "stands beside another; " }.to_owned() + expected));
+        return Err(place.wrong(
+            "capacity",
+            if given.is_empty() { "is missing; " } else { "stands beside another; " }.to_owned() + expected,
+        ));
     };
     let mut cluster = Cluster::default();
     match entry.key.as_str() {
@@ -257,9 +279,13 @@ fn cluster(tree: &Node) -> Result<(Cluster, Option<Vec<String>>)> {
         }
         "machines" => {
             let text = entry.node.text().ok_or_else(|| {
-                entry.node.place.wrong("machines", format!("{} is not accepted; expected machines, such as \"2x8c16g\"", entry.node.shown()))
+                entry.node.place.wrong(
+                    "machines",
+                    format!("{} is not accepted; expected machines, such as \"2x8c16g\"", entry.node.shown()),
+                )
             })?;
-            let spec = ClusterSpec::parse("machines", text).map_err(|error| entry.node.place.wrong("machines", error))?;
+            let spec =
+                ClusterSpec::parse("machines", text).map_err(|error| entry.node.place.wrong("machines", error))?;
             let cluster = Cluster::new(&spec, &[])?;
             let names = (1..=cluster.capacities.len()).map(|number| format!("m{number}")).collect();
             Ok((cluster, Some(names)))
@@ -269,7 +295,9 @@ fn cluster(tree: &Node) -> Result<(Cluster, Option<Vec<String>>)> {
             for node in queues::list(tree, "machine")? {
                 let name = queues::name(node, "a machine's name")?;
                 if names.iter().any(|known| known == name) {
-                    return Err(node.place.wrong("name", format!("two machines are called '{name}'; expected names of their own")));
+                    return Err(node
+                        .place
+                        .wrong("name", format!("two machines are called '{name}'; expected names of their own")));
                 }
                 let capacity = amounts_of(&mut cluster.dims, node, "machine", &["name"])?;
                 names.push(name.to_owned());
@@ -286,12 +314,16 @@ fn cluster(tree: &Node) -> Result<(Cluster, Option<Vec<String>>)> {
 /// Amounts of resources, which become dimensions as they are met.
 fn amounts_of(dims: &mut Vec<Dim>, node: &Node, key: &str, but: &[&str]) -> Result<Resources> {
     let expected = "resources with amounts, such as cpu = 9";
-    let entries = node.table().ok_or_else(|| node.place.wrong(key, format!("{} is no table; expected {expected}", node.shown())))?;
+    let entries = node
+        .table()
+        .ok_or_else(|| node.place.wrong(key, format!("{} is no table; expected {expected}", node.shown())))?;
     for entry in entries.iter().filter(|entry| !but.contains(&entry.key.as_str())) {
         let (dim, _) = Dim::parse(&entry.key);
         if !dims.iter().any(|known| known.name == dim.name) {
             if dims.len() == MAX_DIMS {
-                return Err(entry.place.wrong(key, format!("'{}' is one too many; expected at most {MAX_DIMS} resources", entry.key)));
+                return Err(entry
+                    .place
+                    .wrong(key, format!("'{}' is one too many; expected at most {MAX_DIMS} resources", entry.key)));
             }
             dims.push(dim);
         }
@@ -309,7 +341,9 @@ fn weights(tree: &Node) -> Result<Vec<(String, u64)>> {
     let mut known: HashMap<String, u64> = HashMap::new();
     for key in ["group", "user"] {
         for node in queues::list(tree, key)? {
-            if let (Some(name), Some(weight)) = (node.get("name").and_then(|entry| entry.node.text()), node.get("weight")) {
+            if let (Some(name), Some(weight)) =
+                (node.get("name").and_then(|entry| entry.node.text()), node.get("weight"))
+            {
                 known.insert(name.to_owned(), queues::number(&weight.node, "weight")?);
             }
         }
@@ -349,7 +383,9 @@ impl Reader<'_> {
     fn workload(&mut self, key: &str, kind: Kind, node: &Node) -> Result<()> {
         node.known(&OF_WORKLOAD, "", &format!(" of [[{key}]]"))?;
         let only = |name: &str, of: Kind, expected: &str| match node.get(name) {
-            Some(entry) if kind != of => Err(entry.place.wrong(name, format!("does not belong to [[{key}]]; it is for [[{expected}]]"))),
+            Some(entry) if kind != of => {
+                Err(entry.place.wrong(name, format!("does not belong to [[{key}]]; it is for [[{expected}]]")))
+            }
             _ => Ok(()),
         };
         only("at_round", Kind::Arriving, "arrive")?;
@@ -359,9 +395,13 @@ impl Reader<'_> {
             Some(_) => queues::name(node, "a workload's name")?.to_owned(),
         };
         if self.drafts.iter().any(|draft| draft.workload.name == name) {
-            return Err(node.place.wrong("name", format!("two workloads are called '{name}'; expected names of their own")));
+            return Err(node
+                .place
+                .wrong("name", format!("two workloads are called '{name}'; expected names of their own")));
         }
-        let demand = node.get("demand").ok_or_else(|| node.place.wrong("demand", "is missing; expected amounts, such as { cpu = 1 }"))?;
+        let demand = node
+            .get("demand")
+            .ok_or_else(|| node.place.wrong("demand", "is missing; expected amounts, such as { cpu = 1 }"))?;
         let amounts = queues::amounts(&demand.node, "demand", self.dims)?.map(Option::unwrap_or_default);
         if amounts == [0; MAX_DIMS] {
             return Err(demand.node.place.wrong("demand", "is nothing; expected an amount above 0"));
@@ -373,7 +413,8 @@ impl Reader<'_> {
         let round = match kind {
             Kind::Running => 0,
             Kind::Waiting => 1,
-            Kind::Arriving => count(node, "at_round", 1)?.ok_or_else(|| node.place.wrong("at_round", "is missing; expected a round, from 1"))?,
+            Kind::Arriving => count(node, "at_round", 1)?
+                .ok_or_else(|| node.place.wrong("at_round", "is missing; expected a round, from 1"))?,
         };
         let workload = Workload {
             name,
@@ -401,7 +442,10 @@ impl Reader<'_> {
         match self.queues.groups.iter().position(|group| group.name == name) {
             None if self.queues.groups.is_empty() => Ok(Some(name)),
             None => {
-                let hint = plimsoll_base::error::did_you_mean(&name, self.queues.groups.iter().map(|group| group.name.as_str()));
+                let hint = plimsoll_base::error::did_you_mean(
+                    &name,
+                    self.queues.groups.iter().map(|group| group.name.as_str()),
+                );
                 Err(place.wrong("group", format!("'{name}' is no group{hint}; expected the name of one")))
             }
             Some(at) if self.queues.groups.iter().any(|group| group.parent == Some(at)) => {
@@ -414,7 +458,9 @@ impl Reader<'_> {
     fn machine(&self, node: &Node, kind: Kind) -> Result<Option<u32>> {
         let (Some(machines), Kind::Running) = (self.machines, kind) else {
             return match node.get("machine") {
-                Some(entry) => Err(entry.place.wrong("machine", "there are no machines to tell apart; expected none with [capacity]")),
+                Some(entry) => Err(entry
+                    .place
+                    .wrong("machine", "there are no machines to tell apart; expected none with [capacity]")),
                 None => Ok(None),
             };
         };
@@ -435,7 +481,9 @@ fn count(node: &Node, key: &str, least: u32) -> Result<Option<u32>> {
     let read = if let Value::Integer(digits) = &node.value { digits.parse().ok() } else { None };
     match read.filter(|count| *count >= least && *count <= 1_000_000) {
         Some(count) => Ok(Some(count)),
-        None => Err(node.place.wrong(key, format!("{} is not accepted; expected a whole number from {least} to 1000000", node.shown()))),
+        None => Err(node
+            .place
+            .wrong(key, format!("{} is not accepted; expected a whole number from {least} to 1000000", node.shown()))),
     }
 }
 
@@ -456,19 +504,26 @@ fn priorities(drafts: &[Draft]) -> Result<HashMap<i64, u8>> {
     if let Some(one) = all.get(PRIORITIES) {
         let draft = drafts.iter().find(|draft| draft.priority == *one);
         let place = draft.map(|draft| draft.place.clone()).unwrap_or_default();
-        return Err(place.wrong("priority", format!("there are {} priorities; expected at most {PRIORITIES}", all.len())));
+        return Err(
+            place.wrong("priority", format!("there are {} priorities; expected at most {PRIORITIES}", all.len()))
+        );
     }
     Ok(all.into_iter().enumerate().map(|(rank, priority)| (priority, rank as u8)).collect())
 }
 
 fn expectation(node: &Node, names: &HashSet<&str>) -> Result<Expectation> {
     node.known(&OF_EXPECTATION, "", " of [[expect]]")?;
-    let policy = text(node, "policy")?.ok_or_else(|| node.place.wrong("policy", "is missing; expected the name of a policy"))?;
+    let policy =
+        text(node, "policy")?.ok_or_else(|| node.place.wrong("policy", "is missing; expected the name of a policy"))?;
     let list = |key: &str| -> Result<Option<Vec<String>>> {
         let Some(Entry { node, .. }) = node.get(key) else { return Ok(None) };
-        let wrong = |node: &Node| node.place.wrong(key, format!("{} is not accepted; expected names of workloads, such as [\"w\"]", node.shown()));
+        let wrong = |node: &Node| {
+            node.place
+                .wrong(key, format!("{} is not accepted; expected names of workloads, such as [\"w\"]", node.shown()))
+        };
         let names_of = node.list().ok_or_else(|| wrong(node))?;
-        let one = |item: &Node| item.text().filter(|name| names.contains(name)).map(str::to_owned).ok_or_else(|| wrong(item));
+        let one =
+            |item: &Node| item.text().filter(|name| names.contains(name)).map(str::to_owned).ok_or_else(|| wrong(item));
         names_of.iter().map(one).collect::<Result<_>>().map(Some)
     };
     Ok(Expectation {

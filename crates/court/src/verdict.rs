@@ -133,10 +133,14 @@ fn verdict(bench: &Bench, hearing: &Hearing) -> (Verdict, String) {
     let Hearing { rounds, last, back, .. } = hearing;
     let order = rounds.iter().find_map(|played| played.round.unordered.as_ref());
     if let Some((one, other)) = order {
-        return (Verdict::OrderNotAntisymmetric, format!("'{one}' and '{other}' each go before the other, or neither does"));
+        return (
+            Verdict::OrderNotAntisymmetric,
+            format!("'{one}' and '{other}' each go before the other, or neither does"),
+        );
     }
     let part = &rounds[back.unwrap_or(rounds.len())..];
-    let evicted: Vec<&String> = part.iter().flat_map(|played| &played.round.evicted).map(|one| name(one.workload)).collect();
+    let evicted: Vec<&String> =
+        part.iter().flat_map(|played| &played.round.evicted).map(|one| name(one.workload)).collect();
     if let Some(first) = evicted.first() {
         let count = part.len();
         return (Verdict::Livelock, format!("{count} rounds come back for ever, and '{first}' is stopped each time"));
@@ -149,16 +153,27 @@ fn verdict(bench: &Bench, hearing: &Hearing) -> (Verdict, String) {
             && !steady.iter().any(|played| played.round.launched.iter().any(|(other, ..)| *other == workload))
     };
     let long = back.is_some() || rounds.len() >= 10;
-    if let Some(wait) = last.waiting.iter().find(|wait| long && waits_always(wait.workload) && is_own_claim(bench, steady, wait.workload)) {
-        return (Verdict::Starvation, format!("'{}' is within the guaranteed amounts of its queue and never starts", name(wait.workload)));
+    if let Some(wait) = last
+        .waiting
+        .iter()
+        .find(|wait| long && waits_always(wait.workload) && is_own_claim(bench, steady, wait.workload))
+    {
+        return (
+            Verdict::Starvation,
+            format!("'{}' is within the guaranteed amounts of its queue and never starts", name(wait.workload)),
+        );
     }
     if back.is_none() {
         return (Verdict::Undecided, format!("{} rounds are over", rounds.len()));
     }
     if let Some(played) = steady.first() {
-        let idle = |wait: &&crate::situation::Wait| waits_always(wait.workload) && has_room(bench, played, wait.workload);
+        let idle =
+            |wait: &&crate::situation::Wait| waits_always(wait.workload) && has_room(bench, played, wait.workload);
         if let Some(wait) = last.waiting.iter().find(idle) {
-            return (Verdict::NotWorkConserving, format!("there is room for '{}', and it never starts", name(wait.workload)));
+            return (
+                Verdict::NotWorkConserving,
+                format!("there is room for '{}', and it never starts", name(wait.workload)),
+            );
         }
     }
     (Verdict::Settled, String::new())
@@ -205,7 +220,9 @@ fn is_own_claim(bench: &Bench, rounds: &[Played], workload: usize) -> bool {
         let mut promised = false;
         let within = groups.iter().all(|at| {
             let entry = &state.queues.groups[*at];
-            let Some(standing) = round.standings.iter().find(|standing| standing.name == entry.name) else { return true };
+            let Some(standing) = round.standings.iter().find(|standing| standing.name == entry.name) else {
+                return true;
+            };
             let held = held(state, bench, before, *at);
             let leaf = Some(at) == groups.first();
             (0..MAX_DIMS).filter(|d| need.0[*d] > 0).all(|d| match standing.guaranteed[d] {
@@ -216,7 +233,26 @@ fn is_own_claim(bench: &Bench, rounds: &[Played], workload: usize) -> bool {
                 None => !leaf,
             })
         });
-        within && promised
+        within && promised && fits_beside(bench, before, round, &need, &group)
+    })
+}
+
+/// Whether there would be room for so much in a queue if all others held no more than they are guaranteed.
+fn fits_beside(bench: &Bench, before: &Situation, round: &Round, need: &Resources, own: &str) -> bool {
+    let (state, total) = (bench.state(), bench.state().cluster.total());
+    let mut held_of: HashMap<String, Resources> = HashMap::new();
+    for run in &before.running {
+        let amount = state.workloads[run.workload].demand.times(run.tasks);
+        let held = held_of.entry(group_of(state, bench, run.workload).unwrap_or_default()).or_default();
+        held.0.iter_mut().zip(amount.0).for_each(|(held, amount)| *held += amount);
+    }
+    (0..MAX_DIMS).filter(|d| need.0[*d] > 0).all(|d| {
+        let kept = held_of.iter().map(|(name, held)| {
+            let standing = round.standings.iter().find(|standing| standing.name == *name);
+            let promise = standing.and_then(|standing| standing.guaranteed[d]).unwrap_or(0);
+            if name == own { held.0[d] } else { held.0[d].min(promise) }
+        });
+        kept.sum::<u64>() + need.0[d] <= total.0[d]
     })
 }
 
@@ -243,14 +279,17 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
     !quota
         && groups.iter().all(|at| {
             let entry = &state.queues.groups[*at];
-            let Some(standing) = round.standings.iter().find(|standing| standing.name == entry.name) else { return true };
+            let Some(standing) = round.standings.iter().find(|standing| standing.name == entry.name) else {
+                return true;
+            };
             let mut held = held(state, bench, before, *at);
             for (other, tasks, _) in &round.launched {
                 let within = group_of(state, bench, *other).is_some_and(|name| above(state, &name).contains(at));
                 let amount = state.workloads[*other].demand.times(if within { *tasks } else { 0 });
                 held.0.iter_mut().zip(amount.0).for_each(|(held, amount)| *held += amount);
             }
-            (0..MAX_DIMS).all(|d| need.0[d] == 0 || standing.limit[d].is_none_or(|limit| held.0[d] + need.0[d] <= limit))
+            (0..MAX_DIMS)
+                .all(|d| need.0[d] == 0 || standing.limit[d].is_none_or(|limit| held.0[d] + need.0[d] <= limit))
         })
 }
 

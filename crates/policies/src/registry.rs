@@ -110,7 +110,10 @@ impl PlanGroups<'_> {
         let kind = if queued { "queues" } else { "quota" };
         let wrong = |key: &str, expected: String| Err(Error::plan(key, format!("'{policy}'"), expected));
         let Some(groups) = groups else {
-            return wrong("policy", format!("a file here; only a plan has [{kind}.NAME] tables, and finds them itself"));
+            return wrong(
+                "policy",
+                format!("a file here; only a plan has [{kind}.NAME] tables, and finds them itself"),
+            );
         };
         let quota = groups.quota.iter().find(|(name, _)| name == table).filter(|_| !queued);
         let queues = groups.queues.iter().find(|(name, _)| name == table).filter(|_| queued);

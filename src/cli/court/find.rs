@@ -86,7 +86,8 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
             print::json(&if all.len() == 1 { all.remove(0) } else { all.into() })
         }
         Format::Table => {
-            let texts: Vec<String> = results.iter().map(|(policy, class, found, played)| text(policy, class, found, *played)).collect();
+            let texts: Vec<String> =
+                results.iter().map(|(policy, class, found, played)| text(policy, class, found, *played)).collect();
             print::out(&texts.join("\n"))
         }
     }
@@ -105,7 +106,10 @@ fn text(policy: &str, class: &Class, found: &Option<Found>, played: u64) -> Stri
         Some(found) => {
             let Found { text, hearing } = found;
             let name = hearing.verdict.name();
-            format!("{searched}# {name}: {}.\n# It is number {played} in the class, by capacity, then number and sum of workloads: none smaller does.\n{text}verdict = \"{name}\"\n", hearing.about)
+            format!(
+                "{searched}# {name}: {}.\n# It is number {played} in the class, by capacity, then number and sum of workloads: none smaller does.\n{text}verdict = \"{name}\"\n",
+                hearing.about
+            )
         }
     }
 }

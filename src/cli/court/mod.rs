@@ -5,7 +5,6 @@ mod shipped;
 
 use std::path::{Path, PathBuf};
 
-
 use serde_json::Value as Json;
 
 use super::print::aligned_left;
@@ -91,7 +90,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         None => Ok(()),
         Some(first) => {
             let (count, first) = (wrong.len(), first.problem());
-            Err(Error::Unexpected { problem: format!("{count} of {} come out otherwise than expected: {first}", judged.len()) })
+            Err(Error::Unexpected {
+                problem: format!("{count} of {} come out otherwise than expected: {first}", judged.len()),
+            })
         }
     }
 }
@@ -181,14 +182,20 @@ fn detail(case: &Case) -> String {
             let names = round[key].as_array().into_iter().flatten();
             let one = |item: &Json| {
                 let (name, by) = (item["name"].as_str().unwrap_or_default(), item["for"].as_str());
-                by.map_or_else(|| name.to_owned(), |by| format!("{name} (for {by}: {})", item["reason"].as_str().unwrap_or_default()))
+                by.map_or_else(
+                    || name.to_owned(),
+                    |by| format!("{name} (for {by}: {})", item["reason"].as_str().unwrap_or_default()),
+                )
             };
             names.map(one).collect::<Vec<_>>().join(", ")
         };
         text.push_str(&format!("  round {}: ", played.before.round));
         let parts = [("stops", list("evicted")), ("starts", list("launched"))];
-        let parts: Vec<String> =
-            parts.into_iter().filter(|(_, list)| !list.is_empty()).map(|(word, list)| format!("{word} {list}")).collect();
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter(|(_, list)| !list.is_empty())
+            .map(|(word, list)| format!("{word} {list}"))
+            .collect();
         text.push_str(if parts.is_empty() { "nothing happens" } else { "" });
         text.push_str(&parts.join("; "));
         text.push('\n');

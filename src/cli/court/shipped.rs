@@ -9,6 +9,9 @@ macro_rules! shipped {
 }
 
 shipped![
+    "kai-1750",
+    "kai-1934",
+    "kai-374",
     "kueue-10126",
     "kueue-13797",
     "kueue-13863",
@@ -26,3 +29,18 @@ shipped![
     "kueue-7101",
     "kueue-refill",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+
+    #[test]
+    fn all_scenarios_of_the_repository_ship() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/court");
+        let entries = std::fs::read_dir(folder).expect("a folder of scenarios");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
+        names.sort();
+        assert_eq!(names, ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
+}

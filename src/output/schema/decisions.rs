@@ -75,7 +75,11 @@ impl Row for Decided<'static> {
             }),
             C::share("dominant_share", "the user's weighted dominant share before its turn", |row| Some(row.share)),
             C::text("rank", "the policy's rank before its turn, in hexadecimal; lowest first", |row| Some(row.rank)),
-            C::text("reason", "why it was not launched, or was stopped: room, quota, or the policy's own words", |row| row.reason()),
+            C::text(
+                "reason",
+                "why it was not launched, or was stopped: room, quota, or the policy's own words",
+                |row| row.reason(),
+            ),
             C::text(
                 "short_group",
                 "the group that has too little quota left for it: the user's own or one above it",

@@ -28,7 +28,7 @@ impl Place {
     }
 
     /// These bytes of the text.
-    pub(super) fn at(&self, span: Range<usize>) -> Place {
+    pub fn at(&self, span: Range<usize>) -> Place {
         Place { source: self.source.clone(), span: Some(span) }
     }
 

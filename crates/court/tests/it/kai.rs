@@ -11,7 +11,9 @@ use std::fmt::Write as _;
 fn state(gpus: &str, queues: &str, running: &str, waiting: &str, more: &str) -> String {
     let mut text = format!("[capacity]\ngpu = {gpus}\n{more}\n");
     for queue in queues.split_whitespace() {
-        let [name, parent, deserved, weight, priority] = queue.split(':').collect::<Vec<_>>()[..] else { panic!("{queue}") };
+        let [name, parent, deserved, weight, priority] = queue.split(':').collect::<Vec<_>>()[..] else {
+            panic!("{queue}")
+        };
         let _ = write!(
             text,
             "[[group]]\nname = \"{name}\"\nparent = \"{parent}\"\ndeserved = {{ gpu = {deserved} }}\nweight = {weight}\npriority = {priority}\n"
@@ -19,7 +21,9 @@ fn state(gpus: &str, queues: &str, running: &str, waiting: &str, more: &str) -> 
     }
     for (kind, items) in [("running", running), ("waiting", waiting)] {
         for item in items.split_whitespace() {
-            let [name, queue, gpus, tasks, priority] = item.split(':').collect::<Vec<_>>()[..] else { panic!("{item}") };
+            let [name, queue, gpus, tasks, priority] = item.split(':').collect::<Vec<_>>()[..] else {
+                panic!("{item}")
+            };
             let _ = write!(
                 text,
                 "[[{kind}]]\nname = \"{name}\"\ngroup = \"{queue}\"\ndemand = {{ gpu = {gpus} }}\ntasks = {tasks}\npriority = {priority}\n"
@@ -111,7 +115,16 @@ fn the_vectors_of_one_department() {
     // Held 2 and 1 of 3: both below.
     assert!(evicted(&state("3", queues, "r1:p1:1:2:0 r2:p2:1:1:0", "w:p1:1:1:0", "")).is_empty());
     // p2 is above what it deserves, within a fair share of 3: p1 deserves another.
-    let answer = decide("kai", &state("6", "default:root:6:1:0 p1:default:3:0:0 p2:default:2:1:0 p3:default:1:0:0", "r1:p1:1:2:0 r2:p2:1:4:0", "w:p1:1:1:0", ""));
+    let answer = decide(
+        "kai",
+        &state(
+            "6",
+            "default:root:6:1:0 p1:default:3:0:0 p2:default:2:1:0 p3:default:1:0:0",
+            "r1:p1:1:2:0 r2:p2:1:4:0",
+            "w:p1:1:1:0",
+            "",
+        ),
+    );
     assert_eq!((answer.share("p2", "fair gpu"), answer.evicted.len()), (3.0, 1));
     let answer = decide("kai", &state("5", "p1:root:3:0:0 p2:root:2:1:0", "r1:p1:1:2:0 r2:p2:1:3:0", "w:p1:1:1:0", ""));
     assert_eq!(answer.evicted(), ["r2"]);
@@ -140,7 +153,10 @@ fn the_vectors_of_workloads_that_stay() {
 fn the_vectors_of_departments() {
     let queues = "d1:root:3:1:0 p1:d1:3:1:0 d2:root:2:1:0 p2:d2:2:1:0";
     assert_eq!(evicted(&state("5", queues, "r1:p1:1:2:0 r2:p2:1:3:0", "w:p1:1:1:0", "")), ["r2"]);
-    assert!(evicted(&state("4", queues, "r1:p1:1:2:0 r2:p2:1:2:0", "w:p1:1:1:0", "")).is_empty(), "it would go below its share");
+    assert!(
+        evicted(&state("4", queues, "r1:p1:1:2:0 r2:p2:1:2:0", "w:p1:1:1:0", "")).is_empty(),
+        "it would go below its share"
+    );
     // Both leaves of the left side at their shares would bring it above its own.
     let levels = "lt:root:1:1:0 oq:lt:0:1:0 lm:lt:1:1:0 ll:lm:1:1:0 rt:root:1:1:0 rm:rt:1:1:0 rl:rm:1:1:0";
     assert_eq!(evicted(&state("2", levels, "r:rl:2:1:0", "w:ll:1:1:0", "")), ["r"]);
@@ -157,17 +173,20 @@ fn the_vectors_of_the_actions() {
     // "Reclaim jobs according to queue fair share": one of the lower priority in each of the two queues.
     let queues = "d1:root:1:1:0 q0:d1:1:1:0 q1:d1:1:1:0 rq:d1:2:0:0";
     let running = "a0:q0:1:1:50 a1:q0:1:1:50 a2:q0:1:1:49 b0:q1:1:1:50 b1:q1:1:1:50 b2:q1:1:1:49";
-    let gang = state("6", queues, running, "", "") + "[[waiting]]\nname = \"w\"\ngroup = \"rq\"\ndemand = { gpu = 1 }\ntasks = 2\ngang = true\npriority = 50\n";
+    let gang = state("6", queues, running, "", "")
+        + "[[waiting]]\nname = \"w\"\ngroup = \"rq\"\ndemand = { gpu = 1 }\ntasks = 2\ngang = true\npriority = 50\n";
     let mut gone = evicted(&gang);
     gone.sort();
     assert_eq!(gone, ["a2", "b2"]);
     assert_eq!(decide("kai", &gang).launched, [("w".to_owned(), 2)]);
     // "under deserved, the other over deserved but under fair share".
     let running: String = (0..6).map(|at| format!("r{at}:q0:2:1:0 ")).collect();
-    let machines = state("0", "q0:root:2:1:0 q1:root:2:1:0", &running, "p6:q0:2:1:0 p7:q0:2:1:0 p8:q0:2:1:0 w:q1:2:1:0", "");
+    let machines =
+        state("0", "q0:root:2:1:0 q1:root:2:1:0", &running, "p6:q0:2:1:0 p7:q0:2:1:0 p8:q0:2:1:0 w:q1:2:1:0", "");
     let mut machines = machines.replacen("[capacity]\ngpu = 0\n", "machines = \"6x1c3gpu\"\n", 1);
     for at in 0..6 {
-        machines = machines.replace(&format!("name = \"r{at}\""), &format!("name = \"r{at}\"\nmachine = \"m{}\"", at + 1));
+        machines =
+            machines.replace(&format!("name = \"r{at}\""), &format!("name = \"r{at}\"\nmachine = \"m{}\"", at + 1));
     }
     let answer = decide("kai", &machines);
     assert_eq!(answer.evicted(), ["r5"], "the youngest");
@@ -184,7 +203,10 @@ fn the_vectors_of_the_actions() {
     let queues = "q0:root:2:2:0 q1:root:2:2:0";
     assert_eq!(evicted(&state("4", queues, "r0:q0:1:1:0 r1:q1:2:1:0 r2:q1:1:1:0", "w:q0:1:1:0", "")), ["r2"]);
     // "deserved of queue1 is 1": 3 and 1 stay.
-    assert!(evicted(&state("4", "q0:root:2:2:0 q1:root:1:1:0", "r0:q0:1:1:0 r1:q0:2:1:0 r2:q1:1:1:0", "w:q1:1:1:0", "")).is_empty());
+    assert!(
+        evicted(&state("4", "q0:root:2:2:0 q1:root:1:1:0", "r0:q0:1:1:0 r1:q0:2:1:0 r2:q1:1:1:0", "w:q1:1:1:0", ""))
+            .is_empty()
+    );
 }
 
 /// Issue 2065, case 1: 12 GPUs, 8 deserved each; by a switch (off) the queue of higher priority takes what the other deserves.
@@ -204,7 +226,8 @@ fn allocation_follows_the_order_of_queues() {
     let text = state("8", "a:root:2:1:0 b:root:0:1:0", "", "wa:a:1:4:0 wb:b:1:9:0", "");
     let limited = text.replacen("weight", "limit = { gpu = 3 }\nweight", 1);
     let answer = decide("kai", &limited);
-    let tasks = |name: &str| answer.launched.iter().filter(|(known, _)| known == name).map(|(_, tasks)| tasks).sum::<u32>();
+    let tasks =
+        |name: &str| answer.launched.iter().filter(|(known, _)| known == name).map(|(_, tasks)| tasks).sum::<u32>();
     assert_eq!((tasks("wa"), tasks("wb")), (3, 5));
     assert!(answer.round.waits.iter().any(|waits| matches!(waits.reason, plimsoll_court::Why::Quota(1, 0, 1000))));
 }

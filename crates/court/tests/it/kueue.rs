@@ -37,16 +37,17 @@ fn units(queue: &str, count: u32) -> String {
 }
 
 fn evicted(base: &str, running: &str, incoming: &str) -> Vec<String> {
-    ["kueue", "kueue@guarded"].map(|policy| {
-        let answer = decide(policy, &state(base, running, incoming));
-        answer.evicted().into_iter().map(str::to_owned).collect::<Vec<_>>()
-    })
-    .into_iter()
-    .reduce(|one, other| {
-        assert_eq!(one, other, "under the guard as without, {running} {incoming}");
-        one
-    })
-    .unwrap_or_default()
+    ["kueue", "kueue@guarded"]
+        .map(|policy| {
+            let answer = decide(policy, &state(base, running, incoming));
+            answer.evicted().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .into_iter()
+        .reduce(|one, other| {
+            assert_eq!(one, other, "under the guard as without, {running} {incoming}");
+            one
+        })
+        .unwrap_or_default()
 }
 
 fn of(queue: &str, evicted: &[String]) -> usize {
@@ -75,7 +76,10 @@ fn the_vectors_of_preemption() {
     assert!(evicted(BASE, "a1:a:3.5:0 b1:b:2.5:0 c1:c:2.5:0", "w:b:2:0").is_empty(), "the one above does not flap");
     let three = "p1:preemptible:1:-3 p2:preemptible:1:-3 p3:preemptible:1:-3";
     assert!(evicted(BASE, &(all(3, 3, 0) + three), "w:a:2:0").is_empty());
-    let only = BASE.replace("[[group]]\nname = \"a\"", "[policy]\npreemption_strategies = [\"less-than-or-equal-to-final-share\"]\n[[group]]\nname = \"a\"");
+    let only = BASE.replace(
+        "[[group]]\nname = \"a\"",
+        "[policy]\npreemption_strategies = [\"less-than-or-equal-to-final-share\"]\n[[group]]\nname = \"a\"",
+    );
     let running = "a1:a:3:0 b1:b:5:-1 b2:b:1:1";
     assert_eq!(evicted(&only, running, "w:a:1:0"), ["b2"]);
 }
@@ -95,10 +99,15 @@ fn the_vector_of_hierarchical_preemption() {
         ("d", "RIGHT", 1, ""),
         ("e", "RIGHT", 1, "weight = 0.99"),
     ] {
-        let _ = write!(base, "[[group]]\nname = \"{name}\"\nparent = \"{parent}\"\nnominal = {{ cpu = {nominal} }}\n{more}\n{rules}\n");
+        let _ = write!(
+            base,
+            "[[group]]\nname = \"{name}\"\nparent = \"{parent}\"\nnominal = {{ cpu = {nominal} }}\n{more}\n{rules}\n"
+        );
     }
-    let running: String =
-        ["b", "c", "d", "e"].iter().flat_map(|queue| (1..=5).map(move |at| format!("{queue}{at}:{queue}:1:{at} "))).collect();
+    let running: String = ["b", "c", "d", "e"]
+        .iter()
+        .flat_map(|queue| (1..=5).map(move |at| format!("{queue}{at}:{queue}:1:{at} ")))
+        .collect();
     let mut gone = evicted(&base, &running, "w:a:5:5");
     gone.sort();
     assert_eq!(gone, ["b1", "b2", "c1", "c2", "e1"]);
@@ -141,7 +150,8 @@ fn the_vectors_of_issue_7101() {
     let running: String = (1..=4).map(|at| format!("r{at}:p1:2:0 ")).collect();
     let answer = decide("kueue", &state(base, &running, "w:p2:5:0"));
     assert_eq!(answer.evicted.len(), 2);
-    let rules: Vec<&str> = answer.round.evicted.iter().filter_map(|one| one.cause.as_ref()).map(|(_, rule)| *rule).collect();
+    let rules: Vec<&str> =
+        answer.round.evicted.iter().filter_map(|one| one.cause.as_ref()).map(|(_, rule)| *rule).collect();
     assert!(rules[0].contains("S2-a") && rules[1].contains("S2-b"), "{rules:?}");
     let after = "r1:p1:2:0 r2:p1:2:0 w:p2:5:0";
     let shares = decide("kueue", &state(base, after, "v:p1:2:0"));
@@ -170,7 +180,9 @@ fn admission_is_a_tournament() {
         )
     };
     let wait = |name: &str, group: &str, cpu: u32, priority: u32| {
-        format!("[[waiting]]\nname = \"{name}\"\ngroup = \"{group}\"\ndemand = {{ cpu = {cpu} }}\npriority = {priority}\n")
+        format!(
+            "[[waiting]]\nname = \"{name}\"\ngroup = \"{group}\"\ndemand = {{ cpu = {cpu} }}\npriority = {priority}\n"
+        )
     };
     let answer = decide("kueue", &two(&(wait("w1", "a", 1, 9) + &wait("w2", "b", 2, 0))));
     assert_eq!(answer.launched(), ["w2", "w1"]);

@@ -40,7 +40,11 @@ fn draw(rng: &mut ChaCha8Rng, keys: &dyn Fn(&mut ChaCha8Rng) -> String) -> Strin
 fn kueue(rng: &mut ChaCha8Rng) -> String {
     let within = ["never", "lower-priority"][rng.random_range(0..2)];
     let reclaim = ["never", "lower-priority", "any"][rng.random_range(0..3)];
-    let nominal = if rng.random_bool(0.5) { format!("nominal = {{ cpu = {} }}\n", rng.random_range(0..4)) } else { String::new() };
+    let nominal = if rng.random_bool(0.5) {
+        format!("nominal = {{ cpu = {} }}\n", rng.random_range(0..4))
+    } else {
+        String::new()
+    };
     format!("{nominal}within = \"{within}\"\nreclaim = \"{reclaim}\"\nweight = {}\n", rng.random_range(0..3))
 }
 

@@ -125,7 +125,9 @@ impl QueueFile {
                 return Err(node.place.wrong("name", "'root' is the cluster itself; expected another name"));
             }
             if !names.insert(name) {
-                return Err(node.place.wrong("name", format!("two groups are called '{name}'; expected names of their own")));
+                return Err(node
+                    .place
+                    .wrong("name", format!("two groups are called '{name}'; expected names of their own")));
             }
             let default = truth(node, "default")?.unwrap_or(false);
             self.groups.push(QueueEntry { name: name.to_owned(), parent: None, default, table: node.clone() });
@@ -186,7 +188,9 @@ impl QueueFile {
             }
             if let Some(other) = owners.insert(user, *at).filter(|other| other != at) {
                 let (one, other) = (&self.groups[*at].name, &self.groups[other].name);
-                return Err(place.wrong("users", format!("'{user}' is in '{other}' and in '{one}'; expected one group")));
+                return Err(
+                    place.wrong("users", format!("'{user}' is in '{other}' and in '{one}'; expected one group"))
+                );
             }
         }
         self.users = named.into_iter().map(|(user, at, _)| (user, at)).collect();
@@ -256,7 +260,9 @@ pub fn name<'n>(node: &'n Node, what: &str) -> Result<&'n str> {
         return Err(node.place.wrong("name", format!("is missing; expected {what}")));
     };
     let text = entry.node.text().filter(|text| !text.trim().is_empty() && !text.chars().any(char::is_control));
-    text.ok_or_else(|| entry.node.place.wrong("name", format!("{} is not accepted; expected {what}", entry.node.shown())))
+    text.ok_or_else(|| {
+        entry.node.place.wrong("name", format!("{} is not accepted; expected {what}", entry.node.shown()))
+    })
 }
 
 /// Amounts of resources that a run has. Errors: as [`QueueFile::amounts`].

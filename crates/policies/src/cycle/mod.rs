@@ -15,7 +15,7 @@ pub use file::{
     Amounts, ONE, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name, number, truth,
 };
 pub use session::{Runs, Session};
-pub use tree::{Desk, Node, QueueAt, ROOT, Tree, Waiting};
+pub use tree::{Desk, QueueAt, ROOT, Tree, Waiting};
 
 use std::collections::{HashMap, VecDeque};
 
@@ -150,7 +150,7 @@ impl<S: Scheduler> Preemption for Cycled<S> {
         if self.desk.busy.is_empty() {
             return Ok(Reclaims::default());
         }
-        let mut session = Session::new(now, &self.tree, &self.desk, running, books);
+        let mut session = Session::new(&self.tree, &self.desk, running, books);
         self.scheduler.cycle(&mut session)?;
         let decided = session.decided;
         self.places.clear();

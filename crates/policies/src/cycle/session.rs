@@ -75,8 +75,6 @@ pub(super) struct Decisions {
 
 /// The state at the beginning of a cycle, and what was decided since. Amounts are through the policy's lens, that is plain.
 pub struct Session<'a> {
-    /// The present instant.
-    pub now: Time,
     /// The tree of queues.
     pub tree: &'a Tree,
     /// The account of the run.
@@ -95,17 +93,10 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(
-        now: Time,
-        tree: &'a Tree,
-        desk: &'a Desk,
-        running: &'a dyn RunningView,
-        books: &'a Books,
-    ) -> Session<'a> {
+    pub(super) fn new(tree: &'a Tree, desk: &'a Desk, running: &'a dyn RunningView, books: &'a Books) -> Session<'a> {
         let mut free = *books.offered();
         free.0.iter_mut().zip(books.total_held().0).for_each(|(free, held)| *free -= held);
         Session {
-            now,
             tree,
             books,
             usage: desk.usage.clone(),
@@ -117,16 +108,6 @@ impl<'a> Session<'a> {
             left: HashMap::new(),
             decided: Decisions::default(),
         }
-    }
-
-    /// How many resources there are.
-    pub fn dims(&self) -> usize {
-        self.books.dims()
-    }
-
-    /// The whole cluster.
-    pub fn capacity(&self) -> Resources {
-        *self.books.offered()
     }
 
     /// Leaves in which somebody waits that was not launched in this cycle, in the order of the tree.
@@ -241,8 +222,7 @@ impl<'a> Session<'a> {
         let change = |amounts: &mut Resources, more: bool| {
             for d in 0..MAX_DIMS {
                 // A launch may go on more than is free: the engine has the last word.
-                amounts.0[d] =
-                    if more { amounts.0[d] + amount.0[d] } else { amounts.0[d].saturating_sub(amount.0[d]) };
+                amounts.0[d] = if more { amounts.0[d] + amount.0[d] } else { amounts.0[d].saturating_sub(amount.0[d]) };
             }
         };
         for at in self.tree.path(queue) {

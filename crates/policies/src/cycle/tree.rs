@@ -174,11 +174,6 @@ impl Desk {
         self.changed.extend(users);
     }
 
-    /// Whether anybody has changed.
-    pub fn is_stale(&self) -> bool {
-        !self.changed.is_empty()
-    }
-
     /// Books what has changed.
     pub fn follow(&mut self, tree: &Tree, running: &dyn RunningView, books: &Books) {
         self.usage.resize(tree.nodes.len(), Resources::ZERO);

@@ -38,7 +38,9 @@ mod walk;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::cycle::{Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Scheduler, Session, Tree, Waiting, number, truth};
+use super::cycle::{
+    Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Scheduler, Session, Tree, Waiting, number, truth,
+};
 use super::{Parsed, PolicyRow, Reason, Setup, Standing};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
@@ -58,7 +60,10 @@ pub static ROW: PolicyRow = PolicyRow {
     example: "kai",
     checked: "kai",
     variants: &[
-        ("374", "a queue and all above it must stay within their fair shares when they reclaim, whoever holds more (kai pull request 374)"),
+        (
+            "374",
+            "a queue and all above it must stay within their fair shares when they reclaim, whoever holds more (kai pull request 374)",
+        ),
         ("1750", "victims are looked for in queues from which nothing may be taken, too (kai issue 1750)"),
         ("1934", "reclaim restores what a queue deserves, not its fair share (kai issue 1934)"),
     ],
@@ -68,10 +73,19 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("weight", "its weight in the rest (1)"),
         QueueKey::group("priority", "the rest goes to the highest first (0)"),
         QueueKey::group("usage", "its past usage, as a part of the cluster or as amounts (0)"),
-        QueueKey::group("preemptible", "false: its workloads are never stopped, and start only within what it deserves (true)"),
+        QueueKey::group(
+            "preemptible",
+            "false: its workloads are never stopped, and start only within what it deserves (true)",
+        ),
         QueueKey::whole("k", "how much past usage counts (1)"),
-        QueueKey::whole("saturation_multiplier", "at least 1: the more, the further behind a queue must stay to reclaim (1)"),
-        QueueKey::whole("queue_priority_in_quota_reclaim", "true: a queue within what it deserves takes from any of lower priority (false)"),
+        QueueKey::whole(
+            "saturation_multiplier",
+            "at least 1: the more, the further behind a queue must stay to reclaim (1)",
+        ),
+        QueueKey::whole(
+            "queue_priority_in_quota_reclaim",
+            "true: a queue within what it deserves takes from any of lower priority (false)",
+        ),
     ],
     read: |given| {
         Parsed::queued(given, |file, variant, setup| {
@@ -174,7 +188,8 @@ impl Kai {
     fn lines(session: &Session, test: impl Fn(&Entry) -> bool) -> Vec<(QueueAt, Vec<Entry>)> {
         let mut lines = Vec::new();
         for leaf in session.waiting_queues() {
-            let entries = session.waiting(leaf).map(|next| Entry::new(next, session.held[next.user.index()] != Resources::ZERO));
+            let entries =
+                session.waiting(leaf).map(|next| Entry::new(next, session.held[next.user.index()] != Resources::ZERO));
             let mut line: Vec<Entry> = entries.filter(&test).collect();
             line.sort_by_key(Entry::key);
             if !line.is_empty() {
@@ -187,7 +202,8 @@ impl Kai {
     /// What forbids a workload even if there is room.
     fn forbidden(&self, session: &Session, entry: &Entry) -> Option<Reason> {
         let leaf = entry.next.queue;
-        if let Some((group, resource, short)) = self.quotas.over_limit(session.tree, &session.usage, leaf, &entry.need) {
+        if let Some((group, resource, short)) = self.quotas.over_limit(session.tree, &session.usage, leaf, &entry.need)
+        {
             return Some(Reason::Quota { group: group as u32, resource: resource as u8, short });
         }
         let fixed = |at: QueueAt| {
@@ -240,7 +256,8 @@ impl Kai {
         let mut failed: HashMap<QueueAt, Vec<(u8, Resources)>> = HashMap::new();
         while let Some(leaf) = walk.leaf() {
             let Some(entry) = walk.take(leaf) else { break };
-            let alike = |known: &(u8, Resources)| (reclaim || known.0 <= entry.next.priority) && known.1.fits(&entry.need);
+            let alike =
+                |known: &(u8, Resources)| (reclaim || known.0 <= entry.next.priority) && known.1.fits(&entry.need);
             let hopeless = failed.get(&leaf).is_some_and(|known| known.iter().any(alike));
             let search = Search { session, shares, rules: &self.rules, entry };
             let solution = match (hopeless, reclaim) {
@@ -307,7 +324,9 @@ impl Scheduler for Kai {
             Standing {
                 name: tree.nodes[at].name.clone(),
                 values: divided.map(|(d, dim)| (format!("fair {}", dim.name), dim.amount(fair[at][d]))).collect(),
-                guaranteed: std::array::from_fn(|d| (at != ROOT && self.quotas.is_divided(d)).then_some(quota.deserved[d])),
+                guaranteed: std::array::from_fn(|d| {
+                    (at != ROOT && self.quotas.is_divided(d)).then_some(quota.deserved[d])
+                }),
                 limit: quota.limit,
             }
         };

@@ -148,7 +148,13 @@ impl Quotas {
     }
 
     /// The first resource in which a queue or one above would exceed its limit with this much more, and by how much.
-    pub fn over_limit(&self, tree: &Tree, usage: &[Resources], leaf: QueueAt, need: &Resources) -> Option<(QueueAt, usize, u64)> {
+    pub fn over_limit(
+        &self,
+        tree: &Tree,
+        usage: &[Resources],
+        leaf: QueueAt,
+        need: &Resources,
+    ) -> Option<(QueueAt, usize, u64)> {
         tree.path(leaf).find_map(|at| {
             let over = |d: usize| {
                 let sum = usage[at].0[d] + need.0[d];
@@ -215,7 +221,12 @@ impl Shares<'_> {
         };
         let (one_of, other_of) = (of(one), of(other));
         let by_share = || compare_parts(one_of.1, other_of.1).then_with(|| compare_parts(one_of.2, other_of.2));
-        one_of.0.cmp(&other_of.0).then_with(by_share).then_with(|| self.weaker(one.at, other.at)).then(one.at.cmp(&other.at))
+        one_of
+            .0
+            .cmp(&other_of.0)
+            .then_with(by_share)
+            .then_with(|| self.weaker(one.at, other.at))
+            .then(one.at.cmp(&other.at))
     }
 
     /// The largest part of what it may hold that amounts are, over the resources.

@@ -47,8 +47,12 @@ impl Item for Candidate {
 impl Candidate {
     fn key(&self) -> (u8, bool, (u64, u64)) {
         match self {
-            Candidate::Preemptor(entry) => (entry.next.priority, entry.spare, (entry.next.since.0.0, entry.next.since.1)),
-            Candidate::Victim(_, victim) => (victim.runs.priority, victim.spare, (victim.runs.since.0.0, victim.runs.since.1)),
+            Candidate::Preemptor(entry) => {
+                (entry.next.priority, entry.spare, (entry.next.since.0.0, entry.next.since.1))
+            }
+            Candidate::Victim(_, victim) => {
+                (victim.runs.priority, victim.spare, (victim.runs.since.0.0, victim.runs.since.1))
+            }
         }
     }
 }
@@ -77,7 +81,8 @@ impl Search<'_, '_> {
     pub fn may_reclaim(&self) -> bool {
         let leaf = self.entry.next.queue;
         let with = plus(&self.session.usage[leaf], &self.entry.need);
-        self.shares.is_fair(leaf, &with) && (self.preemptible() || self.shares.quotas.is_deserved(leaf, &self.fixed(leaf)))
+        self.shares.is_fair(leaf, &with)
+            && (self.preemptible() || self.shares.quotas.is_deserved(leaf, &self.fixed(leaf)))
     }
 
     fn preemptible(&self) -> bool {
@@ -260,7 +265,10 @@ impl Search<'_, '_> {
                     ABOVE_FAIR
                 } else if starved && !quotas.is_deserved(other, &held) {
                     ABOVE_DESERVED
-                } else if starved && self.rules.queue_priority && quotas.nodes[own].priority > quotas.nodes[other].priority {
+                } else if starved
+                    && self.rules.queue_priority
+                    && quotas.nodes[own].priority > quotas.nodes[other].priority
+                {
                     LOWER_QUEUE
                 } else {
                     return None;
@@ -286,7 +294,10 @@ impl Search<'_, '_> {
             let alone = parent == ROOT && tree.nodes[ROOT].children.len() == 1;
             return (alone || self.shares.is_fair(at, &with)) && fixed();
         }
-        let losers = tree.nodes[parent].children.iter().filter(|sibling| **sibling != at && touched[**sibling] != [false; MAX_DIMS]);
+        let losers = tree.nodes[parent]
+            .children
+            .iter()
+            .filter(|sibling| **sibling != at && touched[**sibling] != [false; MAX_DIMS]);
         let behind = |sibling: &QueueAt, d: usize| {
             let (own, other) = (self.shares.fair[at][d], self.shares.fair[*sibling][d]);
             if with[d] <= own || other == 0 {

@@ -21,6 +21,7 @@
 //! of equal shares are taken in the order of the file. Without a file every user is a queue that is promised nothing, may displace
 //! its own lower priorities and take back from all.
 
+mod guard;
 mod preempt;
 mod quotas;
 
@@ -34,6 +35,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, Resources};
 use plimsoll_sim::books::Books;
 
+use guard::Guard;
 use preempt::{Search, Strategy, Target};
 use quotas::{Arithmetic, Quotas, Reclaim, Share, Snapshot, Within};
 
@@ -47,12 +49,18 @@ pub static ROW: PolicyRow = PolicyRow {
     example: "kueue",
     checked: "kueue",
     variants: &[
-        ("guarded", "ours, without the livelocks: victims' room is the preemptor's at once, claims within nominal quotas go first, and \
-                     fair sharing displaces only where the preemptor's side stays below with all that it could fill"),
+        (
+            "guarded",
+            "ours, without the livelocks: victims' room is the preemptor's at once, claims within nominal quotas go first and are \
+                     not displaced, and other workloads displace only where that raises the lowest shares",
+        ),
         ("3779", "a queue with borrow_within displaces lower priorities whatever the shares (kueue issue 3779)"),
         ("6577", "shares are whole thousandths, and one below that counts as nothing (kueue issue 6577)"),
         ("6774", "all queues of weight 0 that borrow have equal shares (kueue issue 6774)"),
-        ("6947", "after an eviction the first workload of a queue is its head again, though it cannot start (kueue issue 6947)"),
+        (
+            "6947",
+            "after an eviction the first workload of a queue is its head again, though it cannot start (kueue issue 6947)",
+        ),
         ("7101", "the same (kueue issue 7101)"),
         ("10126", "whether a queue would borrow is asked of the queue, not of its cohort (kueue issue 10126)"),
     ],
@@ -61,7 +69,10 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("limit", "the most that it may borrow beyond its quota; absent: no limit"),
         QueueKey::group("lend_limit", "the most of its quota that others may borrow; absent: all"),
         QueueKey::group("weight", "by which its share is divided; 0: whatever it borrows counts as infinite"),
-        QueueKey::group("within", "whom of its own it displaces: never (usual), lower-priority, lower-or-newer-equal-priority"),
+        QueueKey::group(
+            "within",
+            "whom of its own it displaces: never (usual), lower-priority, lower-or-newer-equal-priority",
+        ),
         QueueKey::group("reclaim", "from whom it takes in other queues: never (usual), lower-priority, any"),
         QueueKey::group("borrow_within", "lower-priority: read by kueue@3779 alone, as fair sharing ignores it"),
         QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: the first in line holds up the others"),
@@ -146,12 +157,17 @@ impl Kueue {
     }
 
     /// The heads of all queues. With blocked heads (the fault) the first in line of each, as long as any of these can do something.
-    fn heads(&self, session: &Session, snapshot: &mut Snapshot) -> (Vec<Entry>, Vec<(Waiting, Reason)>) {
+    fn heads<'a>(
+        &'a self,
+        session: &Session,
+        snapshot: &mut Snapshot<'a>,
+        guard: Option<&Guard<'a>>,
+    ) -> (Vec<Entry>, Vec<(Waiting, Reason)>) {
         let (mut heads, mut aside) = (Vec::new(), Vec::new());
         let queues = session.waiting_queues();
         if self.rules.blocked_heads {
             let firsts = queues.iter().filter_map(|queue| session.waiting(*queue).next());
-            let firsts: Vec<Entry> = firsts.map(|next| self.nominate(session, snapshot, next)).collect();
+            let firsts: Vec<Entry> = firsts.map(|next| self.nominate(session, snapshot, guard, next)).collect();
             if firsts.iter().any(|entry| matches!(entry.mode, Mode::Fits)) {
                 return (firsts, aside);
             }
@@ -166,7 +182,7 @@ impl Kueue {
                     aside.push((next, *reason));
                     continue;
                 }
-                let entry = self.nominate(session, snapshot, next);
+                let entry = self.nominate(session, snapshot, guard, next);
                 let acts = match &entry.mode {
                     Mode::Fits => true,
                     Mode::Displaces(targets) => !targets.is_empty(),
@@ -177,7 +193,8 @@ impl Kueue {
                     break;
                 }
                 // Set aside, but a queue that may not always take back holds room for it.
-                let reserves = matches!(entry.mode, Mode::Displaces(_)) && self.quotas.nodes[queue].reclaim != Reclaim::Any;
+                let reserves =
+                    matches!(entry.mode, Mode::Displaces(_)) && self.quotas.nodes[queue].reclaim != Reclaim::Any;
                 let reason = self.short(snapshot, &entry);
                 known.push((next.priority, entry.need, reason));
                 aside.push((next, reason));
@@ -204,7 +221,13 @@ impl Kueue {
         }
     }
 
-    fn nominate(&self, session: &Session, snapshot: &mut Snapshot, next: Waiting) -> Entry {
+    fn nominate<'a>(
+        &'a self,
+        session: &Session,
+        snapshot: &mut Snapshot<'a>,
+        guard: Option<&Guard<'a>>,
+        next: Waiting,
+    ) -> Entry {
         let (need, quota) = (next.need(), &self.quotas.nodes[next.queue]);
         let mode = if snapshot.fits(next.queue, &need) {
             Mode::Fits
@@ -213,7 +236,11 @@ impl Kueue {
         {
             Mode::Nothing
         } else {
-            Mode::Displaces(Search::targets(session, snapshot, &self.rules, &next))
+            let mut targets = Search::targets(session, snapshot, &self.rules, guard, &next);
+            if guard.is_some_and(|guard| !guard.is_worth_it(session, snapshot, &next, &targets)) {
+                targets.clear();
+            }
+            Mode::Displaces(targets)
         };
         Entry { next, need, mode }
     }
@@ -249,7 +276,8 @@ impl Kueue {
     fn reserved(&self, snapshot: &Snapshot, entry: &Entry) -> Resources {
         let (at, quota) = (entry.next.queue, &self.quotas.nodes[entry.next.queue]);
         let usage = snapshot.usage(at);
-        let borrows = (0..MAX_DIMS).any(|d| entry.need.0[d] > 0 && usage[d] + entry.need.0[d] as i64 > quota.nominal[d] as i64);
+        let borrows =
+            (0..MAX_DIMS).any(|d| entry.need.0[d] > 0 && usage[d] + entry.need.0[d] as i64 > quota.nominal[d] as i64);
         let mut reserved = entry.need;
         for d in 0..MAX_DIMS {
             let most = match (borrows, quota.limit[d]) {
@@ -267,7 +295,11 @@ impl Scheduler for Kueue {
     fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
         let name = || tree.names.last().map(String::as_str).unwrap_or_default();
         let weight = weight.ok_or_else(|| {
-            Error::plan("weights", format!("a weight a resource for '{}'", name()), "one weight a user under this policy")
+            Error::plan(
+                "weights",
+                format!("a weight a resource for '{}'", name()),
+                "one weight a user under this policy",
+            )
         })?;
         self.quotas.made(weight);
         self.stale = true;
@@ -280,7 +312,8 @@ impl Scheduler for Kueue {
         }
         let tree = session.tree;
         let mut snapshot = Snapshot::new(&self.quotas, tree, &session.usage);
-        let (heads, aside) = self.heads(session, &mut snapshot);
+        let guard = self.rules.guarded.then(|| Guard::new(&self.quotas));
+        let (heads, aside) = self.heads(session, &mut snapshot, guard.as_ref());
         aside.into_iter().for_each(|(next, reason)| session.wait(next.user, reason));
         let mut entries: Vec<Option<Entry>> = tree.nodes.iter().map(|_| None).collect();
         for head in heads {
@@ -305,7 +338,7 @@ impl Scheduler for Kueue {
             claims &= claim.is_some();
             let Some(at) = claim.or_else(|| self.winner(tree, &mut snapshot, &entries, ROOT)) else { break };
             let Some(entry) = entries[at].take() else { break };
-            self.process(session, &mut snapshot, &entry, &mut taken);
+            self.process(session, &mut snapshot, guard.as_ref(), &entry, &mut taken);
         }
         Ok(())
     }
@@ -331,7 +364,14 @@ impl Scheduler for Kueue {
 
 impl Kueue {
     /// A head's turn.
-    fn process(&self, session: &mut Session, snapshot: &mut Snapshot, entry: &Entry, taken: &mut Vec<Runs>) {
+    fn process(
+        &self,
+        session: &mut Session,
+        snapshot: &mut Snapshot,
+        guard: Option<&Guard>,
+        entry: &Entry,
+        taken: &mut Vec<Runs>,
+    ) {
         let Entry { next, need, mode } = entry;
         let targets: &[Target] = match mode {
             Mode::Nothing => return session.wait(next.user, self.short(snapshot, entry)),
@@ -355,6 +395,15 @@ impl Kueue {
         gone.iter().for_each(|runs| snapshot.add(runs.queue, &runs.unit()));
         if !fits {
             return session.wait(next.user, TOO_LATE);
+        }
+        if let Some(guard) = guard.filter(|_| !targets.is_empty()) {
+            // Others may have been displaced and launched meanwhile.
+            taken.iter().for_each(|runs| snapshot.remove(runs.queue, &runs.unit()));
+            let worth = guard.is_worth_it(session, snapshot, next, targets);
+            taken.iter().for_each(|runs| snapshot.add(runs.queue, &runs.unit()));
+            if !worth {
+                return session.wait(next.user, TOO_LATE);
+            }
         }
         snapshot.add(next.queue, need);
         for Target { runs, rule } in targets {

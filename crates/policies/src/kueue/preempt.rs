@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::super::cycle::{QueueAt, ROOT, Runs, Session, Waiting};
 use super::Rules;
+use super::guard::Guard;
 use super::quotas::{Reclaim, Share, Snapshot, Within};
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
@@ -37,6 +38,7 @@ pub struct Search<'a, 'b, 's> {
     session: &'a Session<'s>,
     snapshot: &'a mut Snapshot<'b>,
     rules: &'a Rules,
+    guard: Option<&'a Guard<'b>>,
     next: &'a Waiting,
     need: Resources,
     /// The resources of which there is too little.
@@ -52,6 +54,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         session: &'a Session<'s>,
         snapshot: &'a mut Snapshot<'b>,
         rules: &'a Rules,
+        guard: Option<&'a Guard<'b>>,
         next: &'a Waiting,
     ) -> Vec<Target> {
         let need = next.need();
@@ -60,7 +63,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             *contested = need.0[d] > 0 && need.0[d] as i64 > snapshot.available(next.queue, d);
         }
         let (left, targets) = Default::default();
-        let mut search = Search { session, snapshot, rules, next, need, contested, left, targets };
+        let mut search = Search { session, snapshot, rules, guard, next, need, contested, left, targets };
         let own = search.may_displace_own();
         if !own && search.snapshot.quotas.nodes[next.queue].reclaim == Reclaim::Never {
             return Vec::new();
@@ -75,10 +78,6 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             return Vec::new();
         }
         search.fill_back();
-        if rules.guarded && !search.lasts() {
-            search.targets.iter().for_each(|target| search.snapshot.add(target.runs.queue, &target.runs.unit()));
-            return Vec::new();
-        }
         search.targets.iter().for_each(|target| search.snapshot.add(target.runs.queue, &target.runs.unit()));
         search.targets
     }
@@ -111,7 +110,11 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                 continue;
             }
             let own = at == self.next.queue;
-            if if own { !of_own } else { quota.reclaim == Reclaim::Never || !self.borrows(at) || !self.may_give(at, of_own) } {
+            if if own {
+                !of_own
+            } else {
+                quota.reclaim == Reclaim::Never || !self.borrows(at) || !self.may_give(at, of_own)
+            } {
                 continue;
             }
             let may = |runs: &Runs| {
@@ -128,7 +131,11 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                 };
                 chosen && (0..MAX_DIMS).any(|d| self.contested[d] && runs.each.0[d] > 0)
             };
-            let all = self.session.running(at).iter().filter(|runs| may(runs)).flat_map(|runs| runs.units());
+            let all = self.session.running(at).iter().filter(|runs| may(runs)).flat_map(|runs| {
+                let kept = self.guard.map_or(0, |guard| guard.kept(self.session, runs)) as usize;
+                let units = runs.units().count();
+                runs.units().take(units.saturating_sub(kept))
+            });
             let mut all: Vec<Runs> = all.collect();
             all.reverse();
             if !all.is_empty() {
@@ -221,7 +228,14 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
     }
 
     /// The rule by which a foreign workload may be taken, if it may.
-    fn legal(&mut self, strategy: Strategy, runs: &Runs, theirs: QueueAt, share: &Share, old: &Share) -> Option<&'static str> {
+    fn legal(
+        &mut self,
+        strategy: Strategy,
+        runs: &Runs,
+        theirs: QueueAt,
+        share: &Share,
+        old: &Share,
+    ) -> Option<&'static str> {
         match strategy {
             Strategy::InitialShare => (self.cmp(share, old) == Ordering::Less).then_some(INITIAL),
             Strategy::FinalShare => {
@@ -322,49 +336,5 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                 self.snapshot.remove(runs.queue, &runs.unit());
             }
         }
-    }
-
-    /// The guard: whether the preemptor's share stays below those that the others had even when its own side has filled the room
-    /// that is left over. Else the others could take it all back by the same rules, and so for ever.
-    fn lasts(&mut self) -> bool {
-        self.snapshot.add(self.next.queue, &self.need);
-        let lasts = self.within_nominal() || {
-            let pairs: BTreeMap<QueueAt, QueueAt> = {
-                let foreign = self.targets.iter().filter(|target| target.runs.queue != self.next.queue);
-                foreign.map(|target| self.pair(target.runs.queue)).map(|(mine, theirs)| (theirs, mine)).collect()
-            };
-            pairs.into_iter().all(|(theirs, mine)| self.lasts_against(mine, theirs))
-        };
-        self.snapshot.remove(self.next.queue, &self.need);
-        lasts
-    }
-
-    fn lasts_against(&mut self, mine: QueueAt, theirs: QueueAt) -> bool {
-        let tree = self.session.tree;
-        let under = |at: QueueAt| tree.path(at).any(|above| above == mine);
-        let gone = self.targets.iter().map(|target| (target.runs.queue, target.runs.unit()));
-        let gone: Vec<(QueueAt, Resources)> = gone.filter(|(queue, _)| under(*queue)).collect();
-        let waiting = (0..tree.nodes.len()).filter(|at| tree.is_leaf(*at) && under(*at)).flat_map(|at| {
-            let others = self.session.waiting(at).filter(|next| next.user != self.next.user);
-            others.flat_map(move |next| {
-                let times = if next.gang { 1 } else { next.tasks as usize };
-                std::iter::repeat_n((at, next.need()), times)
-            })
-        });
-        let more = self.next.tasks.saturating_sub(1) as usize * usize::from(!self.next.gang);
-        let again = std::iter::repeat_n((self.next.queue, self.need), more);
-        let mut filled: Vec<(QueueAt, Resources)> = Vec::new();
-        for (at, need) in gone.into_iter().chain(waiting).chain(again) {
-            if self.snapshot.fits(at, &need) {
-                self.snapshot.add(at, &need);
-                filled.push((at, need));
-            }
-        }
-        let share = self.snapshot.share(mine);
-        filled.iter().for_each(|(at, need)| self.snapshot.remove(*at, need));
-        self.targets.iter().for_each(|target| self.snapshot.add(target.runs.queue, &target.runs.unit()));
-        let before = self.snapshot.share(theirs);
-        self.targets.iter().for_each(|target| self.snapshot.remove(target.runs.queue, &target.runs.unit()));
-        self.cmp(&share, &before) == Ordering::Less
     }
 }

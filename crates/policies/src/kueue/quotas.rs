@@ -192,7 +192,11 @@ impl Share {
             _ => {
                 let product = |one: u64, two: u64, three: u64| U256::from(one) * U256::from(two) * U256::from(three);
                 let (one, two) = (self, other);
-                product(one.borrowed, two.lendable.max(1), by(two)).cmp(&product(two.borrowed, one.lendable.max(1), by(one)))
+                product(one.borrowed, two.lendable.max(1), by(two)).cmp(&product(
+                    two.borrowed,
+                    one.lendable.max(1),
+                    by(one),
+                ))
             }
         }
     }

@@ -118,7 +118,11 @@ impl Core<'_> {
             return Err(self.mismatch(row, "tasks", "are larger than any machine"));
         };
         if self.outside.source.peek()?.is_some_and(|next| next.job == job) {
-            return Err(self.mismatch(row, "job", "has further rows, and its tasks are to be there from the beginning"));
+            return Err(self.mismatch(
+                row,
+                "job",
+                "has further rows, and its tasks are to be there from the beginning",
+            ));
         }
         appeared.slots.iter().try_for_each(|job| self.work.jobs.complete(*job, &*self.outside.source))?;
         self.work.sets[slot].release = since;

@@ -4,11 +4,11 @@ use std::num::NonZeroU32;
 
 use super::agenda::Ticket;
 use super::core::Core;
+use super::line::LineKey;
 use super::remote::Told;
 use super::running::Running;
 use super::victims::may_be_stopped;
 use super::view::View;
-use super::line::LineKey;
 use crate::policy::{Displaces, Reclaims, Victims};
 use crate::record::{Fate, Salvage, Turn};
 use plimsoll_base::error::{Error, Result};

@@ -1,0 +1,127 @@
+//! The guard of `kueue@guarded`: displacing has to be worth it in an order that nothing else lowers, and so it ends.
+//!
+//! Some workloads are *claims*: of each queue, and of the highest group above it that has siblings with all queues in that, the largest first, then by
+//! priority and age, as long as they fit into its quota together. A claim is never displaced, and may displace whatever is none. What displaces has to raise, in this order: the number
+//! of claims that run; the shares of siblings from the root down, the lowest first (leximin); the place of what runs in the order of
+//! priority and age. To start where there is room raises or keeps each of the three, and there are finitely many states: no state
+//! comes back as long as nothing arrives, ends or takes its time to go.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+
+use super::super::cycle::{QueueAt, ROOT, Runs, Session, Waiting};
+use super::preempt::Target;
+use super::quotas::{Arithmetic, Quotas, Share, Snapshot};
+use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
+
+/// The claims of a queue.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    /// By the engine's name of what runs, how many of its units.
+    running: HashMap<u64, u32>,
+    waiting: HashSet<UserId>,
+}
+
+/// The claims of all queues, worked out when they are asked for.
+pub struct Guard<'a> {
+    quotas: &'a Quotas,
+    /// The resources that any queue is promised.
+    promised: [bool; MAX_DIMS],
+    of: RefCell<HashMap<QueueAt, Claims>>,
+}
+
+impl<'a> Guard<'a> {
+    pub fn new(quotas: &'a Quotas) -> Guard<'a> {
+        let promised = std::array::from_fn(|d| quotas.nodes.iter().any(|quota| quota.nominal[d] > 0));
+        Guard { quotas, promised, of: RefCell::default() }
+    }
+
+    /// The larger answer of the two kinds of claims of a queue: its own, and those of the highest group with siblings.
+    fn claims<T: Ord>(&self, session: &Session, queue: QueueAt, read: impl Fn(&Claims) -> T) -> T {
+        let mut of = self.of.borrow_mut();
+        let tree = session.tree;
+        let contends = |at: &QueueAt| *at != ROOT && tree.nodes[tree.nodes[*at].parent].children.len() > 1;
+        let top = tree.path(queue).filter(contends).last().unwrap_or(queue);
+        let own = read(of.entry(queue).or_insert_with(|| self.work_out(session, queue)));
+        own.max(read(of.entry(top).or_insert_with(|| self.work_out(session, top))))
+    }
+
+    fn work_out(&self, session: &Session, at: QueueAt) -> Claims {
+        let tree = session.tree;
+        let nominal = self.quotas.subtree(at);
+        let leaves =
+            || (0..tree.nodes.len()).filter(|leaf| tree.is_leaf(*leaf) && tree.path(*leaf).any(|above| above == at));
+        let mut claims = Claims::default();
+        if nominal.iter().all(|amount| *amount == 0) {
+            return claims;
+        }
+        let fits = |used: &Resources, need: &Resources| {
+            (0..MAX_DIMS).all(|d| !self.promised[d] || need.0[d] == 0 || used.0[d] + need.0[d] <= nominal[d])
+        };
+        let size = |need: &Resources| {
+            // The part of the nominal quota that it takes, in millionths.
+            let part = |d: usize| u128::from(need.0[d]) * 1_000_000 / u128::from(nominal[d].max(1));
+            (0..MAX_DIMS).filter(|d| self.promised[*d]).map(part).max().unwrap_or(0)
+        };
+        let running = leaves().flat_map(|leaf| session.running(leaf)).flat_map(|runs| {
+            let unit = runs.unit();
+            runs.units().map(move |one| (one.priority, unit, one.since, Ok(one.key)))
+        });
+        let waiting = leaves().flat_map(|leaf| session.waiting(leaf));
+        let waiting = waiting.filter(|next| self.quotas.could(next.queue, &next.need()));
+        let waiting = waiting.map(|next| (next.priority, next.need(), next.since, Err(next.user)));
+        let mut all: Vec<_> = running.chain(waiting).collect();
+        all.sort_by_key(|(priority, need, since, _)| (std::cmp::Reverse(size(need)), *priority, *since));
+        let mut used = Resources::ZERO;
+        for (_, need, _, which) in all {
+            if !fits(&used, &need) {
+                break;
+            }
+            used.0.iter_mut().zip(need.0).for_each(|(used, need)| *used += need);
+            match which {
+                Ok(key) => *claims.running.entry(key).or_default() += 1,
+                Err(user) => drop(claims.waiting.insert(user)),
+            }
+        }
+        claims
+    }
+
+    /// How many units of what runs may not be displaced.
+    pub fn kept(&self, session: &Session, runs: &Runs) -> u32 {
+        self.claims(session, runs.queue, |claims| claims.running.get(&runs.key).copied().unwrap_or(0))
+    }
+
+    /// Whether a workload that waits is a claim.
+    pub fn is_claim(&self, session: &Session, next: &Waiting) -> bool {
+        self.claims(session, next.queue, |claims| claims.waiting.contains(&next.user))
+    }
+
+    /// Whether it is worth it to displace these, none of them a claim, for a workload; the snapshot is as before afterwards.
+    pub fn is_worth_it(&self, session: &Session, snapshot: &mut Snapshot, next: &Waiting, targets: &[Target]) -> bool {
+        if self.is_claim(session, next) {
+            return true;
+        }
+        let before = snapshot.clone();
+        targets.iter().for_each(|target| snapshot.remove(target.runs.queue, &target.runs.unit()));
+        snapshot.add(next.queue, &next.need());
+        let change = compare(&before, snapshot, ROOT);
+        *snapshot = before;
+        let first = |target: &Target| (next.priority, next.since) < (target.runs.priority, target.runs.since);
+        change.is_gt() || (change.is_eq() && targets.iter().all(first))
+    }
+}
+
+/// Whether the shares after a change are above those before it: of siblings the lowest first, then those under each.
+fn compare(before: &Snapshot, after: &Snapshot, at: QueueAt) -> Ordering {
+    let children = &after.tree.nodes[at].children;
+    let shares = |snapshot: &Snapshot| {
+        let mut shares: Vec<Share> = children.iter().map(|child| snapshot.share(*child)).collect();
+        shares.sort_by(|one, other| one.cmp(other, Arithmetic::Exact));
+        shares
+    };
+    let pairs = shares(after).into_iter().zip(shares(before));
+    let here = pairs.map(|(after, before)| after.cmp(&before, Arithmetic::Exact)).find(|order| order.is_ne());
+    let below = || children.iter().map(|child| compare(before, after, *child)).find(|order| order.is_ne());
+    here.or_else(below).unwrap_or(Ordering::Equal)
+}

@@ -1,0 +1,268 @@
+//! Groups as a file of queues has them, and that file as text.
+
+use std::collections::HashMap;
+
+use super::quantity::Amounts;
+use crate::error::{Error, Result};
+use crate::tree::{Place, brief};
+
+/// A key of groups, with its meaning; [`KEYS`] has all of them in the order in which they are written.
+pub struct Key {
+    /// The key.
+    pub name: &'static str,
+    /// Its meaning.
+    pub meaning: &'static str,
+}
+
+const fn key(name: &'static str, meaning: &'static str) -> Key {
+    Key { name, meaning }
+}
+
+/// All keys of groups but `name` and `parent`, in the order in which they are written.
+pub const KEYS: [Key; 21] = [
+    key("nominal", "the quota of its own, of all flavours together"),
+    key("limit", "the most that it may borrow beyond `nominal` (`kueue`), or have (`kai`); absent: no limit"),
+    key("lend_limit", "the most of an unused quota that others may borrow; absent: all of it"),
+    key("weight", "its weight among the groups of its parent"),
+    key(
+        "within",
+        "whom a workload may preempt in its own group: `never`, `lower-priority`, `lower-or-newer-equal-priority`",
+    ),
+    key("reclaim", "whom a workload may preempt in other groups: `never`, `lower-priority`, `any`"),
+    key("borrow_within", "whether it preempts others' lower priorities to borrow: `lower-priority`; absent: never"),
+    key(
+        "order",
+        "whether a workload that does not fit holds up those behind it (`strict-fifo`) or not (`best-effort-fifo`)",
+    ),
+    key("priority", "the larger, the earlier it is served"),
+    key("deserved", "what it is due and may lend"),
+    key("guarantee", "what is kept for it"),
+    key("capability", "the most that it may have"),
+    key("reclaimable", "whether others may reclaim what it has beyond its due"),
+    key("percent", "its capacity in percent of its parent's"),
+    key("max_percent", "the most that it may have in percent of its parent's capacity"),
+    key("user_limit_percent", "the least limit of a user in percent of the group's capacity"),
+    key("user_limit_factor", "the most of a user in capacities of the group"),
+    key("min", "what it is offered before others"),
+    key("max", "the most that it may have"),
+    key("preemption_threshold", "the part of its fair share below which it may preempt"),
+    key("users", "its users; with `*` at the end, all that begin so"),
+];
+
+/// The value of a key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// Amounts of resources.
+    Amounts(Amounts),
+    /// A number in the digits that it is written in.
+    Number(String),
+    /// One of some words.
+    Word(&'static str),
+    /// Yes or no.
+    Truth(bool),
+    /// Names.
+    Names(Vec<String>),
+}
+
+/// A group.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Its name, which no other group has.
+    pub name: String,
+    /// The group above it, by its place among all; none right under the root.
+    pub parent: Option<usize>,
+    /// Where it is said.
+    pub place: Place,
+    keys: Vec<(&'static str, Setting)>,
+}
+
+impl Group {
+    /// A group right under the root without keys.
+    pub fn new(name: &str, place: &Place) -> Group {
+        Group { name: name.to_owned(), parent: None, place: place.clone(), keys: Vec::new() }
+    }
+
+    /// Sets a key, one of [`KEYS`].
+    pub fn set(&mut self, key: &'static str, setting: Setting) {
+        debug_assert!(KEYS.iter().any(|known| known.name == key), "{key} is a key");
+        self.keys.retain(|(known, _)| *known != key);
+        self.keys.push((key, setting));
+    }
+
+    /// Sets a key to amounts, unless there are none.
+    pub fn set_amounts(&mut self, key: &'static str, amounts: Amounts) {
+        if !amounts.is_empty() {
+            self.set(key, Setting::Amounts(amounts));
+        }
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Setting> {
+        self.keys.iter().find(|(known, _)| *known == key).map(|(_, setting)| setting)
+    }
+}
+
+/// A configuration as it is read.
+#[derive(Clone, Debug, Default)]
+pub struct Queues {
+    /// The resources of the whole, where they are known.
+    pub capacity: Amounts,
+    /// The strategies of preemption for fair shares, in the order in which they are tried.
+    pub strategies: Vec<&'static str>,
+    /// The groups in any order.
+    pub groups: Vec<Group>,
+}
+
+impl Queues {
+    /// Adds a group and says where it stands among all. Errors: its name is none, or another group has it.
+    pub fn add(&mut self, group: Group) -> Result<usize> {
+        let name = &group.name;
+        if name.trim().is_empty() || name.chars().any(char::is_control) {
+            return Err(group.place.wrong("name", format!("'{}' is not accepted; expected a name", brief(name))));
+        }
+        self.groups.push(group);
+        Ok(self.groups.len() - 1)
+    }
+
+    /// The groups by their place among all, parents before those under them and otherwise in their order.
+    ///
+    /// Errors: a name that two have, or a group that is above itself.
+    fn ordered(&self) -> Result<Vec<usize>> {
+        let mut names: HashMap<&str, &Place> = HashMap::new();
+        for Group { name, place, .. } in &self.groups {
+            if let Some(other) = names.insert(name, place) {
+                let before =
+                    if other.line() == 0 { String::new() } else { format!(", the first on line {}", other.line()) };
+                let problem = format!("two groups are called '{}'{before}; expected names of their own", brief(name));
+                return Err(place.wrong("", problem));
+            }
+        }
+        let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.groups.len()];
+        let mut left: Vec<usize> = Vec::new();
+        for (at, group) in self.groups.iter().enumerate().rev() {
+            match group.parent {
+                Some(parent) => below[parent].push(at),
+                None => left.push(at),
+            }
+        }
+        let mut ordered = Vec::with_capacity(self.groups.len());
+        while let Some(at) = left.pop() {
+            ordered.push(at);
+            left.append(&mut below[at]);
+        }
+        if ordered.len() < self.groups.len() {
+            let mut reached = vec![false; self.groups.len()];
+            ordered.iter().for_each(|&at| reached[at] = true);
+            let group = self.groups.iter().zip(reached).find(|(_, reached)| !reached).map(|(group, _)| group);
+            return Err(group.map_or_else(
+                || Error::Mismatch { problem: "the groups are no tree".to_owned() },
+                |group| group.place.wrong("", format!("'{}' is above itself; expected a tree", brief(&group.name))),
+            ));
+        }
+        Ok(ordered)
+    }
+
+    /// The file behind a comment of these lines. Errors: as [`Queues::ordered`].
+    pub fn text(&self, comment: &[String]) -> Result<String> {
+        let ordered = self.ordered()?;
+        let mut text: String =
+            comment.iter().map(|line| format!("# {}", harmless(line)).trim_end().to_owned() + "\n").collect();
+        if !self.capacity.is_empty() {
+            text += "\n[capacity]\n";
+            self.capacity.settings().iter().for_each(|setting| text += &format!("{setting}\n"));
+        }
+        if !self.strategies.is_empty() {
+            let names: Vec<String> = self.strategies.iter().map(|name| quoted(name)).collect();
+            text += &format!("\n[policy]\npreemption_strategies = [{}]\n", names.join(", "));
+        }
+        for at in ordered {
+            let Group { name, parent, .. } = &self.groups[at];
+            text += &format!("\n[[group]]\nname = {}\n", quoted(name));
+            if let Some(parent) = parent {
+                text += &format!("parent = {}\n", quoted(&self.groups[*parent].name));
+            }
+            for Key { name, .. } in &KEYS {
+                if let Some(setting) = self.groups[at].get(name) {
+                    text += &format!("{name} = {}\n", setting.text());
+                }
+            }
+        }
+        Ok(text)
+    }
+}
+
+impl Setting {
+    fn text(&self) -> String {
+        match self {
+            Setting::Amounts(amounts) => format!("{{ {} }}", amounts.settings().join(", ")),
+            Setting::Number(digits) => digits.clone(),
+            Setting::Word(word) => quoted(word),
+            Setting::Truth(truth) => truth.to_string(),
+            Setting::Names(names) => {
+                let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+                format!("[{}]", names.join(", "))
+            }
+        }
+    }
+}
+
+/// Text as a value of TOML.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted += &format!("\\u{:04X}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+/// A line for a comment: without control characters, which TOML has none of there.
+fn harmless(line: &str) -> String {
+    line.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(names: &[(&str, Option<usize>)]) -> Queues {
+        let mut queues = Queues::default();
+        for (name, parent) in names {
+            let mut group = Group::new(name, &Place::whole("t", ""));
+            group.parent = *parent;
+            queues.add(group).expect("a name");
+        }
+        queues
+    }
+
+    #[test]
+    fn parents_come_first() {
+        let queues = named(&[("c", Some(1)), ("b", None), ("a", Some(3)), ("d", None), ("e", Some(0))]);
+        let names: Vec<&str> =
+            queues.ordered().expect("a tree").into_iter().map(|at| queues.groups[at].name.as_str()).collect();
+        assert_eq!(names, ["b", "c", "e", "d", "a"]);
+    }
+
+    #[test]
+    fn no_trees_are_refused() {
+        let wrong = |names: &[(&str, Option<usize>)]| named(names).text(&[]).expect_err("no tree").to_string();
+        assert_eq!(wrong(&[("a", Some(1)), ("b", Some(0)), ("c", None)]), "t: 'a' is above itself; expected a tree");
+        assert_eq!(wrong(&[("a", None), ("a", None)]), "t: two groups are called 'a'; expected names of their own");
+        let nothing = Queues::default().add(Group::new(" ", &Place::whole("t", ""))).expect_err("no name").to_string();
+        assert_eq!(nothing, "t: name: ' ' is not accepted; expected a name");
+    }
+
+    #[test]
+    fn any_name_is_a_value_of_toml() {
+        let name = "a\"b\\c é \u{202e}'#";
+        let mut queues = named(&[(name, None)]);
+        queues.groups[0].set("users", Setting::Names(vec!["x\u{1}\n".to_owned()]));
+        let text = queues.text(&["one\ntwo\u{7f}".to_owned()]).expect("a tree");
+        let read: toml::Table = text.parse().expect("TOML");
+        assert_eq!(read["group"][0]["name"].as_str(), Some(name));
+        assert_eq!(read["group"][0]["users"][0].as_str(), Some("x\u{1}\n"));
+    }
+}

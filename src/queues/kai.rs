@@ -1,0 +1,185 @@
+//! KAI Scheduler: a tree of Queues, each with a quota, a limit and a weight for each of cores, memory and GPUs.
+//!
+//! Cores are counted there in thousandths, memory in 10^6 bytes, and -1 is no bound. What a queue does not say is 0: a limit, too. An
+//! unlimited quota is written as [`ENDLESS`], more than any cluster has.
+//!
+//! Source: KAI Scheduler, pkg/apis/scheduling/v2 (Queue, QueueResource), docs/queues.
+
+use std::collections::HashMap;
+
+use super::group::{Group, Queues, Setting};
+use super::notes::Notes;
+use super::objects::{Fields, Written, objects};
+use super::quantity::{Amounts, Quantity, Resource};
+use super::{FormatRow, Source};
+use crate::error::{Result, did_you_mean};
+use crate::tree::{Place, brief};
+use crate::units::Unit;
+
+pub static ROW: FormatRow = FormatRow {
+    name: "kai",
+    about: "KAI Scheduler's Queues",
+    layout: "Queue (scheduling.run.ai), in YAML or JSON",
+    keys: &["limit", "lend_limit", "weight", "priority", "deserved"],
+    source: "KAI Scheduler, pkg/apis/scheduling/v2",
+    recognises: |source| source.has_api(&APIS),
+    read,
+};
+
+const APIS: [&str; 2] = ["scheduling.run.ai", "kai.scheduler"];
+
+/// The priority of a queue that says none.
+const PRIORITY: &str = "100";
+
+/// A quota without a bound: so many cores, GiB or GPUs.
+const ENDLESS: u64 = 1_000_000_000;
+
+/// The resources by their keys.
+fn resources() -> [(&'static str, Resource); 3] {
+    [
+        ("cpu", Resource::units("cpu").in_thousandths()),
+        ("memory", Resource::mebibytes("memory", 1_000_000, 1 << 20)),
+        ("gpu", Resource::units("gpu")),
+    ]
+}
+
+/// A group, and what is known when all have been read.
+struct Read<'n> {
+    group: Group,
+    parent: Option<(&'n str, &'n Place)>,
+    has_priority: bool,
+    /// The resources of which it says a limit.
+    limited: [bool; 3],
+}
+
+fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
+    let mut all: Vec<Read> = Vec::new();
+    // The resources that any queue names: of others nothing is said.
+    let mut used = [false; 3];
+    let all_objects = objects(sources)?;
+    for object in &all_objects {
+        if object.kind != "Queue" || !APIS.contains(&object.api) {
+            object.leave(notes);
+            continue;
+        }
+        let head = object.head(notes)?;
+        let mut spec = object.spec()?;
+        let mut group = Group::new(head.name, head.place);
+        let parent = spec.text("parentQueue")?;
+        let priority = spec.whole("priority")?;
+        let has_priority = priority.is_some();
+        priority.into_iter().for_each(|digits| group.set("priority", Setting::Number(digits)));
+        spec.leave("displayName", "groups go by their names", notes);
+        spec.leave("preemptMinRuntime", "queues have no least run time", notes);
+        spec.leave("reclaimMinRuntime", "queues have no least run time", notes);
+        let limited = amounts(&mut group, spec.below("resources")?, &mut used, notes)?;
+        spec.rest(notes);
+        all.push(Read { group, parent, has_priority, limited });
+    }
+    let mut queues = Queues::default();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let some_priority = all.iter().any(|read| read.has_priority);
+    let mut above = Vec::new();
+    for Read { mut group, parent, has_priority, limited } in all {
+        if some_priority && !has_priority {
+            group.set("priority", Setting::Number(PRIORITY.to_owned()));
+        }
+        close(&mut group, limited, used, notes);
+        let name = group.name.clone();
+        if name == "root" {
+            notes.add(&group.place, "the queue 'root' is called 'root-queue' here: root is the cluster itself");
+            group.name = "root-queue".to_owned();
+        }
+        let at = queues.add(group)?;
+        places.entry(name).or_insert(at);
+        above.extend(parent.map(|(parent, place)| (at, parent, place)));
+    }
+    for (at, parent, place) in above {
+        let Some(found) = places.get(parent) else {
+            let hint = did_you_mean(parent, places.keys().map(String::as_str));
+            let problem = format!("'{}' is no queue of these files{hint}; expected the name of one", brief(parent));
+            return Err(place.wrong("spec.parentQueue", problem));
+        };
+        queues.groups[at].parent = Some(*found);
+    }
+    Ok(queues)
+}
+
+/// The amounts and the weight of a group; says of which resources it has a limit, and notes which it names.
+fn amounts(group: &mut Group, mut fields: Fields, used: &mut [bool; 3], notes: &mut Notes) -> Result<[bool; 3]> {
+    let mut limited = [false; 3];
+    let (mut deserved, mut limit, mut lend) = (Amounts::default(), Amounts::default(), Amounts::default());
+    let mut weights: Vec<(&str, String)> = Vec::new();
+    let place = fields.place();
+    for (at, (key, resource)) in resources().into_iter().enumerate() {
+        if fields.get(key).is_none() {
+            continue;
+        }
+        used[at] = true;
+        let mut of = fields.below(key)?;
+        if let Some(written) = of.quantity("quota")? {
+            let amount = match bounded(&written)? {
+                Some(quantity) => written.amount(&resource, &quantity, notes)?,
+                None => {
+                    notes.add(written.place, format!("{}: an unlimited quota is written as {ENDLESS}", written.path));
+                    ENDLESS * if resource.dim.unit == Unit::Mebibyte { 1024 } else { 1000 }
+                }
+            };
+            deserved.set(&resource.dim, amount);
+        }
+        if let Some(written) = of.quantity("limit")? {
+            limited[at] = true;
+            if let Some(quantity) = bounded(&written)? {
+                limit.set(&resource.dim, written.amount(&resource, &quantity, notes)?);
+            }
+        }
+        if let Some(written) = of.quantity("lendingLimit")? {
+            lend.set(&resource.dim, written.amount(&resource, &written.number()?, notes)?);
+        }
+        let weight = match of.quantity("overQuotaWeight")? {
+            Some(written) => written.digits(&written.number()?)?,
+            None => "0".to_owned(),
+        };
+        weights.push((key, weight));
+        of.rest(notes);
+    }
+    fields.rest(notes);
+    // That of the resource that the scheduler is made for counts.
+    if let Some((key, weight)) = weights.last() {
+        if weights.iter().any(|(_, other)| other != weight) {
+            let listed: Vec<String> = weights.iter().map(|(key, weight)| format!("{key} {weight}")).collect();
+            let message =
+                format!("overQuotaWeight differs ({}): a group has one weight, that of {key}", listed.join(", "));
+            notes.add(place, message);
+        }
+        group.set("weight", Setting::Number(weight.clone()));
+    }
+    group.set_amounts("deserved", deserved);
+    group.set_amounts("limit", limit);
+    group.set_amounts("lend_limit", lend);
+    Ok(limited)
+}
+
+/// A number, unless it is -1, which is none. Errors: something else.
+fn bounded(written: &Written) -> Result<Option<Quantity>> {
+    let is_endless = written.text.strip_prefix('-').is_some_and(|one| Quantity::number(one) == Quantity::number("1"));
+    if is_endless { Ok(None) } else { written.number().map(Some) }
+}
+
+/// A limit that is not said is 0, of every resource that any queue names.
+fn close(group: &mut Group, limited: [bool; 3], used: [bool; 3], notes: &mut Notes) {
+    let mut limit = match group.get("limit") {
+        Some(Setting::Amounts(limit)) => limit.clone(),
+        _ => Amounts::default(),
+    };
+    for (at, (key, resource)) in resources().into_iter().enumerate() {
+        if used[at] && !limited[at] {
+            notes.add(
+                &group.place,
+                format!("without a limit of {key} a queue may have none of it; -1 would be no limit"),
+            );
+            limit.set(&resource.dim, 0);
+        }
+    }
+    group.set_amounts("limit", limit);
+}

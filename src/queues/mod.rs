@@ -1,0 +1,162 @@
+//! Files of queues made of the configurations of production schedulers.
+//!
+//! A format is one file here with its static row, in the list of all; what it has in common with others is in `objects.rs` (Kubernetes) and
+//! `yarn.rs`. Numbers are never read as floats (`quantity.rs`). Whatever a configuration says that a file of queues has no key for is a
+//! note (`notes.rs`): a warning, and a comment in the file. docs/queues.md has what is carried over.
+
+mod group;
+mod kai;
+mod kueue;
+mod notes;
+mod objects;
+mod quantity;
+mod volcano;
+mod xml;
+mod yaml;
+mod yarn;
+mod yarn_capacity;
+mod yarn_fair;
+
+use std::path::PathBuf;
+
+use crate::error::{Error, Result, either};
+use crate::tree::{Node, Place};
+use group::Queues;
+pub use group::{KEYS, Key};
+use notes::Notes;
+use xml::Element;
+
+/// All that the rest of the program knows of a format: it stands in the format's own file.
+pub struct FormatRow {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// The content, in a few words.
+    pub about: &'static str,
+    /// How a file looks.
+    pub layout: &'static str,
+    /// The keys that groups may have.
+    pub keys: &'static [&'static str],
+    /// Where the format is defined.
+    pub source: &'static str,
+    /// Whether a source is of this format.
+    recognises: fn(&Source) -> bool,
+    /// Reads sources as one configuration.
+    read: fn(&[Source], &mut Notes) -> Result<Queues>,
+}
+
+/// A format.
+pub type Format = &'static FormatRow;
+
+/// All formats.
+pub static FORMATS: [Format; 5] = [&kueue::ROW, &kai::ROW, &volcano::ROW, &yarn_capacity::ROW, &yarn_fair::ROW];
+
+/// The content of a source.
+enum Content {
+    Yaml(Vec<Node>),
+    Xml(Element),
+}
+
+/// A file that was parsed.
+pub struct Source {
+    place: Place,
+    content: Content,
+}
+
+impl Source {
+    /// Parses a text of this name. Errors: the parser's message, at its place.
+    fn parse(name: PathBuf, text: String) -> Result<Source> {
+        let place = Place::whole(name, text);
+        let content = match place.text().trim_start().starts_with('<') {
+            true => Content::Xml(xml::read(&place)?),
+            false => Content::Yaml(yaml::read(&place)?),
+        };
+        Ok(Source { place, content })
+    }
+
+    /// Whether it has an object of one of these APIs.
+    fn has_api(&self, apis: &[&str]) -> bool {
+        objects::objects(std::slice::from_ref(self))
+            .is_ok_and(|all| all.iter().any(|object| apis.contains(&object.api)))
+    }
+
+    /// The element that holds all of it. Errors: it is no XML, or another element.
+    fn root(&self, name: &str) -> Result<&Element> {
+        match &self.content {
+            Content::Xml(root) if root.name == name => Ok(root),
+            Content::Xml(root) => Err(root.place.wrong("", format!("expected <{name}>"))),
+            Content::Yaml(_) => Err(self.place.wrong("", format!("is no XML; expected <{name}>"))),
+        }
+    }
+}
+
+/// A file of queues that was made.
+pub struct Imported {
+    /// The format that it was made of.
+    pub format: Format,
+    /// The file.
+    pub text: String,
+    /// The notes, which stand in its comment, too.
+    pub notes: Vec<String>,
+    /// How many groups there are.
+    pub groups: usize,
+}
+
+/// Makes a file of queues of texts with names, which are read as one configuration; the format is detected unless it is given.
+///
+/// Errors: [`Error::Placed`] with file and line, and the values that would be accepted.
+pub fn import(texts: Vec<(PathBuf, String)>, format: Option<Format>) -> Result<Imported> {
+    let sources: Vec<Source> =
+        texts.into_iter().map(|(name, text)| Source::parse(name, text)).collect::<Result<_>>()?;
+    let format = match format {
+        Some(format) => format,
+        None => detect(&sources)?,
+    };
+    let mut notes = Notes::default();
+    let queues = (format.read)(&sources, &mut notes)?;
+    if queues.groups.is_empty() {
+        let place = sources.first().map(|source| source.place.clone()).unwrap_or_default();
+        return Err(place.wrong("", format!("has no queues of {}; expected {}", format.name, format.layout)));
+    }
+    let notes = notes.lines();
+    let file = |source: &Source| source.place.file().display().to_string();
+    let files: Vec<String> = sources.iter().map(file).collect();
+    let mut comment = vec![format!("Queues of {} ({}), made of {}.", format.name, format.about, files.join(", "))];
+    if !notes.is_empty() {
+        comment.extend([String::new(), "Not carried over, or otherwise than it was:".to_owned()]);
+        comment.extend(notes.iter().map(|note| format!("- {note}")));
+    }
+    let text = queues.text(&comment)?;
+    Ok(Imported { format, text, notes, groups: queues.groups.len() })
+}
+
+/// The one format that sources are of. Errors: none, or several.
+fn detect(sources: &[Source]) -> Result<Format> {
+    let of = |source: &Source| FORMATS.iter().copied().find(|format| (format.recognises)(source));
+    let mut found: Option<(Format, &Source)> = None;
+    for source in sources {
+        match (of(source), found) {
+            (Some(format), Some((other, first))) if format.name != other.name => {
+                let first = format!("{} is {}", first.place.file().display(), other.name);
+                let problem =
+                    format!("is {}, and {first}; expected one format, or one that is told by --format", format.name);
+                return Err(source.place.wrong("", problem));
+            }
+            (Some(format), None) => found = Some((format, source)),
+            _ => {}
+        }
+    }
+    found.map(|(format, _)| format).ok_or_else(|| {
+        let names = either(FORMATS.iter().map(|format| format.name));
+        let place = sources.first().map(|source| source.place.clone()).unwrap_or_default();
+        place.wrong(
+            "",
+            format!("is of no format that is known by its content; expected {names}, or one told by --format"),
+        )
+    })
+}
+
+/// A format by its name. Errors: [`Error::Plan`] under `key`, with the nearest name.
+pub fn format(key: &str, name: &str) -> Result<Format> {
+    let found = FORMATS.iter().copied().find(|format| format.name == name);
+    found.ok_or_else(|| Error::plan(key, format!("'{name}'"), either(FORMATS.iter().map(|format| format.name))))
+}

@@ -1,0 +1,316 @@
+//! Objects of Kubernetes in YAML or JSON: documents, lists of them, and the fields of each, of which those that nobody reads are noted.
+
+use super::notes::Notes;
+use super::quantity::{Quantity, Resource};
+use super::{Content, Source};
+use crate::error::{Error, Result, either};
+use crate::tree::{Entry, Node, Place, Value, brief};
+use crate::units::NumberProblem;
+
+/// An object.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'n> {
+    /// The group of its API: `kueue.x-k8s.io`; empty of the core.
+    pub api: &'n str,
+    /// The version of its API.
+    pub version: &'n str,
+    /// Its kind.
+    pub kind: &'n str,
+    /// All of it.
+    pub node: &'n Node,
+}
+
+/// The objects of some sources in their order. Errors: a source that is no YAML, or a document that is no object.
+pub fn objects(sources: &[Source]) -> Result<Vec<Object<'_>>> {
+    let mut all = Vec::new();
+    for source in sources {
+        let Content::Yaml(documents) = &source.content else {
+            return Err(source.place.wrong("", "is XML; expected objects of Kubernetes in YAML or JSON"));
+        };
+        for document in documents {
+            push(document, &mut all)?;
+        }
+    }
+    Ok(all)
+}
+
+fn push<'n>(node: &'n Node, all: &mut Vec<Object<'n>>) -> Result<()> {
+    if node.value == Value::Other("null") {
+        return Ok(());
+    }
+    if node.table().is_none() {
+        let problem = format!("{} is no object; expected apiVersion, kind, metadata and spec", node.shown());
+        return Err(node.place.wrong("", problem));
+    }
+    let text = |key: &'static str| match node.get(key) {
+        Some(Entry { node, .. }) => match node.text() {
+            Some(text) => Ok(text),
+            None => Err(node.place.wrong(key, format!("{} is not accepted; expected text", node.shown()))),
+        },
+        None => {
+            Err(place_of(node).wrong(key, "is missing; expected an object with apiVersion, kind, metadata and spec"))
+        }
+    };
+    let (api, kind) = (text("apiVersion")?, text("kind")?);
+    if let (true, Some(items)) = (kind.ends_with("List"), node.get("items")) {
+        let Some(items) = items.node.list() else {
+            return Err(items.node.place.wrong("items", format!("{} is no list", items.node.shown())));
+        };
+        return items.iter().try_for_each(|item| push(item, all));
+    }
+    let (api, version) = api.rsplit_once('/').unwrap_or(("", api));
+    all.push(Object { api, version, kind, node });
+    Ok(())
+}
+
+/// A place for what a table lacks: its first key.
+fn place_of(node: &Node) -> &Place {
+    node.entries().first().map_or(&node.place, |entry| &entry.place)
+}
+
+impl<'n> Object<'n> {
+    /// The API in words.
+    pub fn api(&self) -> String {
+        if self.api.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.api, self.version) }
+    }
+
+    /// A place for what is said of all of it.
+    pub fn place(&self) -> &'n Place {
+        self.node.get("kind").map_or(&self.node.place, |entry| &entry.node.place)
+    }
+
+    /// Its fields.
+    pub fn fields(&self) -> Fields<'n> {
+        Fields {
+            path: String::new(),
+            place: self.place(),
+            entries: self.node.entries(),
+            read: vec!["apiVersion", "kind"],
+        }
+    }
+
+    /// Its name with the place of that, and its namespace; notes what else `metadata` and the object have beside `spec`.
+    pub fn head(&self, notes: &mut Notes) -> Result<Head<'n>> {
+        let mut fields = self.fields();
+        fields.get("spec");
+        fields.leave("status", "the state of a cluster is not its configuration", notes);
+        let mut metadata = fields.below("metadata")?;
+        let (name, place) = metadata.text("name")?.ok_or_else(|| metadata.missing("name", "the name of the object"))?;
+        let namespace = metadata.text("namespace")?.map(|(namespace, _)| namespace);
+        for Entry { place, .. } in metadata.unread() {
+            notes.add(place, "metadata is not carried over but for the name");
+        }
+        fields.rest(notes);
+        Ok(Head { name, place, namespace })
+    }
+
+    /// The fields of its `spec`.
+    pub fn spec(&self) -> Result<Fields<'n>> {
+        self.fields().below("spec")
+    }
+
+    /// Notes that it is not read.
+    pub fn leave(&self, notes: &mut Notes) {
+        notes.add(self.place(), format!("{} of {} is not carried over", brief(self.kind), brief(&self.api())));
+    }
+}
+
+/// The head of an object.
+pub struct Head<'n> {
+    /// Its name.
+    pub name: &'n str,
+    /// The place of its name.
+    pub place: &'n Place,
+    /// Its namespace, if it says one.
+    pub namespace: Option<&'n str>,
+}
+
+/// The fields of a table. Those that are `null` are not there.
+pub struct Fields<'n> {
+    path: String,
+    place: &'n Place,
+    entries: &'n [Entry],
+    read: Vec<&'static str>,
+}
+
+impl<'n> Fields<'n> {
+    /// The fields of a node. Errors: it is no table.
+    pub fn of(node: &'n Node, path: &str, place: &'n Place) -> Result<Fields<'n>> {
+        match &node.value {
+            Value::Table(entries) => Ok(Fields { path: path.to_owned(), place, entries, read: Vec::new() }),
+            _ => Err(node.place.wrong(path, format!("{} is not accepted; expected a table", node.shown()))),
+        }
+    }
+
+    /// The place for what is missing.
+    pub fn place(&self) -> &'n Place {
+        self.place
+    }
+
+    /// An error about a field that is not there.
+    pub fn missing(&self, key: &str, expected: &str) -> Error {
+        self.place.wrong(&self.path_of(key), format!("is missing; expected {expected}"))
+    }
+
+    /// A field with the names of those that it stands in.
+    pub fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// The entries.
+    pub fn entries(&self) -> &'n [Entry] {
+        self.entries
+    }
+
+    /// A field, if it is there.
+    pub fn get(&mut self, key: &'static str) -> Option<&'n Entry> {
+        self.read.push(key);
+        self.entries.iter().find(|entry| entry.key == key && entry.node.value != Value::Other("null"))
+    }
+
+    fn wrong(&self, key: &str, node: &Node, expected: &str) -> Error {
+        node.place.wrong(&self.path_of(key), format!("{} is not accepted; expected {expected}", node.shown()))
+    }
+
+    /// A text and its place. Errors: something else.
+    pub fn text(&mut self, key: &'static str) -> Result<Option<(&'n str, &'n Place)>> {
+        let Some(Entry { node, .. }) = self.get(key) else { return Ok(None) };
+        match node.text() {
+            // An empty text is one that is not set.
+            Some(text) => Ok(Some((text, &node.place)).filter(|_| !text.is_empty())),
+            None => Err(self.wrong(key, node, "text")),
+        }
+    }
+
+    /// A truth value. Errors: something else.
+    pub fn truth(&mut self, key: &'static str) -> Result<Option<bool>> {
+        let Some(Entry { node, .. }) = self.get(key) else { return Ok(None) };
+        match &node.value {
+            Value::Truth(truth) => Ok(Some(*truth)),
+            // Truth values of YAML 1.1, which Kubernetes reads.
+            Value::Text(text) if matches!(text.as_str(), "yes" | "on") => Ok(Some(true)),
+            Value::Text(text) if matches!(text.as_str(), "no" | "off") => Ok(Some(false)),
+            _ => Err(self.wrong(key, node, "true or false")),
+        }
+    }
+
+    /// A whole number in its digits. Errors: something else.
+    pub fn whole(&mut self, key: &'static str) -> Result<Option<String>> {
+        let Some(Entry { node, .. }) = self.get(key) else { return Ok(None) };
+        let digits = if let Value::Integer(digits) = &node.value { digits.parse::<i32>().ok() } else { None };
+        digits.map(|number| Some(number.to_string())).ok_or_else(|| self.wrong(key, node, "a whole number of 32 bits"))
+    }
+
+    /// One of some words, as another. Errors: something else.
+    pub fn choice(&mut self, key: &'static str, all: &[(&str, &'static str)]) -> Result<Option<&'static str>> {
+        let Some((text, place)) = self.text(key)? else { return Ok(None) };
+        match all.iter().find(|(word, _)| *word == text) {
+            Some((_, meant)) => Ok(Some(meant)),
+            None => {
+                let words = either(all.iter().map(|(word, _)| *word));
+                let problem = format!("'{}' is not accepted; expected {words}", brief(text));
+                Err(place.wrong(&self.path_of(key), problem))
+            }
+        }
+    }
+
+    /// A table below. Without it, or where it is `null`, an empty one. Errors: something else.
+    pub fn below(&mut self, key: &'static str) -> Result<Fields<'n>> {
+        let path = self.path_of(key);
+        match self.get(key) {
+            Some(Entry { node, place, .. }) => Fields::of(node, &path, place),
+            None => Ok(Fields { path, place: self.place, entries: &[], read: Vec::new() }),
+        }
+    }
+
+    /// The items of a list, each with its fields; none if it is not there. Errors: something else.
+    pub fn list(&mut self, key: &'static str) -> Result<Vec<Fields<'n>>> {
+        let Some(Entry { node, .. }) = self.get(key) else { return Ok(Vec::new()) };
+        let items = node.list().ok_or_else(|| self.wrong(key, node, "a list"))?;
+        items.iter().map(|item| Fields::of(item, &self.path_of(key), place_of(item))).collect()
+    }
+
+    /// A number in Kubernetes' notation, and its place. Errors: something else.
+    pub fn quantity(&mut self, key: &'static str) -> Result<Option<Written<'n>>> {
+        let Some(Entry { node, .. }) = self.get(key) else { return Ok(None) };
+        Written::of(node, self.path_of(key)).map(Some)
+    }
+
+    /// Notes that a field is not carried over, if it is there, and why.
+    pub fn leave(&mut self, key: &'static str, reason: &str, notes: &mut Notes) {
+        if let Some(Entry { place, .. }) = self.get(key) {
+            notes.add(place, format!("{} is not carried over: {reason}", self.path_of(key)));
+        }
+    }
+
+    /// The fields that were not read.
+    fn unread(&self) -> impl Iterator<Item = &'n Entry> {
+        let left =
+            |entry: &&Entry| !self.read.contains(&entry.key.as_str()) && entry.node.value != Value::Other("null");
+        self.entries.iter().filter(left)
+    }
+
+    /// Notes all fields that were not read.
+    pub fn rest(self, notes: &mut Notes) {
+        for Entry { key, place, .. } in self.unread() {
+            notes.add(place, format!("{} is not carried over", self.path_of(&brief(key))));
+        }
+    }
+}
+
+/// A number as it is written.
+pub struct Written<'n> {
+    /// The digits, with a unit behind them perhaps.
+    pub text: &'n str,
+    /// Where.
+    pub place: &'n Place,
+    /// The field.
+    pub path: String,
+}
+
+impl<'n> Written<'n> {
+    /// Of a scalar. Errors: something else.
+    pub fn of(node: &'n Node, path: String) -> Result<Written<'n>> {
+        match &node.value {
+            Value::Integer(text) | Value::Float(text) | Value::Text(text) => {
+                Ok(Written { text, place: &node.place, path })
+            }
+            _ => Err(node.place.wrong(&path, format!("{} is not accepted; expected a quantity", node.shown()))),
+        }
+    }
+
+    /// An error about it.
+    pub fn wrong(&self, problem: NumberProblem, expected: &str) -> Error {
+        self.place.wrong(&self.path, format!("'{}' {problem}; expected {expected}", brief(self.text)))
+    }
+
+    /// A quantity in Kubernetes' notation. Errors: something else.
+    pub fn kubernetes(&self) -> Result<Quantity> {
+        let expected = "an amount of at least 0, such as 2, 500m or 4Gi";
+        Quantity::kubernetes(self.text).map_err(|problem| self.wrong(problem, expected))
+    }
+
+    /// A plain number. Errors: something else.
+    pub fn number(&self) -> Result<Quantity> {
+        Quantity::number(self.text).map_err(|problem| self.wrong(problem, "a number of at least 0"))
+    }
+
+    /// A number in all its digits. Errors: more than 10^12.
+    pub fn digits(&self, quantity: &Quantity) -> Result<String> {
+        quantity.text().map_err(|problem| self.wrong(problem, "a number below 10^12"))
+    }
+
+    /// A quantity of a resource in its base units, rounded down with a note where it is finer. Errors: more than there can be.
+    pub fn amount(&self, resource: &Resource, quantity: &Quantity, notes: &mut Notes) -> Result<u64> {
+        let (amount, exact) =
+            resource.amount(quantity).map_err(|problem| self.wrong(problem, "less than 10^18 thousandths or MiB"))?;
+        if !exact {
+            let (path, text) = (&self.path, brief(self.text));
+            let mut kept = super::quantity::Amounts::default();
+            kept.set(&resource.dim, amount);
+            let (least, kept) = (resource.least(), kept.settings().concat());
+            notes.add(self.place, format!("{path}: {text} is finer than {least}, and rounded down: {kept}"));
+        }
+        Ok(amount)
+    }
+}

@@ -1,0 +1,93 @@
+//! Volcano: Queues with a weight, or with what they deserve, what is kept for them and the most that they may have.
+//!
+//! The queue `root` is the cluster itself.
+//!
+//! Source: Volcano, apis, scheduling.volcano.sh/v1beta1 (Queue).
+
+use std::collections::HashMap;
+
+use super::group::{Group, Queues, Setting};
+use super::notes::Notes;
+use super::objects::{Fields, Written, objects};
+use super::quantity::{Amounts, Resource};
+use super::{FormatRow, Source};
+use crate::error::{Result, did_you_mean};
+use crate::tree::brief;
+
+pub static ROW: FormatRow = FormatRow {
+    name: "volcano",
+    about: "Volcano's Queues",
+    layout: "Queue (scheduling.volcano.sh), in YAML or JSON",
+    keys: &["weight", "order", "priority", "deserved", "guarantee", "capability", "reclaimable"],
+    source: "Volcano, scheduling.volcano.sh/v1beta1",
+    recognises: |source| source.has_api(&[API]),
+    read,
+};
+
+const API: &str = "scheduling.volcano.sh";
+
+const ORDER: [(&str, &str); 2] = [("fifo", "strict-fifo"), ("traverse", "best-effort-fifo")];
+
+fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
+    let mut queues = Queues::default();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut above = Vec::new();
+    let all = objects(sources)?;
+    for object in &all {
+        if (object.api, object.kind) != (API, "Queue") {
+            object.leave(notes);
+            continue;
+        }
+        let head = object.head(notes)?;
+        let mut spec = object.spec()?;
+        if head.name == "root" {
+            for key in ["weight", "capability", "deserved", "guarantee", "priority", "reclaimable"] {
+                spec.leave(key, "root is the cluster itself", notes);
+            }
+            spec.rest(notes);
+            continue;
+        }
+        let mut group = Group::new(head.name, head.place);
+        spec.whole("weight")?.into_iter().for_each(|digits| group.set("weight", Setting::Number(digits)));
+        spec.whole("priority")?.into_iter().for_each(|digits| group.set("priority", Setting::Number(digits)));
+        spec.truth("reclaimable")?.into_iter().for_each(|truth| group.set("reclaimable", Setting::Truth(truth)));
+        spec.choice("dequeueStrategy", &ORDER)?.into_iter().for_each(|word| group.set("order", Setting::Word(word)));
+        for key in ["deserved", "capability"] {
+            group.set_amounts(key, amounts(&spec.below(key)?, notes)?);
+        }
+        let mut guarantee = spec.below("guarantee")?;
+        group.set_amounts("guarantee", amounts(&guarantee.below("resource")?, notes)?);
+        guarantee.rest(notes);
+        let parent = spec.text("parent")?.filter(|(parent, _)| *parent != "root");
+        spec.rest(notes);
+        let at = queues.add(group)?;
+        places.entry(head.name).or_insert(at);
+        above.extend(parent.map(|(parent, place)| (at, parent, place)));
+    }
+    for (at, parent, place) in above {
+        let Some(found) = places.get(parent) else {
+            let hint = did_you_mean(parent, places.keys().copied());
+            let problem =
+                format!("'{}' is no queue of these files{hint}; expected the name of one, or root", brief(parent));
+            return Err(place.wrong("spec.parent", problem));
+        };
+        queues.groups[at].parent = Some(*found);
+    }
+    Ok(queues)
+}
+
+/// A list of resources. Errors: an amount that is none, or two resources of one name.
+fn amounts(fields: &Fields, notes: &mut Notes) -> Result<Amounts> {
+    let mut amounts = Amounts::default();
+    for entry in fields.entries() {
+        let resource = Resource::kubernetes(&entry.key);
+        let path = fields.path_of(&brief(&entry.key));
+        let written = Written::of(&entry.node, path.clone())?;
+        if amounts.get(&resource.dim).is_some() {
+            let problem = format!("is the second that is called {} here; expected one", resource.dim.name);
+            return Err(entry.place.wrong(&path, problem));
+        }
+        amounts.set(&resource.dim, written.amount(&resource, &written.kubernetes()?, notes)?);
+    }
+    Ok(amounts)
+}

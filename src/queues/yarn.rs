@@ -1,0 +1,140 @@
+//! Paths of queues and amounts, which both schedulers of YARN have in common.
+//!
+//! YARN's megabytes are MiB.
+
+use std::collections::HashMap;
+
+use super::notes::Notes;
+use super::objects::Written;
+use super::quantity::{Amounts, Quantity, Resource, plain};
+use crate::error::Result;
+use crate::tree::{Place, brief};
+
+/// The root of all paths.
+pub const ROOT: &str = "root";
+
+/// The names of groups for paths: the last part, or the whole path where that is not the only one of its name.
+pub fn names(paths: &[String]) -> Vec<String> {
+    let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    paths.iter().for_each(|path| *counts.entry(last(path)).or_default() += 1);
+    let name = |path: &String| Some(last(path)).filter(|last| counts[last] == 1 && last != ROOT);
+    paths.iter().map(|path| name(path).unwrap_or_else(|| path.clone())).collect()
+}
+
+/// A resource by its name, with the factor that an amount in units such as `Gi` has.
+fn resource(name: &str) -> Resource {
+    match name {
+        "memory" | "memory-mb" => Resource::mebibytes("memory", 1, 1),
+        "vcores" | "cpu" => Resource::units("cpu"),
+        "yarn.io/gpu" | "gpu" => Resource::units("gpu"),
+        name => Resource::units(&plain(name)),
+    }
+}
+
+/// Amounts such as `memory-mb=1024, vcores=4`, in which a memory may have a unit (`memory=10Gi`). A part in percent is noted.
+///
+/// Errors: a part that is none.
+pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Notes) -> Result<Amounts> {
+    let mut amounts = Amounts::default();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let wrong = || {
+            let problem =
+                format!("'{}' is not accepted; expected resources such as memory=1024, vcores=4", brief(part));
+            place.wrong(key, problem)
+        };
+        let (name, value) = part.split_once('=').ok_or_else(wrong)?;
+        let (name, value) = (name.trim(), value.trim());
+        if value.ends_with(['%', 'w']) {
+            notes.add(place, format!("{key}: '{}' is not carried over: it is no amount", brief(part)));
+            continue;
+        }
+        let mut of = resource(name);
+        let written = Written { text: value, place, path: format!("{key}: {}", brief(name)) };
+        let mut quantity = written.kubernetes()?;
+        if of.dim.name == "memory" && value.ends_with(|c: char| c.is_ascii_alphabetic()) {
+            // With a unit it is in bytes.
+            of = Resource::mebibytes("memory", 1, 1 << 20);
+            quantity = Quantity::kubernetes(value).map_err(|problem| written.wrong(problem, "an amount of memory"))?;
+        }
+        if amounts.get(&of.dim).is_some() {
+            return Err(place.wrong(key, format!("'{}' stands twice", brief(name))));
+        }
+        amounts.set(&of.dim, written.amount(&of, &quantity, notes)?);
+    }
+    if amounts.is_empty() && text.trim().is_empty() {
+        return Err(place.wrong(key, "is empty; expected resources such as memory=1024, vcores=4"));
+    }
+    Ok(amounts)
+}
+
+/// Amounts in the words of the fair scheduler: `1024 mb, 4 vcores`. Errors: other words.
+pub fn words(text: &str, key: &str, place: &Place, notes: &mut Notes) -> Result<Amounts> {
+    let mut amounts = Amounts::default();
+    let lower = text.to_ascii_lowercase();
+    for part in lower.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let end = part.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(part.len());
+        let (digits, unit) = (part[..end].trim(), part[end..].trim());
+        let of = match unit {
+            "mb" => Resource::mebibytes("memory", 1, 1),
+            "vcores" | "vcore" => Resource::units("cpu"),
+            _ => {
+                let expected = "expected resources such as '1024 mb, 4 vcores' or 'memory-mb=1024, vcores=4'";
+                return Err(place.wrong(key, format!("'{}' is not accepted; {expected}", brief(part))));
+            }
+        };
+        if amounts.get(&of.dim).is_some() {
+            return Err(place.wrong(key, format!("'{unit}' stands twice")));
+        }
+        let written = Written { text: digits, place, path: key.to_owned() };
+        amounts.set(&of.dim, written.amount(&of, &written.number()?, notes)?);
+    }
+    if amounts.is_empty() {
+        return Err(place.wrong(key, "is empty; expected resources such as '1024 mb, 4 vcores'"));
+    }
+    Ok(amounts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_names() {
+        let paths = ["root.a", "root.b", "root.a.x", "root.b.x", "root.b.root"].map(str::to_owned);
+        assert_eq!(names(&paths), ["a", "b", "root.a.x", "root.b.x", "root.b.root"]);
+    }
+
+    #[test]
+    fn amounts_are_read_in_both_ways() {
+        let (place, mut notes) = (Place::whole("t", ""), Notes::default());
+        let mut both = |text: &str, pair: bool| {
+            let read = if pair { pairs } else { words };
+            read(text, "k", &place, &mut notes).map(|amounts| amounts.settings().join(" ")).map_err(|e| e.to_string())
+        };
+        for (text, settings) in [
+            ("memory=10240,vcores=12", "cpu = 12 memory_gib = 10"),
+            ("memory=10Gi, vcores=2", "cpu = 2 memory_gib = 10"),
+            ("vcores=1, memory-mb=1025, yarn.io/gpu=3, a/b=2", "cpu = 1 memory_mib = 1025 gpu = 3 a_b = 2"),
+            ("memory=50%,vcores=2", "cpu = 2"),
+        ] {
+            assert_eq!(both(text, true).as_deref(), Ok(settings), "{text}");
+        }
+        for (text, settings) in [
+            ("1024 mb, 3 vcores", "cpu = 3 memory_gib = 1"),
+            ("10000 mb,0vcores", "cpu = 0 memory_mib = 10000"),
+            ("2 VCORES , 512MB", "cpu = 2 memory_mib = 512"),
+        ] {
+            assert_eq!(both(text, false).as_deref(), Ok(settings), "{text}");
+        }
+        assert_eq!(
+            both("memory", true).unwrap_err(),
+            "t: k: 'memory' is not accepted; expected resources such as memory=1024, vcores=4"
+        );
+        assert!(
+            both("vcores=x", true).unwrap_err().starts_with("t: k: vcores: 'x' is not a number; expected an amount")
+        );
+        assert!(both("1024", false).unwrap_err().starts_with("t: k: '1024' is not accepted"));
+        assert!(both("1 mb, 2 mb", false).unwrap_err().ends_with("'mb' stands twice"));
+    }
+}

@@ -1,0 +1,289 @@
+//! YARN's capacity scheduler: properties of queues by their paths.
+//!
+//! A capacity is a part of the parent's in percent, a weight (`2w`), or resources (`[memory=1024,vcores=4]`). Users' limits that stand
+//! without a path are those of every queue without its own that has no queues under it.
+//!
+//! Source: Hadoop YARN, CapacityScheduler (capacity-scheduler.xml).
+
+use std::collections::{HashMap, HashSet};
+
+use super::group::{Group, Queues, Setting};
+use super::notes::Notes;
+use super::objects::Written;
+use super::quantity::Quantity;
+use super::yarn::{ROOT, names, pairs};
+use super::{FormatRow, Source};
+use crate::error::Result;
+use crate::tree::{Place, brief};
+
+pub static ROW: FormatRow = FormatRow {
+    name: "yarn-capacity",
+    about: "the queues of YARN's capacity scheduler",
+    layout: "capacity-scheduler.xml: <configuration> with <property>s",
+    keys: &[
+        "weight",
+        "priority",
+        "guarantee",
+        "capability",
+        "percent",
+        "max_percent",
+        "user_limit_percent",
+        "user_limit_factor",
+        "users",
+    ],
+    source: "Hadoop YARN, CapacityScheduler",
+    recognises: |source| source.root("configuration").is_ok(),
+    read,
+};
+
+const PREFIX: &str = "yarn.scheduler.capacity.";
+
+/// A property: its value, and where it stands.
+struct Property<'n> {
+    value: &'n str,
+    place: &'n Place,
+    read: bool,
+}
+
+/// The properties by name, the last of each, and the names in their order.
+struct Properties<'n> {
+    all: HashMap<&'n str, Property<'n>>,
+    order: Vec<&'n str>,
+}
+
+fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
+    let mut properties = Properties::of(sources)?;
+    let paths = properties.paths()?;
+    let mut queues = Queues::default();
+    let mut at: HashMap<&str, usize> = HashMap::new();
+    let all: Vec<String> = paths.iter().map(|(path, ..)| path.clone()).collect();
+    for ((path, place, leaf), name) in paths.iter().zip(names(&all)) {
+        let mut group = Group::new(&name, place);
+        properties.fill(&mut group, path, *leaf, notes)?;
+        group.parent = path.rsplit_once('.').and_then(|(parent, _)| at.get(parent).copied());
+        at.insert(path, queues.add(group)?);
+    }
+    properties.root();
+    properties.users(&mut queues, &paths, &at, notes);
+    properties.rest(&all, notes);
+    Ok(queues)
+}
+
+impl<'n> Properties<'n> {
+    /// The properties of some sources. Errors: a source or a property that is none.
+    fn of(sources: &'n [Source]) -> Result<Properties<'n>> {
+        let (mut all, mut order) = (HashMap::new(), Vec::new());
+        for source in sources {
+            for element in &source.root("configuration")?.children {
+                if element.name != "property" {
+                    return Err(element
+                        .place
+                        .wrong("", format!("<{}> is not accepted; expected <property>", element.name)));
+                }
+                let text = |name: &str| {
+                    element.text_of(name).ok_or_else(|| element.place.wrong("", format!("a property has no <{name}>")))
+                };
+                let name = text("name")?;
+                let property = Property { value: text("value")?, place: &element.place, read: false };
+                if all.insert(name, property).is_none() {
+                    order.push(name);
+                }
+            }
+        }
+        Ok(Properties { all, order })
+    }
+
+    /// A property of a path, or of all without one.
+    fn get(&mut self, path: &str, key: &str) -> Option<(&'n str, &'n Place)> {
+        let name = if path.is_empty() { format!("{PREFIX}{key}") } else { format!("{PREFIX}{path}.{key}") };
+        let property = self.all.get_mut(name.as_str())?;
+        property.read = true;
+        Some((property.value, property.place)).filter(|(value, _)| !value.is_empty())
+    }
+
+    /// The paths of all queues but the root, parents first; with the place of the list that names each, and whether it has none under
+    /// it. Errors: a name that is none or stands twice.
+    fn paths(&mut self) -> Result<Vec<(String, &'n Place, bool)>> {
+        let mut paths: Vec<(String, &Place, bool)> = Vec::new();
+        let mut known: HashSet<String> = HashSet::new();
+        let mut next: Vec<(String, &Place)> = Vec::new();
+        let mut path = ROOT.to_owned();
+        loop {
+            let below = self.get(&path, "queues");
+            if let Some((list, place)) = below {
+                let key = format!("{PREFIX}{path}.queues");
+                let mut names: Vec<&str> = list.split(',').map(str::trim).collect();
+                names.reverse();
+                for name in names {
+                    if name.is_empty() || name.contains('.') || name.contains(char::is_whitespace) {
+                        let problem =
+                            format!("'{}' is not accepted; expected the name of a queue, without dots", brief(name));
+                        return Err(place.wrong(&key, problem));
+                    }
+                    let below = format!("{path}.{name}");
+                    if !known.insert(below.clone()) {
+                        return Err(place.wrong(&key, format!("'{}' stands twice", brief(name))));
+                    }
+                    next.push((below, place));
+                }
+            }
+            if let Some((_, _, leaf)) = paths.last_mut() {
+                *leaf = below.is_none();
+            }
+            let Some((below, place)) = next.pop() else { break };
+            paths.push((below.clone(), place, true));
+            path = below;
+        }
+        Ok(paths)
+    }
+
+    /// The settings of a queue.
+    fn fill(&mut self, group: &mut Group, path: &str, leaf: bool, notes: &mut Notes) -> Result<()> {
+        let key = |key: &str| format!("{PREFIX}{path}.{key}");
+        if let Some((value, place)) = self.get(path, "capacity") {
+            group.place = place.clone();
+            if let Some(amounts) = bracketed(value) {
+                group.set_amounts("guarantee", pairs(amounts, &key("capacity"), place, notes)?);
+            } else if let Some(weight) = value.strip_suffix('w') {
+                group.set("weight", number(weight, key("capacity"), place)?);
+            } else {
+                group.set("percent", percent(value, key("capacity"), place)?);
+            }
+        }
+        if let Some((value, place)) = self.get(path, "maximum-capacity") {
+            if let Some(amounts) = bracketed(value) {
+                group.set_amounts("capability", pairs(amounts, &key("maximum-capacity"), place, notes)?);
+            } else if !is_none(value) {
+                group.set("max_percent", percent(value, key("maximum-capacity"), place)?);
+            }
+        }
+        if let Some((value, place)) = self.get(path, "priority") {
+            let digits = value.parse::<i32>().map_err(|_| {
+                place.wrong(&key("priority"), format!("'{}' is not accepted; expected a whole number", brief(value)))
+            })?;
+            group.set("priority", Setting::Number(digits.to_string()));
+        }
+        for (name, key) in
+            [("minimum-user-limit-percent", "user_limit_percent"), ("user-limit-factor", "user_limit_factor")]
+        {
+            let own = self.get(path, name);
+            let whole = self.get("", name).filter(|_| leaf);
+            let Some((value, place)) = own.or(whole) else { continue };
+            if is_none(value) {
+                notes.add(place, format!("{name}: no limit of users is not carried over"));
+            } else {
+                group.set(key, number(value, format!("{PREFIX}{path}.{name}"), place)?);
+            }
+        }
+        if let Some((value, place)) = self.get(path, "state").filter(|(value, _)| *value != "RUNNING") {
+            notes.add(place, format!("state is not carried over: the queue is open here, not '{}'", brief(value)));
+        }
+        Ok(())
+    }
+
+    /// The root has all there is: nothing is lost where that is said.
+    fn root(&mut self) {
+        for key in ["capacity", "maximum-capacity"] {
+            if let Some(property) = self.all.get_mut(format!("{PREFIX}{ROOT}.{key}").as_str()) {
+                property.read = Quantity::number(property.value) == Quantity::number("100");
+            }
+        }
+    }
+
+    /// The users that are mapped to queues by their names.
+    fn users(
+        &mut self,
+        queues: &mut Queues,
+        paths: &[(String, &Place, bool)],
+        at: &HashMap<&str, usize>,
+        notes: &mut Notes,
+    ) {
+        let Some((list, place)) = self.get("", "queue-mappings") else { return };
+        let mut users: Vec<Vec<String>> = vec![Vec::new(); queues.groups.len()];
+        let mut known: HashSet<&str> = HashSet::new();
+        for mapping in list.split(',').map(str::trim).filter(|mapping| !mapping.is_empty()) {
+            let parts: Vec<&str> = mapping.split(':').map(str::trim).collect();
+            let leaf = |name: &str| {
+                let is = |path: &str| path == name || path.rsplit('.').next() == Some(name);
+                let mut found = paths.iter().filter(|(path, _, leaf)| *leaf && is(path));
+                found.next().filter(|_| found.next().is_none()).and_then(|(path, ..)| at.get(path.as_str()))
+            };
+            let found = match &parts[..] {
+                ["u", user, queue] if !user.contains('%') && !user.is_empty() => leaf(queue).map(|at| (user, *at)),
+                _ => None,
+            };
+            match found {
+                // The first that fits counts.
+                Some((user, at)) if known.insert(user) => users[at].push((*user).to_owned()),
+                _ => notes.add(place, format!("queue-mappings: '{}' is not carried over", brief(mapping))),
+            }
+        }
+        for (group, users) in queues.groups.iter_mut().zip(users).filter(|(_, users)| !users.is_empty()) {
+            group.set("users", Setting::Names(users));
+        }
+    }
+
+    /// Notes the properties that were not read: by the last part of their names where they are of a queue.
+    fn rest(&self, paths: &[String], notes: &mut Notes) {
+        let known: HashSet<&str> = paths.iter().map(String::as_str).chain([ROOT]).collect();
+        for name in &self.order {
+            let Property { value, place, read } = &self.all[name];
+            if *read || value.is_empty() {
+                continue;
+            }
+            let Some(rest) = name.strip_prefix(PREFIX) else {
+                notes.add(
+                    place,
+                    format!("{} is not carried over: it is no property of the capacity scheduler", brief(name)),
+                );
+                continue;
+            };
+            // The longest path that it begins with.
+            let ends = rest.char_indices().filter(|(_, c)| *c == '.').map(|(at, _)| at);
+            let of = ends.filter(|end| known.contains(&rest[..*end])).max();
+            let message = match of {
+                Some(end) if rest[..end] == *ROOT && is_of_queue(&rest[end + 1..]) => {
+                    format!("{} is not carried over: there is no such queue", brief(rest))
+                }
+                Some(end) => format!("{} is not carried over", brief(&rest[end + 1..])),
+                None => format!("{} is not carried over", brief(rest)),
+            };
+            notes.add(place, message);
+        }
+    }
+}
+
+/// Whether what stands behind the root is a property of a queue under it that no list names.
+fn is_of_queue(rest: &str) -> bool {
+    const KEYS: [&str; 6] = ["capacity", "maximum-capacity", "priority", "queues", "state", "user-limit-factor"];
+    rest.rsplit_once('.').is_some_and(|(path, key)| KEYS.contains(&key) && !path.starts_with("accessible-node-labels"))
+}
+
+/// The text in square brackets.
+fn bracketed(value: &str) -> Option<&str> {
+    value.strip_prefix('[')?.strip_suffix(']')
+}
+
+/// Whether a number says that there is no bound.
+fn is_none(value: &str) -> bool {
+    matches!(value, "-1" | "-1.0" | "-1.0f")
+}
+
+fn number(value: &str, path: String, place: &Place) -> Result<Setting> {
+    // Floats of Java may end so.
+    let text = value.trim().trim_end_matches(['f', 'F']);
+    let written = Written { text, place, path };
+    Ok(Setting::Number(written.digits(&written.number()?)?))
+}
+
+fn percent(value: &str, path: String, place: &Place) -> Result<Setting> {
+    let text = value.trim().trim_end_matches('%').trim_end_matches(['f', 'F']).trim_end();
+    let written = Written { text, place, path };
+    let quantity = written.number()?;
+    let (hundredths, exact) = quantity.floor(1, 1).map_err(|problem| written.wrong(problem, "a percentage"))?;
+    if hundredths > 100 || (hundredths == 100 && !exact) {
+        let problem = format!("'{}' is not accepted; expected a percentage from 0 to 100", brief(value));
+        return Err(place.wrong(&written.path, problem));
+    }
+    Ok(Setting::Number(written.digits(&quantity)?))
+}

@@ -1,0 +1,141 @@
+//! YARN's fair scheduler: the queues of an allocation file, in one another.
+//!
+//! A threshold of preemption is that of the queue above where a queue has none, and a largest share that of all queues where one is
+//! given for all; both are written for every queue that has them.
+//!
+//! Source: Hadoop YARN, FairScheduler (the allocation file).
+
+use std::collections::HashSet;
+
+use super::group::{Group, Queues, Setting};
+use super::notes::Notes;
+use super::objects::Written;
+use super::quantity::Amounts;
+use super::xml::Element;
+use super::yarn::{ROOT, names, pairs, words};
+use super::{FormatRow, Source};
+use crate::error::Result;
+use crate::tree::brief;
+
+pub static ROW: FormatRow = FormatRow {
+    name: "yarn-fair",
+    about: "the queues of YARN's fair scheduler",
+    layout: "the allocation file (fair-scheduler.xml): <allocations> with <queue>s",
+    keys: &["weight", "min", "max", "preemption_threshold"],
+    source: "Hadoop YARN, FairScheduler",
+    recognises: |source| source.root("allocations").is_ok(),
+    read,
+};
+
+/// A queue with the one above it, by its place in their list.
+struct Queue<'n> {
+    element: &'n Element,
+    path: String,
+    parent: Option<usize>,
+}
+
+/// The threshold of preemption, and the one that stands for all.
+const THRESHOLD: &str = "fairSharePreemptionThreshold";
+const DEFAULT_THRESHOLD: &str = "defaultFairSharePreemptionThreshold";
+/// The largest share of all queues without their own.
+const DEFAULT_MAX: &str = "queueMaxResourcesDefault";
+
+fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
+    let mut all: Vec<Queue> = Vec::new();
+    let (mut threshold, mut max) = (None, None);
+    // The root, which a file need not name; its elements say of it what they would of a queue.
+    let mut roots: Vec<&Element> = Vec::new();
+    for source in sources {
+        for element in &source.root("allocations")?.children {
+            match element.name.as_str() {
+                "queue" | "pool" if name_of(element)? == ROOT => roots.push(element),
+                "queue" | "pool" => collect(element, ROOT, None, &mut all)?,
+                DEFAULT_THRESHOLD => threshold = Some(number(element)?),
+                DEFAULT_MAX => max = amounts(element, notes)?,
+                name => notes.add(&element.place, format!("<{}> is not carried over", brief(name))),
+            }
+        }
+    }
+    for root in roots {
+        for element in &root.children {
+            match element.name.as_str() {
+                "queue" | "pool" => collect(element, ROOT, None, &mut all)?,
+                THRESHOLD => threshold = Some(number(element)?),
+                name => notes.add(&element.place, format!("<{}> of the root is not carried over", brief(name))),
+            }
+        }
+    }
+    let mut known: HashSet<&str> = HashSet::new();
+    for Queue { element, path, .. } in &all {
+        if !known.insert(path) {
+            return Err(element.place.wrong("name", format!("the queue '{}' stands twice", brief(path))));
+        }
+    }
+    let paths: Vec<String> = all.iter().map(|queue| queue.path.clone()).collect();
+    let mut queues = Queues::default();
+    for (Queue { element, parent, .. }, name) in all.iter().zip(names(&paths)) {
+        let mut group = Group::new(&name, &element.place);
+        group.parent = *parent;
+        let mut own_max = None;
+        let mut own_threshold = None;
+        for child in &element.children {
+            match child.name.as_str() {
+                "queue" | "pool" => {}
+                "weight" => group.set("weight", number(child)?),
+                "minResources" => group.set_amounts("min", amounts(child, notes)?.unwrap_or_default()),
+                "maxResources" => own_max = Some(amounts(child, notes)?),
+                THRESHOLD => own_threshold = Some(number(child)?),
+                name => notes.add(&child.place, format!("<{}> is not carried over", brief(name))),
+            }
+        }
+        let above = parent.map(|at| queues.groups[at].get("preemption_threshold").cloned());
+        let inherited = above.unwrap_or_else(|| threshold.clone());
+        own_threshold.or(inherited).into_iter().for_each(|setting| group.set("preemption_threshold", setting));
+        own_max.unwrap_or_else(|| max.clone()).into_iter().for_each(|amounts| group.set_amounts("max", amounts));
+        queues.add(group)?;
+    }
+    Ok(queues)
+}
+
+/// The name of a queue. Errors: none, or one with a dot.
+fn name_of(element: &Element) -> Result<&str> {
+    let name = element.attribute("name").map(str::trim).unwrap_or_default();
+    match name.is_empty() || name.contains('.') {
+        false => Ok(name),
+        true => {
+            let problem = format!("'{}' is not accepted; expected the name of a queue, without dots", brief(name));
+            Err(element.place.wrong("name", problem))
+        }
+    }
+}
+
+/// A queue, and behind it all those in it.
+fn collect<'n>(element: &'n Element, above: &str, parent: Option<usize>, all: &mut Vec<Queue<'n>>) -> Result<()> {
+    let path = format!("{above}.{}", name_of(element)?);
+    let at = all.len();
+    all.push(Queue { element, path: path.clone(), parent });
+    let below = element.children.iter().filter(|child| matches!(child.name.as_str(), "queue" | "pool"));
+    below.into_iter().try_for_each(|child| collect(child, &path, Some(at), all))
+}
+
+fn number(element: &Element) -> Result<Setting> {
+    // Floats of Java may end so.
+    let text = element.text.trim_end_matches(['f', 'F']);
+    let written = Written { text, place: &element.place, path: element.name.clone() };
+    Ok(Setting::Number(written.digits(&written.number()?)?))
+}
+
+/// Amounts in one of the two notations; none, with a note, where they are parts of the cluster.
+fn amounts(element: &Element, notes: &mut Notes) -> Result<Option<Amounts>> {
+    let Element { name, place, text, .. } = element;
+    if text.contains('%') && !text.contains('=') {
+        let message = format!(
+            "<{name}> '{}' is not carried over: it is a part of the cluster, whose size is not known",
+            brief(text)
+        );
+        notes.add(place, message);
+        return Ok(None);
+    }
+    let read = if text.contains('=') { pairs } else { words };
+    read(text, name, place, notes).map(Some)
+}

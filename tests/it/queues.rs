@@ -1,0 +1,377 @@
+//! `plimsoll queues import`: the files that are made of each format's sample, numbers, notes, detection, and wrong input.
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use plimsoll::queues::{FORMATS, KEYS, import};
+use plimsoll::tree::{Node, Place, Value};
+use plimsoll::units::{Dim, Round, decimal};
+
+use crate::replay::{plimsoll, run, said};
+
+/// The samples: a format, its files, and the file that is made of them.
+pub const SAMPLES: [(&str, &[&str], &str); 5] = [
+    ("kueue", &["cohorts.yaml", "cluster-queues.yaml"], "kueue.toml"),
+    ("kai", &["kai.yaml"], "kai.toml"),
+    ("volcano", &["volcano.yaml"], "volcano.toml"),
+    ("yarn-capacity", &["capacity-scheduler.xml"], "yarn-capacity.toml"),
+    ("yarn-fair", &["fair-scheduler.xml"], "yarn-fair.toml"),
+];
+
+/// The folder of the samples.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/queues")
+}
+
+fn queues(arguments: &[&str], within: &Path) -> Output {
+    let all: Vec<&str> = ["queues", "import"].into_iter().chain(arguments.iter().copied()).collect();
+    run(plimsoll(&all).current_dir(within))
+}
+
+fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{}", said(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn tree(text: &str) -> Node {
+    Node::toml(&Place::whole("made.toml", text)).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The groups of a file.
+fn groups(tree: &Node) -> &[Node] {
+    tree.get("group").expect("groups").node.list().expect("a list")
+}
+
+/// Each sample as it was when it was looked over; `PLIMSOLL_BLESS=1` writes the files anew.
+#[test]
+fn samples_become_the_files_beside_them() {
+    for (format, files, made) in SAMPLES {
+        let text = printed(&queues(files, &folder()));
+        let path = folder().join(made);
+        if std::env::var_os("PLIMSOLL_BLESS").is_some() {
+            std::fs::write(&path, &text).expect("writable");
+        }
+        assert_eq!(text, std::fs::read_to_string(&path).expect(made), "{made} (PLIMSOLL_BLESS=1 writes it)");
+        assert!(text.starts_with(&format!("# Queues of {format} (")), "{text}");
+        // Told or recognised, it is the same.
+        let told: Vec<&str> = files.iter().copied().chain(["--format", format]).collect();
+        assert_eq!(printed(&queues(&told, &folder())), text);
+    }
+}
+
+/// No number loses anything in the units that everything is counted in, and parents stand before those under them.
+#[test]
+fn files_are_trees_with_exact_numbers() {
+    for (_, _, made) in SAMPLES {
+        let text = std::fs::read_to_string(folder().join(made)).expect(made);
+        let tree = tree(&text);
+        let mut names: Vec<&str> = Vec::new();
+        let mut tables: Vec<&Node> = tree.get("capacity").map(|entry| &entry.node).into_iter().collect();
+        for group in groups(&tree) {
+            let name = group.get("name").and_then(|entry| entry.node.text()).expect("a name");
+            assert!(!names.contains(&name), "{made}: {name}");
+            if let Some(parent) = group.get("parent") {
+                assert!(names.contains(&parent.node.text().expect("text")), "{made}: {name}");
+            }
+            names.push(name);
+            tables.extend(group.entries().iter().map(|entry| &entry.node).filter(|node| node.table().is_some()));
+        }
+        for entry in tables.iter().flat_map(|table| table.entries()) {
+            let (Value::Integer(digits) | Value::Float(digits)) = &entry.node.value else {
+                panic!("{made}: {}", entry.key)
+            };
+            let (_, scale) = Dim::parse(&entry.key);
+            let read = |round| decimal(digits.as_bytes(), scale, round).expect("a number");
+            assert_eq!(read(Round::Up), read(Round::Down), "{made}: {} = {digits}", entry.key);
+        }
+    }
+}
+
+/// A format's row lists the keys that its groups have: all that the sample has, and no others.
+#[test]
+fn rows_list_the_keys() {
+    for (format, _, made) in SAMPLES {
+        let row = FORMATS.iter().find(|row| row.name == format).expect(format);
+        let tree = tree(&std::fs::read_to_string(folder().join(made)).expect(made));
+        let has = |key: &str| groups(&tree).iter().any(|group| group.get(key).is_some());
+        let found: Vec<&str> = KEYS.iter().map(|key| key.name).filter(|key| has(key)).collect();
+        assert_eq!(found, row.keys, "{format}");
+        let known: Vec<&str> = ["name", "parent"].into_iter().chain(row.keys.iter().copied()).collect();
+        groups(&tree).iter().for_each(|group| group.known(&known, "", "").expect(format));
+    }
+    assert_eq!(SAMPLES.len(), FORMATS.len());
+    let used = |name: &str| FORMATS.iter().any(|format| format.keys.contains(&name));
+    assert!(KEYS.iter().all(|key| used(key.name)), "every key is one of some format");
+}
+
+/// Each note is a warning and a line of the comment.
+#[test]
+fn notes_are_warnings_and_comments() {
+    for (format, files, _) in SAMPLES {
+        let output = queues(files, &folder());
+        let text = printed(&output);
+        let comments: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# - ")).collect();
+        let said = said(&output);
+        let warnings: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();
+        assert!(!comments.is_empty() && comments == warnings, "{format}: {said}");
+    }
+    let quiet = queues(&["kai.yaml", "--quiet"], &folder());
+    assert!(quiet.status.success() && quiet.stderr.is_empty());
+}
+
+/// Imports a text of this name.
+fn of(name: &str, text: &str) -> Result<String, String> {
+    let format = name.split('.').next().and_then(|name| FORMATS.iter().copied().find(|format| format.name == name));
+    import(vec![(name.into(), text.to_owned())], format).map(|made| made.text).map_err(|error| error.to_string())
+}
+
+fn queue(name: &str, spec: &str) -> String {
+    format!("apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {{name: {name}}}\nspec: {spec}\n---\n")
+}
+
+#[test]
+fn kueues_names_are_told_apart() {
+    let cohort =
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {name: a}\nspec: {parentName: root}\n---\n";
+    let text = format!("{}{}{cohort}", queue("a", "{cohortName: a}"), queue("a-cohort", "{cohort: a}"));
+    let made = of("kueue.yaml", &text).expect("queues");
+    assert!(made.contains("the cohort 'a' is called 'a-cohort-' here: a ClusterQueue has its name"), "{made}");
+    assert!(made.contains("the cohort 'root' is called 'root-cohort' here"), "{made}");
+    let tree = tree(&made);
+    let parents: Vec<(&str, Option<&str>)> = groups(&tree)
+        .iter()
+        .map(|group| {
+            (
+                group.get("name").and_then(|e| e.node.text()).expect("a name"),
+                group.get("parent").and_then(|e| e.node.text()),
+            )
+        })
+        .collect();
+    assert_eq!(
+        parents,
+        [
+            ("root-cohort", None),
+            ("a-cohort-", Some("root-cohort")),
+            ("a", Some("a-cohort-")),
+            ("a-cohort", Some("a-cohort-"))
+        ]
+    );
+}
+
+#[test]
+fn kueues_selectors_name_users_unless_two_select_one() {
+    let selector = |names: &str| {
+        let expression = format!("{{key: kubernetes.io/metadata.name, operator: In, values: [{names}]}}");
+        format!("{{cohort: c, namespaceSelector: {{matchExpressions: [{expression}]}}}}")
+    };
+    let made = of("kueue.yaml", &(queue("a", &selector("x, y")) + &queue("b", &selector("y, z")))).expect("queues");
+    assert!(made.contains("users = [\"x/*\"]") && made.contains("users = [\"z/*\"]"), "{made}");
+    assert!(made.contains("lines 4 and 9: the namespace 'y' is selected by several queues"), "{made}");
+}
+
+#[test]
+fn kueues_strategies_are_those_of_its_defaults() {
+    let configuration = |version: &str, sharing: &str| {
+        let text = format!("apiVersion: config.kueue.x-k8s.io/{version}\nkind: Configuration\n{sharing}\n---\n");
+        of("kueue.yaml", &(text + &queue("a", "{}"))).expect("queues")
+    };
+    let both = "preemption_strategies = [\"less-than-or-equal-to-final-share\", \"less-than-initial-share\"]";
+    for (version, sharing, is_on) in [
+        ("v1beta1", "fairSharing: {enable: true}", true),
+        ("v1beta1", "fairSharing: {}", false),
+        ("v1beta1", "", false),
+        ("v1beta2", "fairSharing: {}", true),
+        ("v1beta2", "namespace: x", false),
+    ] {
+        let made = configuration(version, sharing);
+        assert_eq!(made.contains(both), is_on, "{made}");
+        assert_eq!(made.contains("fair sharing is not enabled there"), !is_on, "{made}");
+    }
+}
+
+/// JSON is YAML, and what `kubectl` prints is a list.
+#[test]
+fn json_and_standard_input_are_read() {
+    let json = r#"{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+        "metadata": {"name": "a", "uid": "1"}, "spec": {"weight": 2, "capability": {"memory": "1.5Gi"}}, "status": {"running": 1}}]}"#;
+    let mut command = plimsoll(&["queues", "import", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program");
+    std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), json.as_bytes()).expect("it reads");
+    let text = printed(&child.wait_with_output().expect("it ends"));
+    assert!(text.starts_with("# Queues of volcano (Volcano's Queues), made of standard input.\n"), "{text}");
+    assert!(text.ends_with("[[group]]\nname = \"a\"\nweight = 2\ncapability = { memory_mib = 1536 }\n"), "{text}");
+    assert!(text.contains("line 2: status is not carried over: the state of a cluster"), "{text}");
+}
+
+/// The output has its name when it is whole, and nothing is written of wrong input.
+#[test]
+fn files_are_written_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let sample = folder().join("volcano.yaml").display().to_string();
+    let output = queues(&[&sample, "-o", "made/queues.toml"], dir.path());
+    assert!(printed(&output).is_empty() && said(&output).ends_with("made/queues.toml: 2 groups of volcano\n"));
+    let path = dir.path().join("made/queues.toml");
+    let made = std::fs::read_to_string(&path).expect("a file");
+    assert_eq!(made, printed(&queues(&[&sample, "-o", "-"], dir.path())));
+    std::fs::write(dir.path().join("bad.yaml"), "kind: Queue\n").expect("writable");
+    let refused = queues(&["bad.yaml", "-o", "made/queues.toml"], dir.path());
+    assert_eq!((refused.status.code(), std::fs::read_to_string(&path).expect("a file")), (Some(2), made));
+    let names: Vec<_> = std::fs::read_dir(path.parent().expect("a folder")).expect("a folder").collect();
+    assert_eq!(names.len(), 1);
+}
+
+/// A wrong file of a format, and the beginning of what is said of it.
+const WRONG: [(&str, &str, &str); 26] = [
+    (
+        "kueue.yaml",
+        "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nfairSharing:\n  \
+         preemptionStrategies: [LessThanInitialShare, LessThanOrEqualToFinalShare]\n",
+        "kueue.yaml: line 4, column 25: fairSharing.preemptionStrategies: a list is not accepted; expected LessThanOrEqualToFinalShare, ",
+    ),
+    ("kueue.yaml", "a: [1\nb: 2\n", "kueue.yaml: line 2, column "),
+    ("kueue.yaml", "kind: A\nkind: B\n", "kueue.yaml: line 2, column 1: the key 'kind' appears twice\n"),
+    (
+        "kueue.yaml",
+        "- 1\n",
+        "kueue.yaml: line 1, column 1: a list is no object; expected apiVersion, kind, metadata and spec",
+    ),
+    (
+        "kueue.yaml",
+        "apiVersion: kueue.x-k8s.io/v1beta1\n",
+        "kueue.yaml: line 1, column 1: kind: is missing; expected an object",
+    ),
+    ("kueue.yaml", "<a/>", "kueue.yaml: is XML; expected objects of Kubernetes in YAML or JSON"),
+    (
+        "kueue.yaml",
+        "apiVersion: v1\nkind: ConfigMap\n",
+        "kueue.yaml: has no queues of kueue; expected ClusterQueue, Cohort",
+    ),
+    (
+        "x.yaml",
+        "apiVersion: v1\nkind: ConfigMap\n",
+        "x.yaml: is of no format that is known by its content; expected kueue, kai, ",
+    ),
+    (
+        "kueue.yaml",
+        "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {}\n",
+        "kueue.yaml: line 3, column 1: metadata.name: is missing; expected the name of the object",
+    ),
+    (
+        "kueue.yaml",
+        "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {name: a}\nspec:\n  preemption: {withinClusterQueue: Lower}\n",
+        "kueue.yaml: line 5, column 36: spec.preemption.withinClusterQueue: 'Lower' is not accepted; expected Never, LowerPriority or",
+    ),
+    (
+        "kueue.yaml",
+        "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {name: a}\nspec: {fairSharing: {weight: -2}}\n",
+        "kueue.yaml: line 4, column 30: spec.fairSharing.weight: '-2' is negative; expected an amount of at least 0",
+    ),
+    (
+        "kueue.yaml",
+        "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {name: a}\nspec:\n  resourceGroups:\n  - flavors:\n    \
+         - resources:\n      - {name: cpu, nominalQuota: two}\n",
+        "kueue.yaml: line 8, column 35: spec.resourceGroups.flavors.resources.nominalQuota: 'two' is not a number; expected an amount",
+    ),
+    (
+        "kueue.yaml",
+        "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {name: a}\nspec:\n  resourceGroups:\n  - flavors:\n    \
+         - resources:\n      - {name: cpu, nominalQuota: 9E}\n",
+        "kueue.yaml: line 8, column 35: spec.resourceGroups.flavors.resources.nominalQuota: '9E' is too large; expected less than",
+    ),
+    (
+        "kueue.yaml",
+        "apiVersion: kueue.x-k8s.io/v1beta1\nkind: Cohort\nmetadata: {name: a}\nspec: {parent: b}\n---\n\
+         apiVersion: kueue.x-k8s.io/v1beta1\nkind: Cohort\nmetadata: {name: b}\nspec: {parentName: a}\n",
+        "kueue.yaml: line 3, column 18: 'a' is above itself; expected a tree",
+    ),
+    (
+        "kai.yaml",
+        "apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: dept}\n---\n\
+         apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: a}\nspec:\n  parentQueue: detp\n",
+        "kai.yaml: line 9, column 16: spec.parentQueue: 'detp' is no queue of these files (did you mean 'dept'?); expected",
+    ),
+    (
+        "kai.yaml",
+        "apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: a}\nspec: {resources: {gpu: {quota: -2}}}\n",
+        "kai.yaml: line 4, column 33: spec.resources.gpu.quota: '-2' is negative; expected a number of at least 0",
+    ),
+    (
+        "kai.yaml",
+        "apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: a}\nspec: {resources: {gpu: 4}}\n",
+        "kai.yaml: line 4, column 25: spec.resources.gpu: 4 is not accepted; expected a table",
+    ),
+    (
+        "kai.yaml",
+        "apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: a}\n---\n\
+         apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: a}\n",
+        "kai.yaml: line 7, column 18: two groups are called 'a', the first on line 3; expected names of their own",
+    ),
+    (
+        "volcano.yaml",
+        "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: a}\nspec: {weight: 1.5}\n",
+        "volcano.yaml: line 4, column 16: spec.weight: 1.5 is not accepted; expected a whole number of 32 bits",
+    ),
+    (
+        "volcano.yaml",
+        "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: a}\nspec: {reclaimable: maybe}\n",
+        "volcano.yaml: line 4, column 21: spec.reclaimable: 'maybe' is not accepted; expected true or false",
+    ),
+    (
+        "yarn-capacity.xml",
+        "<configuration>\n<property></x>\n",
+        "yarn-capacity.xml: line 2, column 11: expected 'property' tag, not 'x'",
+    ),
+    (
+        "yarn-capacity.xml",
+        "<configuration>\n<property><name>yarn.scheduler.capacity.root.queues</name><value>a,a</value></property>\n</configuration>",
+        "yarn-capacity.xml: line 2, column 1: yarn.scheduler.capacity.root.queues: 'a' stands twice",
+    ),
+    (
+        "yarn-capacity.xml",
+        "<configuration>\n<property><name>yarn.scheduler.capacity.root.queues</name><value>a</value></property>\n\
+         <property><name>yarn.scheduler.capacity.root.a.capacity</name><value>140</value></property></configuration>",
+        "yarn-capacity.xml: line 3, column 1: yarn.scheduler.capacity.root.a.capacity: '140' is not accepted; expected a percentage",
+    ),
+    ("yarn-fair.xml", "<configuration/>", "yarn-fair.xml: line 1, column 1: expected <allocations>"),
+    (
+        "yarn-fair.xml",
+        "<allocations>\n<queue name=\"a\">\n<minResources>12 gb</minResources></queue></allocations>",
+        "yarn-fair.xml: line 3, column 1: minResources: '12 gb' is not accepted; expected resources such as '1024 mb, 4 vcores'",
+    ),
+    (
+        "yarn-fair.xml",
+        "<allocations>\n<queue name=\"a.b\"/></allocations>",
+        "yarn-fair.xml: line 2, column 1: name: 'a.b' is not accepted; expected the name of a queue, without dots",
+    ),
+];
+
+#[test]
+fn wrong_files_are_refused_with_their_places() {
+    let wrong = WRONG.iter().filter_map(|(name, text, said)| {
+        let answer = of(name, text).expect_err(text);
+        (!answer.starts_with(said)).then(|| format!("{answer}\nexpected\n{said}"))
+    });
+    let wrong: Vec<String> = wrong.collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn wrong_commands_are_refused() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(dir.path().join("bad.yaml"), WRONG[4].1).expect("writable");
+    let [kueue, kai] = ["cluster-queues.yaml", "kai.yaml"].map(|file| folder().join(file).display().to_string());
+    for (arguments, said_of_it) in [
+        (vec!["bad.yaml"], "bad.yaml: "),
+        (vec!["missing.yaml"], "missing.yaml: "),
+        (vec!["-", "-"], "FILE: '-' is not accepted; expected standard input once"),
+        (vec![], "<FILE>..."),
+        (vec!["bad.yaml", "--format", "kube"], "'kube'"),
+        (vec![&kueue, &kai], "is kai, and "),
+        (vec![&kueue, "--format", "yarn-fair"], "is no XML; expected <allocations>"),
+    ] {
+        let output = queues(&arguments, dir.path());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty() && said(&output).contains(said_of_it), "{arguments:?}: {}", said(&output));
+    }
+}
