@@ -69,13 +69,13 @@ impl Cycle<'_, '_, '_> {
     /// The first queue that has jobs leaves, with its jobs.
     fn first(&self, now: &Held, jobs: &[(QueueAt, Vec<Waiting>)]) -> Option<usize> {
         let queues = jobs.iter().filter(|(_, line)| !line.is_empty()).map(|(leaf, _)| *leaf);
-        let leaf = self.turn.first_queue(self.session, now, queues)?;
+        let leaf = self.turn.first_queue(now, queues)?;
         jobs.iter().position(|(known, _)| *known == leaf)
     }
 
     /// The first job of a line leaves it.
     fn pop(&self, now: &Held, line: &mut Vec<Waiting>) -> Option<Waiting> {
-        let places: Vec<Place> = line.iter().map(|next| self.turn.place(self.session, now, next)).collect();
+        let places: Vec<Place> = line.iter().map(|next| self.turn.place(now, next)).collect();
         let at = (0..line.len()).min_by(|one, other| places[*one].compare(&places[*other]))?;
         Some(line.remove(at))
     }
@@ -101,7 +101,7 @@ impl Cycle<'_, '_, '_> {
 
     /// Within what queues deserve, or beyond it.
     fn allocate_within(&mut self, beyond: bool) {
-        let mut jobs = self.jobs(|cycle, next| cycle.session.has_room(next));
+        let mut jobs = self.jobs(|cycle, next| cycle.is_strict(next.queue) || cycle.session.has_room(next));
         if jobs.is_empty() {
             return;
         }
@@ -113,14 +113,20 @@ impl Cycle<'_, '_, '_> {
                 continue;
             }
             let Some(next) = self.pop(&now, &mut jobs[at].1) else { continue };
-            let asker = self.turn.asker(self.session, &self.tasks, next);
+            let asker = self.turn.asker(&self.tasks, next);
             let forbidden = if beyond { self.beyond(&now, &asker) } else { self.forbids(&now, &asker) };
             if forbidden.is_none() && self.session.fits(&asker.need()) {
                 self.launch(&asker);
                 jobs[at].1.extend(self.session.next(next.user));
                 now = self.now();
+            } else if self.is_strict(leaf) {
+                jobs.remove(at);
             }
         }
+    }
+
+    fn is_strict(&self, leaf: QueueAt) -> bool {
+        self.volcano().quotas.nodes[leaf].strict
     }
 
     fn beyond(&self, now: &Held, asker: &Asker) -> Option<(QueueAt, usize, u64)> {
@@ -136,18 +142,18 @@ impl Cycle<'_, '_, '_> {
     pub fn preempt(&mut self) {
         let pending = self.volcano().rules.pending_preempts;
         let mut jobs = self.jobs(|cycle, next| {
-            let starves = pending || cycle.turn.is_starving(cycle.session, &cycle.tasks, next);
+            let starves = pending || cycle.turn.is_starving(&cycle.tasks, next);
             starves && cycle.could_preempt(next)
         });
         for at in 0..jobs.len() {
             loop {
                 let now = self.now();
                 let Some(next) = self.pop(&now, &mut jobs[at].1) else { break };
-                let asker = self.turn.asker(self.session, &self.tasks, next);
+                let asker = self.turn.asker(&self.tasks, next);
                 if let Some(victims) = self.victims(&asker, false) {
                     self.displace(&asker, &victims, BY_PREEMPT);
                     let again = self.again(next.user);
-                    let starves = |next: &Waiting| pending || self.turn.is_starving(self.session, &self.tasks, next);
+                    let starves = |next: &Waiting| pending || self.turn.is_starving(&self.tasks, next);
                     jobs[at].1.extend(again.filter(starves));
                 }
             }
@@ -166,7 +172,7 @@ impl Cycle<'_, '_, '_> {
     /// Jobs that lack tasks to run take the room of other queues.
     pub fn reclaim(&mut self) {
         let pending = self.volcano().rules.pending_reclaims;
-        let mut jobs = self.jobs(|cycle, next| pending || cycle.turn.is_starving(cycle.session, &cycle.tasks, next));
+        let mut jobs = self.jobs(|cycle, next| pending || cycle.turn.is_starving(&cycle.tasks, next));
         loop {
             let now = self.now();
             let Some(at) = self.first(&now, &jobs) else { return };
@@ -177,7 +183,7 @@ impl Cycle<'_, '_, '_> {
                 continue;
             }
             let Some(next) = self.pop(&now, &mut jobs[at].1) else { continue };
-            let asker = self.turn.asker(self.session, &self.tasks, next);
+            let asker = self.turn.asker(&self.tasks, next);
             let preemptive = match self.volcano().rules.below_reclaims {
                 true => quotas.is_below(levels, &now.usage, leaf),
                 false => quotas.is_preemptive(levels, &now.usage, leaf, &asker.need()),
@@ -186,7 +192,7 @@ impl Cycle<'_, '_, '_> {
             if let Some(victims) = victims {
                 self.displace(&asker, &victims, BY_RECLAIM);
                 let again = self.again(next.user);
-                let starves = |next: &Waiting| pending || self.turn.is_starving(self.session, &self.tasks, next);
+                let starves = |next: &Waiting| pending || self.turn.is_starving(&self.tasks, next);
                 jobs[at].1.extend(again.filter(starves));
             }
         }
@@ -231,7 +237,7 @@ impl Cycle<'_, '_, '_> {
         queues.sort_unstable();
         queues.dedup();
         let mut rank: HashMap<QueueAt, usize> = HashMap::new();
-        while let Some(first) = self.turn.first_queue(self.session, now, queues.iter().copied()) {
+        while let Some(first) = self.turn.first_queue(now, queues.iter().copied()) {
             queues.retain(|at| *at != first);
             rank.insert(first, rank.len());
         }
@@ -240,7 +246,7 @@ impl Cycle<'_, '_, '_> {
             _ => 0,
         };
         let places: HashMap<u64, Place> =
-            units.iter().map(|runs| (runs.key, self.turn.place_of(self.session, now, runs))).collect();
+            units.iter().map(|runs| (runs.key, self.turn.place_of(now, runs))).collect();
         let key = |runs: &Runs| (std::cmp::Reverse(near(runs)), std::cmp::Reverse(rank.get(&runs.queue).copied()));
         units.sort_by(|one, other| {
             let jobs = || places[&other.key].compare(&places[&one.key]);
@@ -257,8 +263,10 @@ impl Cycle<'_, '_, '_> {
         }
         self.sort(&now, asker, &mut left);
         let mut rooms: HashMap<MachineId, Resources> = HashMap::new();
+        // Victims alone had to be enough where room is open to all.
+        let open = others && self.volcano().rules.open_room;
         for machine in Turn::machines(&left) {
-            let free = self.session.free_on(machine);
+            let free = if open { Resources::ZERO } else { self.session.free_on(machine) };
             rooms.insert(machine, Resources(std::array::from_fn(|d| free.0[d].min(self.session.free.0[d]))));
         }
         let (mut solution, one) = (Solution::new(), Asker { tasks: 1, ..*asker });
@@ -267,8 +275,8 @@ impl Cycle<'_, '_, '_> {
             let found = machines.into_iter().find_map(|machine| {
                 let here: Vec<Runs> = left.iter().filter(|runs| runs.machine == machine).copied().collect();
                 let victims = match others {
-                    true => self.turn.reclaimable(self.session, &now, &one, &here),
-                    false => self.turn.preemptable(self.session, &now, &one, &here),
+                    true => self.turn.reclaimable(&now, &one, &here),
+                    false => self.turn.preemptable(&now, &one, &here),
                 };
                 self.enough(&now, &one, &rooms[&machine], victims, others).map(|victims| (machine, victims))
             });
@@ -324,7 +332,7 @@ impl Cycle<'_, '_, '_> {
         for leaf in self.session.waiting_queues() {
             let overused = self.volcano().quotas.is_overused(self.turn.levels, &now.usage, leaf);
             for next in self.session.waiting(leaf) {
-                let asker = self.turn.asker(self.session, &self.tasks, next);
+                let asker = self.turn.asker(&self.tasks, next);
                 if self.promised.iter().any(|asker| asker.next.user == next.user) {
                     reasons.push((next.user, PROMISED));
                     continue;

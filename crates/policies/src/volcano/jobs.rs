@@ -7,11 +7,12 @@ use std::collections::HashMap;
 
 use ethnum::U256;
 
-use super::super::cycle::{QueueAt, Runs, Session, Waiting};
+use super::super::cycle::{QueueAt, Runs, Session, Tree, Waiting};
 use super::hierarchy::Hierarchy;
 use super::queues::{Levels, Plugin, compare_parts};
 use super::{Volcano, add};
 use plimsoll_base::units::{MachineId, Resources, UserId};
+use plimsoll_sim::books::Books;
 
 /// The place of a job in its queue: the most urgent, then one that lacks tasks to run, then the smaller dominant share, then the oldest.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,8 @@ pub struct Held {
 pub struct Turn<'c> {
     pub volcano: &'c Volcano,
     pub levels: &'c Levels,
+    pub tree: &'c Tree,
+    pub books: &'c Books,
 }
 
 /// What gangs may lose.
@@ -80,8 +83,8 @@ impl Turn<'_> {
     }
 
     /// How many tasks of a job run, with those decided on.
-    pub fn running(&self, session: &Session, tasks: &HashMap<UserId, i64>, user: UserId) -> i64 {
-        session.books.running(user) as i64 + tasks.get(&user).copied().unwrap_or(0)
+    pub fn running(&self, tasks: &HashMap<UserId, i64>, user: UserId) -> i64 {
+        self.books.running(user) as i64 + tasks.get(&user).copied().unwrap_or(0)
     }
 
     /// The tasks without which a job of a queue does not run; of a gang all.
@@ -90,32 +93,32 @@ impl Turn<'_> {
     }
 
     /// How many tasks of a job start at once: those that it lacks to run, else one.
-    pub fn asker(&self, session: &Session, tasks: &HashMap<UserId, i64>, next: Waiting) -> Asker {
-        let lacking = self.least(next.queue) - self.running(session, tasks, next.user);
+    pub fn asker(&self, tasks: &HashMap<UserId, i64>, next: Waiting) -> Asker {
+        let lacking = self.least(next.queue) - self.running(tasks, next.user);
         let count = if next.gang { next.tasks } else { next.tasks.min(lacking.clamp(1, u32::MAX.into()) as u32) };
         Asker { next, tasks: count }
     }
 
     /// Whether a job has too few tasks to run.
-    pub fn is_starving(&self, session: &Session, tasks: &HashMap<UserId, i64>, next: &Waiting) -> bool {
-        next.gang || self.running(session, tasks, next.user) < self.least(next.queue)
+    pub fn is_starving(&self, tasks: &HashMap<UserId, i64>, next: &Waiting) -> bool {
+        next.gang || self.running(tasks, next.user) < self.least(next.queue)
     }
 
     /// The place of a job that waits.
-    pub fn place(&self, session: &Session, now: &Held, next: &Waiting) -> Place {
+    pub fn place(&self, now: &Held, next: &Waiting) -> Place {
         Place {
             priority: next.priority,
-            ready: !self.is_starving(session, &now.tasks, next),
+            ready: !self.is_starving(&now.tasks, next),
             share: self.share(now, next.user),
             since: (next.since.0.0, next.since.1),
         }
     }
 
     /// The place of the job of running tasks.
-    pub fn place_of(&self, session: &Session, now: &Held, runs: &Runs) -> Place {
+    pub fn place_of(&self, now: &Held, runs: &Runs) -> Place {
         Place {
             priority: runs.priority,
-            ready: runs.gang || self.running(session, &now.tasks, runs.user) >= self.least(runs.queue),
+            ready: runs.gang || self.running(&now.tasks, runs.user) >= self.least(runs.queue),
             share: self.share(now, runs.user),
             since: (runs.since.0.0, runs.since.1),
         }
@@ -136,58 +139,60 @@ impl Turn<'_> {
     }
 
     /// The hierarchical shares, where the order goes by them.
-    pub fn hierarchy<'h>(&'h self, session: &'h Session) -> Option<Hierarchy<'h>> {
+    pub fn hierarchy(&self) -> Option<Hierarchy<'_>> {
         let quotas = &self.volcano.quotas;
         (quotas.plugin == Plugin::Drf).then(|| Hierarchy {
-            tree: session.tree,
-            books: session.books,
+            tree: self.tree,
+            books: self.books,
             quotas: &quotas.nodes,
             capacity: self.volcano.capacity,
             dims: quotas.dims,
         })
     }
 
-    /// The first of these queues; the older of equal ones.
-    pub fn first_queue(&self, session: &Session, now: &Held, queues: impl Iterator<Item = QueueAt>) -> Option<QueueAt> {
-        let hierarchy = self.hierarchy(session);
+    /// The order of queues; of equal ones the older comes first.
+    pub fn queues<'h>(&'h self, now: &'h Held) -> impl Fn(QueueAt, QueueAt) -> Ordering + 'h {
+        let hierarchy = self.hierarchy();
         let shares = hierarchy.map(|hierarchy| hierarchy.shares(&now.held, &self.all(now)));
-        let order = |one: QueueAt, other: QueueAt| match (&hierarchy, &shares) {
+        move |one, other| match (&hierarchy, &shares) {
             (Some(hierarchy), Some(shares)) => {
                 hierarchy.compare(shares, one, other).partial_cmp(&0.0).unwrap_or(Ordering::Equal).then(one.cmp(&other))
             }
-            _ => {
-                let quotas = &self.volcano.quotas;
-                quotas.compare(session.tree, self.levels, &now.usage, one, other).then(one.cmp(&other))
-            }
-        };
+            _ => self.volcano.quotas.compare(self.tree, self.levels, &now.usage, one, other).then(one.cmp(&other)),
+        }
+    }
+
+    /// The first of these queues.
+    pub fn first_queue(&self, now: &Held, queues: impl Iterator<Item = QueueAt>) -> Option<QueueAt> {
+        let order = self.queues(now);
         queues.min_by(|one, other| order(*one, *other))
     }
 
     /// Tasks that may be stopped for a task in other queues, of these that run on one machine, in this order: the first tier of plugins that
     /// finds any decides.
-    pub fn reclaimable(&self, session: &Session, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+    pub fn reclaimable(&self, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
         let rules = &self.volcano.rules;
-        let own = self.may_lose(session, now, asker, units);
+        let own = self.may_lose(now, asker, units);
         if rules.guarded {
-            return self.by_gang(session, now, &own, Spares::Whole);
+            return self.by_gang(now, &own, Spares::Whole);
         }
         if self.volcano.quotas.plugin == Plugin::Drf {
             // The plugin stands alone there.
             return own;
         }
-        let first = self.by_gang(session, now, units, Spares::Beyond);
+        let first = self.by_gang(now, units, Spares::Beyond);
         if first.is_empty() && !rules.first_tier_alone { own } else { first }
     }
 
     /// The same in its own queue.
-    pub fn preemptable(&self, session: &Session, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+    pub fn preemptable(&self, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
         let rules = &self.volcano.rules;
         let mut first = units.to_vec();
         if !rules.gang_decides {
             first.retain(|runs| runs.priority > asker.next.priority);
         }
         if rules.gang_preemptable {
-            first = self.by_gang(session, now, &first, if rules.gang_decides { Spares::Single } else { Spares::Beyond });
+            first = self.by_gang(now, &first, if rules.gang_decides { Spares::Single } else { Spares::Beyond });
         }
         if first.is_empty() && rules.drf_preemptable {
             return self.by_share(now, asker, units);
@@ -196,13 +201,13 @@ impl Turn<'_> {
     }
 
     /// What jobs may lose and still run, or at once.
-    fn by_gang(&self, session: &Session, now: &Held, units: &[Runs], spares: Spares) -> Vec<Runs> {
+    fn by_gang(&self, now: &Held, units: &[Runs], spares: Spares) -> Vec<Runs> {
         let mut left: HashMap<UserId, i64> = HashMap::new();
         let spare = |runs: &&Runs| {
             if runs.gang {
                 return spares == Spares::Whole;
             }
-            let left = left.entry(runs.user).or_insert_with(|| self.running(session, &now.tasks, runs.user));
+            let left = left.entry(runs.user).or_insert_with(|| self.running(&now.tasks, runs.user));
             let least = self.least(runs.queue);
             let free = *left > least || (spares != Spares::Beyond && least == 1);
             *left -= i64::from(free);
@@ -230,8 +235,8 @@ impl Turn<'_> {
     }
 
     /// What queues may lose, by their plugin.
-    fn may_lose(&self, session: &Session, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
-        if let Some(hierarchy) = self.hierarchy(session) {
+    fn may_lose(&self, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+        if let Some(hierarchy) = self.hierarchy() {
             return self.by_hierarchy(&hierarchy, now, asker, units);
         }
         let mut left: HashMap<QueueAt, Resources> = HashMap::new();
@@ -273,7 +278,7 @@ impl Turn<'_> {
     }
 
     /// The amounts that all hold.
-    fn all(&self, now: &Held) -> Resources {
+    pub fn all(&self, now: &Held) -> Resources {
         Resources(std::array::from_fn(|d| self.volcano.capacity.0[d].saturating_sub(now.free.0[d])))
     }
 

@@ -8,7 +8,8 @@
 //!
 //! *Order.* Queues: the smaller share of what they deserve (capacity: the higher `priority` first; one that deserves nothing counts as
 //! full, and comes behind a full one that does), then the first in the file. Jobs of a queue: the most urgent, then those that lack tasks
-//! to run (`min_available` of their queue, all of a gang), then the smaller dominant share, then the oldest.
+//! to run (`min_available` of their queue, all of a gang), then the smaller dominant share, then the oldest. A `strict-fifo` queue starts
+//! nothing behind a job that does not start.
 //!
 //! *Actions*, in the order of `actions`. The default configuration has allocate alone (besides enqueue and backfill): nothing is ever
 //! stopped. *Allocate*: of the first queue the first job; the tasks that it lacks to run start together, then one at a time.
@@ -19,34 +20,40 @@
 //! hold more than they deserve (capacity: and keep their guarantee). Of these the job that is served last goes first. The job
 //! starts on the room of its victims in the same cycle.
 //!
+//! *Guarded*, ours: queues alone say from whom to reclaim (of a gang all), whatever jobs have to spare; every job that waits reclaims as
+//! long as its queue stays within what it deserves; proportion lets queues go beyond that where room is left, and takes weights of
+//! 0 for equal ones if all are; drf judges each victim without those before it.
+//!
 //! Source: Volcano (volcano-sh/volcano, state of August 2026): `pkg/scheduler/{actions,framework,plugins}`, docs/design/capacity-scheduling.md.
 //!
 //! Departures: a job's tasks that start together find victims together or not at all; tasks of one job do not preempt each other; the
 //! level of proportion is the limit of its loop, in integers; where a deserved amount is not given, capacity goes by the other
 //! resources; a reclaiming job stops when it has its minimum; room is counted for the whole cluster, and on the machines of victims.
-//! Volcano-drf has no gang tier in reclaim. Without a file every user is a queue of its weight, and deserves its part of the cluster by it.
+//! Volcano-drf has no gang tier in reclaim. Proportion refuses queues under queues and weights of 0, as upstream's admission. Without a file every user is a queue of its weight, and deserves its part of the cluster by it.
 
 mod actions;
 mod hierarchy;
 mod jobs;
 mod queues;
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::cycle::{Cycled, Desk, QueueFile, QueueKey, Scheduler, Session, Tree, choices, truth};
+use super::cycle::{Cycled, Desk, QueueFile, QueueKey, ROOT, Scheduler, Session, Tree, choices, truth};
 use super::{Parsed, PolicyRow, Reason, Setup, Standing};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
 use plimsoll_sim::books::Books;
 
 use actions::{Action, Cycle};
-use jobs::Turn;
+use jobs::{Held, Turn};
 use queues::{Amounts, Levels, Plugin, Quotas, no_weight};
 
 const MIN: QueueKey = QueueKey::group("min_available", "the tasks without which a job of the queue does not run (1); of a gang all");
 const RECLAIMABLE: QueueKey = QueueKey::group("reclaimable", "false: others take nothing back from it (true)");
 const GUARANTEE: QueueKey = QueueKey::group("guarantee", "the amounts that nobody else may hold");
 const CAPABILITY: QueueKey = QueueKey::group("capability", "the most that it may hold; absent: no limit");
+const ORDER: QueueKey = QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: a job that does not start holds up its queue");
 const ACTIONS: QueueKey = QueueKey::whole("actions", "allocate, preempt and reclaim, in the order in which they run (allocate)");
 const GANG: QueueKey = QueueKey::whole("gang_preemptable", "true: gang says in preempt who may be stopped (false)");
 const DRF: QueueKey = QueueKey::whole("drf_preemptable", "true: dominant shares say so where the first tier finds nobody (false)");
@@ -61,11 +68,11 @@ pub static DRF_ROW: PolicyRow = PolicyRow {
     example: "volcano-drf",
     checked: "volcano-drf",
     variants: &[
-        ("guarded", "ours, without livelock: victims are judged one after the other"),
+        ("guarded", "ours, without livelock: every job that waits reclaims, and victims are judged one after the other"),
         ("390", "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)"),
-        ("1661", "the room of victims is open to all in the next cycle, where shares of those that want what is left are scaled (volcano issue 1661)"),
+        ("1661", "victims alone are enough, whatever is idle, and their room is open to all when they are gone (volcano issue 1661)"),
     ],
-    keys: &[QueueKey::group("weight", "by which its share is divided, at least 1 (1)"), MIN, RECLAIMABLE, ACTIONS, GANG, DRF],
+    keys: &[QueueKey::group("weight", "by which its share is divided, at least 1 (1)"), MIN, RECLAIMABLE, ORDER, ACTIONS, GANG, DRF],
     read: |given| read(Plugin::Drf, given),
 };
 
@@ -79,7 +86,7 @@ pub static PROPORTION_ROW: PolicyRow = PolicyRow {
     example: "volcano-proportion",
     checked: "volcano-proportion",
     variants: &[
-        ("guarded", "ours, without livelock and idle rest: a queue from which others reclaim keeps what it deserves, and what is left may go beyond it"),
+        ("guarded", "ours, without livelock or idle rest: every job that waits reclaims, queues alone say from whom, and what is left goes beyond what they deserve"),
         ("390", "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)"),
         ("1083", "queues of weight 0 deserve nothing, and count as overused from their first task on (volcano issue 1083)"),
         ("1168", "a queue that has enough of one resource deserves no more of any (volcano issue 1168)"),
@@ -92,6 +99,7 @@ pub static PROPORTION_ROW: PolicyRow = PolicyRow {
         CAPABILITY,
         MIN,
         RECLAIMABLE,
+        ORDER,
         ACTIONS,
         GANG,
         DRF,
@@ -109,7 +117,7 @@ pub static CAPACITY_ROW: PolicyRow = PolicyRow {
     example: "volcano-capacity",
     checked: "volcano-capacity",
     variants: &[
-        ("guarded", "ours, without livelock: a queue from which others reclaim keeps what it deserves, whatever its jobs have to spare"),
+        ("guarded", "ours, without livelock: every job that waits reclaims, and queues alone say from whom, not what jobs have to spare"),
         ("390", "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)"),
         ("3729", "every job that waits reclaims, as long as its queue does not hold all that it deserves (volcano issue 3729)"),
     ],
@@ -120,6 +128,7 @@ pub static CAPACITY_ROW: PolicyRow = PolicyRow {
         QueueKey::group("priority", "the highest goes first (0)"),
         MIN,
         RECLAIMABLE,
+        ORDER,
         ACTIONS,
         GANG,
         DRF,
@@ -197,6 +206,14 @@ impl Volcano {
         }
         self.quotas.levels(tree, &requests)
     }
+
+    /// The state between cycles.
+    fn at<'t>(&'t self, levels: &'t Levels, tree: &'t Tree, desk: &Desk, books: &'t Books) -> (Turn<'t>, Held) {
+        let mut free = *books.offered();
+        add(&mut free, books.total_held(), false);
+        let now = Held { usage: desk.usage.clone(), held: desk.held.clone(), free, tasks: HashMap::new() };
+        (Turn { volcano: self, levels, tree, books }, now)
+    }
 }
 
 impl Scheduler for Volcano {
@@ -208,7 +225,7 @@ impl Scheduler for Volcano {
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
         let levels = self.levels(session.tree, session.books);
-        let turn = Turn { volcano: self, levels: &levels };
+        let turn = Turn { volcano: self, levels: &levels, tree: session.tree, books: session.books };
         let mut cycle = Cycle { turn, session, tasks: HashMap::new(), promised: Vec::new() };
         for action in &self.rules.actions {
             match action {
@@ -226,17 +243,35 @@ impl Scheduler for Volcano {
             return Vec::new();
         }
         let levels = self.levels(tree, books);
+        let (turn, now) = self.at(&levels, tree, desk, books);
+        let shares = turn.hierarchy().map(|hierarchy| hierarchy.shares(&now.held, &turn.all(&now)));
         let one = |at: usize| {
             let (amount, most) = self.quotas.share(&levels.deserved[at], &desk.usage[at]);
-            let mut values = vec![("share".to_owned(), amount as f64 / most.max(1) as f64)];
-            values.extend(self.dims.iter().enumerate().map(|(d, dim)| {
-                (format!("deserved {}", dim.name), dim.amount(levels.deserved[at][d]))
-            }));
-            let promised = at > 0 && self.quotas.plugin != Plugin::Drf;
+            let share = shares.as_ref().map_or(amount as f64 / most.max(1) as f64, |shares| shares[at].share);
+            let promised = at > ROOT && self.quotas.plugin != Plugin::Drf;
+            let mut values = Vec::new();
+            if promised || shares.is_some() {
+                values.push(("share".to_owned(), share));
+            }
+            let deserved = self.dims.iter().enumerate().filter(|_| promised);
+            values.extend(deserved.map(|(d, dim)| (format!("deserved {}", dim.name), dim.amount(levels.deserved[at][d]))));
             let guaranteed = std::array::from_fn(|d| (promised && d < self.dims.len()).then_some(levels.deserved[at][d]));
             Standing { name: tree.nodes[at].name.clone(), values, guaranteed, limit: levels.real[at] }
         };
         (0..tree.nodes.len()).map(one).collect()
+    }
+
+    /// Of one queue by the order of jobs, else by that of queues.
+    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+        let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
+        let (one, other) = (next(one)?, next(other)?);
+        let levels = self.levels(tree, books);
+        let (turn, now) = self.at(&levels, tree, desk, books);
+        let order = match one.queue == other.queue {
+            true => turn.place(&now, &one).compare(&turn.place(&now, &other)),
+            false => turn.queues(&now)(one.queue, other.queue),
+        };
+        Some(order == Ordering::Less)
     }
 }
 

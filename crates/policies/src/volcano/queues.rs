@@ -22,6 +22,8 @@ pub struct Quota {
     pub priority: i64,
     /// Others may take back from it.
     pub reclaimable: bool,
+    /// A job that does not start holds up those behind it.
+    pub strict: bool,
     /// The tasks without which a job of it does not run.
     pub least: u32,
 }
@@ -73,6 +75,7 @@ impl Quotas {
             capability: [None; MAX_DIMS],
             priority: 0,
             reclaimable: true,
+            strict: false,
             least: 1,
         };
         let (weightless, evenly) = (variant == Some("1083"), variant == Some("guarded"));
@@ -98,6 +101,7 @@ impl Quotas {
                 capability: of("capability")?,
                 priority: file.integer(at, "priority")?.unwrap_or(0),
                 reclaimable: file.truth(at, "reclaimable")?.unwrap_or(true),
+                strict: file.choice(at, "order", &[("best-effort-fifo", false), ("strict-fifo", true)])?.unwrap_or(false),
                 least,
             });
         }
