@@ -7,6 +7,7 @@ use std::path::Path;
 mod first;
 mod kai;
 mod kueue;
+mod laws;
 mod random;
 mod scenarios;
 mod volcano;

@@ -51,7 +51,8 @@ fn started(answer: &Answer, name: &str) -> u32 {
 fn proportion_divides_by_weight() {
     let of = |keys: [&str; 2], requests: [u32; 2]| {
         let waiting = format!("a:a:1:0:0:{}:0 b:b:1:0:0:{}:0", requests[0], requests[1]);
-        let answer = decide("volcano-proportion", &state("cpu = 12", "", &[("a", keys[0]), ("b", keys[1])], "", &waiting));
+        let answer =
+            decide("volcano-proportion", &state("cpu = 12", "", &[("a", keys[0]), ("b", keys[1])], "", &waiting));
         deserved(&answer, &["a", "b"], "cpu")
     };
     assert_eq!(of(["", ""], [12, 12]), [6.0, 6.0]);
@@ -95,7 +96,10 @@ fn capacity_reclaims_up_to_what_is_deserved() {
     };
     let two = "deserved = { cpu = 2, memory_gib = 4 }";
     let small = "cpu = 4\nmemory_gib = 8";
-    assert_eq!(evicted(small, &[("q3", two), ("q4", two)], "pg5:q3:2:4:0:2:0", "p7:q4:2:4:0:1:0"), owned(&[("pg5", 1)]));
+    assert_eq!(
+        evicted(small, &[("q3", two), ("q4", two)], "pg5:q3:2:4:0:2:0", "p7:q4:2:4:0:1:0"),
+        owned(&[("pg5", 1)])
+    );
     let gpus = "deserved = { cpu = 2, memory_gib = 4, gpu = 10 }";
     let case_3 = evicted(
         "cpu = 4\nmemory_gib = 8\ngpu = 20",
@@ -108,10 +112,12 @@ fn capacity_reclaims_up_to_what_is_deserved() {
     let of = |deserved: &str| format!("deserved = {{ {deserved} }}\ncapability = {{ cpu = 4, memory_gib = 4 }}");
     let none = "deserved = { cpu = 0, memory_gib = 0 }\ncapability = { cpu = 2, memory_gib = 2 }";
     let q10 = of("cpu = 2, memory_gib = 2");
-    let case_5 = evicted(node, &[("q10", &q10), ("q11", none)], "p16:q10:1:3:0:1:0 p18:q11:1:1:0:1:0", "p17:q10:1:1:0:1:0");
+    let case_5 =
+        evicted(node, &[("q10", &q10), ("q11", none)], "p16:q10:1:3:0:1:0 p18:q11:1:1:0:1:0", "p17:q10:1:1:0:1:0");
     assert_eq!(case_5, owned(&[("p18", 1)]), "within it in cores, beyond it in memory");
     let q12 = of("cpu = 1, memory_gib = 2");
-    let case_6 = evicted(node, &[("q12", &q12), ("q13", none)], "p19:q12:1:1:0:1:0 p21:q13:1:1:0:1:0", "p20:q12:1:2:0:1:0");
+    let case_6 =
+        evicted(node, &[("q12", &q12), ("q13", none)], "p19:q12:1:1:0:1:0 p21:q13:1:1:0:1:0", "p20:q12:1:2:0:1:0");
     assert!(case_6.is_empty(), "beyond it in both");
 }
 
@@ -132,7 +138,8 @@ fn capacity_reclaims_in_the_tree() {
     let of = |parent: &str, n: u32| format!("parent = \"{parent}\"\ndeserved = {{ cpu = {n}, memory_gib = {n} }}");
     let (q3, q4, leaf) = (of("root", 4), of("root", 2), of("q3", 2));
     let queues = [("q3", q3.as_str()), ("q4", &q4), ("q31", &leaf), ("q32", &leaf)];
-    let text = state("cpu = 8\nmemory_gib = 8", RECLAIM, &queues, "pg4:q4:4:4:0:1:0 pg5:q31:2:2:0:2:0", "p8:q32:2:2:0:1:0");
+    let text =
+        state("cpu = 8\nmemory_gib = 8", RECLAIM, &queues, "pg4:q4:4:4:0:1:0 pg5:q31:2:2:0:2:0", "p8:q32:2:2:0:1:0");
     let answer = decide("volcano-capacity", &text);
     assert_eq!((answer.evicted, answer.launched), (owned(&[("pg5", 1)]), owned(&[("p8", 1)])));
     let queues = [
@@ -163,7 +170,8 @@ fn the_vector_of_lending() {
 /// `reclaim_test.go`, "Two Queue with one Queue overusing resource, should reclaim": of three running tasks one goes.
 #[test]
 fn proportion_reclaims() {
-    let text = state("cpu = 3\nmemory_gib = 3", RECLAIM, &[("q1", ""), ("q2", "")], "pg1:q1:1:1:0:3:0", "pg2:q2:1:1:0:1:0");
+    let text =
+        state("cpu = 3\nmemory_gib = 3", RECLAIM, &[("q1", ""), ("q2", "")], "pg1:q1:1:1:0:3:0", "pg2:q2:1:1:0:1:0");
     let answer = decide("volcano-proportion", &text);
     assert_eq!((answer.evicted, answer.launched), (owned(&[("pg1", 1)]), owned(&[("pg2", 1)])));
     // A queue that is not reclaimable keeps all, and so does everybody without the action.
@@ -186,8 +194,12 @@ fn the_vectors_of_preemption() {
     let idle = of("cpu = 10\nmemory_gib = 10", "min_available = 3", "low:q1:1:1:0:2:0", "high:q1:1:1:0:1:0");
     assert!(nothing(idle), "there is room");
     // "do not preempt if job is pipelined": both have their minimum.
-    let text = state("cpu = 3\nmemory_gib = 3", PREEMPT, &[("q1", "")], "a:q1:1:1:0:2:0 b:q1:1:1:0:1:0", "c:q1:1:1:0:1:1");
-    let user = |text: &str| text.replace("name = \"b\"\n", "name = \"b\"\nuser = \"pg2\"\n").replace("name = \"c\"\n", "name = \"c\"\nuser = \"pg2\"\n");
+    let text =
+        state("cpu = 3\nmemory_gib = 3", PREEMPT, &[("q1", "")], "a:q1:1:1:0:2:0 b:q1:1:1:0:1:0", "c:q1:1:1:0:1:1");
+    let user = |text: &str| {
+        text.replace("name = \"b\"\n", "name = \"b\"\nuser = \"pg2\"\n")
+            .replace("name = \"c\"\n", "name = \"c\"\nuser = \"pg2\"\n")
+    };
     assert!(decide("volcano-proportion", &user(&text)).evicted.is_empty());
     assert_eq!(decide("volcano-proportion", &text).evicted, owned(&[("a", 1)]), "a job of its own lacks its only one");
     let one = of("cpu = 2\nmemory_gib = 2", "", "low:q1:1:1:0:2:0", "high:q1:1:1:0:2:1");
@@ -214,7 +226,10 @@ fn dominant_shares_say_whom_to_preempt() {
     };
     assert_eq!(of(true, "a:q1:1:0:0:4:0"), owned(&[("a", 1)]), "a keeps 3 quarters, b gets one, and has its minimum");
     assert!(of(false, "a:q1:1:0:0:4:0").is_empty());
-    assert!(of(true, "a1:q1:1:0:0:1:0 a2:q1:1:0:0:1:0 a3:q1:1:0:0:1:0 a4:q1:1:0:0:1:0").is_empty(), "nobody would keep one");
+    assert!(
+        of(true, "a1:q1:1:0:0:1:0 a2:q1:1:0:0:1:0 a3:q1:1:0:0:1:0 a4:q1:1:0:0:1:0").is_empty(),
+        "nobody would keep one"
+    );
 }
 
 /// Jobs of a queue: the most urgent, then those that lack their minimum, then the smaller dominant share, then the oldest.
@@ -233,7 +248,9 @@ fn the_order_of_jobs() {
     assert_eq!((started(&answer, "a"), started(&answer, "b")), (4, 2));
     // One that lacks its minimum of two goes before one that has it.
     let text = state("cpu = 6", "", &[("q", "min_available = 2")], "a:q:1:0:0:2:0", "a2:q:1:0:0:2:0 b:q:2:0:0:2:0");
-    let text = text.replace("name = \"a\"\n", "name = \"a\"\nuser = \"a\"\n").replace("name = \"a2\"\n", "name = \"a2\"\nuser = \"a\"\n");
+    let text = text
+        .replace("name = \"a\"\n", "name = \"a\"\nuser = \"a\"\n")
+        .replace("name = \"a2\"\n", "name = \"a2\"\nuser = \"a\"\n");
     assert_eq!(decide("volcano-capacity", &text).launched, owned(&[("b", 2)]));
 }
 
@@ -255,7 +272,12 @@ fn hierarchical_dominant_shares() {
     let text = state(
         "cpu = 10\nmemory_gib = 10",
         "",
-        &[("n1", "weight = 50"), ("n2", "weight = 50"), ("n21", "parent = \"n2\"\nweight = 50"), ("n22", "parent = \"n2\"\nweight = 50")],
+        &[
+            ("n1", "weight = 50"),
+            ("n2", "weight = 50"),
+            ("n21", "parent = \"n2\"\nweight = 50"),
+            ("n22", "parent = \"n2\"\nweight = 50"),
+        ],
         "",
         "pg1:n1:1:1:0:10:0 pg21:n21:1:0:0:10:0 pg22:n22:0:1:0:10:0",
     );
@@ -283,7 +305,8 @@ fn hierarchical_dominant_shares() {
 /// Issue 1168: a gang of eight quarters starts beside what little runs.
 #[test]
 fn a_gang_starts_whole() {
-    let text = state("cpu = 4", "", &[("q1", ""), ("q2", "min_available = 8")], "a:q1:0.25:0:0:1:0", "b:q2:0.25:0:0:8:0");
+    let text =
+        state("cpu = 4", "", &[("q1", ""), ("q2", "min_available = 8")], "a:q1:0.25:0:0:1:0", "b:q2:0.25:0:0:8:0");
     assert_eq!(started(&decide("volcano-proportion", &text), "b"), 8);
     // With less room than a gang needs nothing of it starts.
     let small = text.replace("cpu = 4", "cpu = 2");

@@ -49,7 +49,8 @@ impl Cycle<'_, '_, '_> {
 
     /// What a job still waits for, without what it is promised.
     fn again(&self, user: UserId) -> Option<Waiting> {
-        let promised = self.promised.iter().filter(|asker| asker.next.user == user).map(|asker| asker.tasks).sum::<u32>();
+        let promised =
+            self.promised.iter().filter(|asker| asker.next.user == user).map(|asker| asker.tasks).sum::<u32>();
         let next = self.session.next(user)?;
         (next.tasks > promised).then_some(Waiting { tasks: next.tasks - promised, ..next })
     }
@@ -185,7 +186,7 @@ impl Cycle<'_, '_, '_> {
             let Some(next) = self.pop(&now, &mut jobs[at].1) else { continue };
             let asker = self.turn.asker(&self.tasks, next);
             let preemptive = match self.volcano().rules.below_reclaims {
-                true => quotas.is_below(levels, &now.usage, leaf),
+                true => quotas.is_below(levels, &now.usage, leaf, &asker.need()),
                 false => quotas.is_preemptive(levels, &now.usage, leaf, &asker.need()),
             };
             let victims = if preemptive { self.victims(&asker, true) } else { None };
@@ -216,7 +217,9 @@ impl Cycle<'_, '_, '_> {
         let (tree, quotas) = (self.session.tree, &self.volcano().quotas);
         let own = asker.next.queue;
         let leaves: Vec<QueueAt> = match others {
-            true => (1..tree.nodes.len()).filter(|at| *at != own && tree.is_leaf(*at) && quotas.nodes[*at].reclaimable).collect(),
+            true => (1..tree.nodes.len())
+                .filter(|at| *at != own && tree.is_leaf(*at) && quotas.nodes[*at].reclaimable)
+                .collect(),
             false => vec![own],
         };
         let mut units = Vec::new();
@@ -245,8 +248,7 @@ impl Cycle<'_, '_, '_> {
             Plugin::Capacity => tree.nodes[tree.common(asker.next.queue, runs.queue)].depth,
             _ => 0,
         };
-        let places: HashMap<u64, Place> =
-            units.iter().map(|runs| (runs.key, self.turn.place_of(now, runs))).collect();
+        let places: HashMap<u64, Place> = units.iter().map(|runs| (runs.key, self.turn.place_of(now, runs))).collect();
         let key = |runs: &Runs| (std::cmp::Reverse(near(runs)), std::cmp::Reverse(rank.get(&runs.queue).copied()));
         units.sort_by(|one, other| {
             let jobs = || places[&other.key].compare(&places[&one.key]);
@@ -300,9 +302,10 @@ impl Cycle<'_, '_, '_> {
     /// The first victims that are enough for a task on their machine, if all of them are.
     fn enough(&self, now: &Held, one: &Asker, room: &Resources, victims: Vec<Runs>, others: bool) -> Option<Vec<Runs>> {
         let (mut room, mut now, mut taken) = (*room, now.clone(), Vec::new());
-        let fits = |room: &Resources, now: &Held| {
-            one.next.each.fits(room) && (others || self.forbids(now, one).is_none())
-        };
+        // Who reclaims stays within what its queue deserves; those above it have limits, too.
+        let limited = !others || self.volcano().quotas.plugin == Plugin::Capacity;
+        let fits =
+            |room: &Resources, now: &Held| one.next.each.fits(room) && !(limited && self.forbids(now, one).is_some());
         if victims.is_empty() && !fits(&room, &now) {
             return None;
         }
@@ -338,9 +341,12 @@ impl Cycle<'_, '_, '_> {
                     continue;
                 }
                 let reason = match self.forbids(&now, &asker) {
-                    Some((group, resource, short)) if self.turn.levels.real[group][resource].is_some_and(|most| {
-                        now.usage[group].0[resource] + asker.need().0[resource] > most
-                    }) => Reason::Quota { group: group as u32, resource: resource as u8, short },
+                    Some((group, resource, short))
+                        if self.turn.levels.real[group][resource]
+                            .is_some_and(|most| now.usage[group].0[resource] + asker.need().0[resource] > most) =>
+                    {
+                        Reason::Quota { group: group as u32, resource: resource as u8, short }
+                    }
                     Some(_) => NOT_DESERVED,
                     None if overused => OVERUSED,
                     None => NO_VICTIMS,

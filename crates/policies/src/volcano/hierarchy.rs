@@ -37,14 +37,20 @@ impl Hierarchy<'_> {
             let node = &self.tree.nodes[at];
             let jobs = node.users.iter().filter(|user| self.wants(**user));
             let mut parts: Vec<(Share, [f64; MAX_DIMS])> = jobs.map(|user| self.job(*user, held, all)).collect();
-            parts.extend(node.children.iter().filter(|child| self.has_jobs(**child)).map(|child| (shares[*child], vectors[*child])));
+            parts.extend(
+                node.children
+                    .iter()
+                    .filter(|child| self.has_jobs(**child))
+                    .map(|child| (shares[*child], vectors[*child])),
+            );
             let open = parts.iter().filter(|(part, _)| part.share != 0.0 && !part.saturated);
             let least = open.map(|(part, _)| part.share).fold(1.0, f64::min);
             for (part, vector) in parts.iter().filter(|(part, _)| part.share != 0.0) {
                 let scale = if part.saturated { 1.0 } else { least / part.share };
                 (0..self.dims).for_each(|d| vectors[at][d] += vector[d] * scale);
             }
-            shares[at] = Share { share: self.dominant(&vectors[at]), saturated: parts.iter().all(|(part, _)| part.saturated) };
+            shares[at] =
+                Share { share: self.dominant(&vectors[at]), saturated: parts.iter().all(|(part, _)| part.saturated) };
         }
         shares
     }

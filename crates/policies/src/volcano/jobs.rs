@@ -168,8 +168,8 @@ impl Turn<'_> {
         queues.min_by(|one, other| order(*one, *other))
     }
 
-    /// Tasks that may be stopped for a task in other queues, of these that run on one machine, in this order: the first tier of plugins that
-    /// finds any decides.
+    /// Tasks of other queues that may be stopped for a task, of these that run on one machine, in this order: the first tier of
+    /// plugins that finds any decides.
     pub fn reclaimable(&self, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
         let rules = &self.volcano.rules;
         let own = self.may_lose(now, asker, units);

@@ -21,15 +21,19 @@
 //! starts on the room of its victims in the same cycle.
 //!
 //! *Guarded*, ours: queues alone say from whom to reclaim (of a gang all), whatever jobs have to spare; every job that waits reclaims as
-//! long as its queue stays within what it deserves; proportion lets queues go beyond that where room is left, and takes weights of
-//! 0 for equal ones if all are; drf judges each victim without those before it.
+//! long as its queue stays within what it deserves, in capacity in all resources of which anybody deserves some; proportion lets queues
+//! go beyond that where room is left, and takes weights of 0 for equal ones if all are; drf judges each victim without those before it.
+//! Plain capacity with reclaim goes round where two queues are within what they deserve in one resource and beyond it in another.
 //!
-//! Source: Volcano (volcano-sh/volcano, state of August 2026): `pkg/scheduler/{actions,framework,plugins}`, docs/design/capacity-scheduling.md.
+//! Source: Volcano (volcano-sh/volcano, state of August 2026): `pkg/scheduler/{actions,framework,plugins}`,
+//! docs/design/{capacity-scheduling,hdrf}.md.
 //!
-//! Departures: a job's tasks that start together find victims together or not at all; tasks of one job do not preempt each other; the
-//! level of proportion is the limit of its loop, in integers; where a deserved amount is not given, capacity goes by the other
-//! resources; a reclaiming job stops when it has its minimum; room is counted for the whole cluster, and on the machines of victims.
-//! Volcano-drf has no gang tier in reclaim. Proportion refuses queues under queues and weights of 0, as upstream's admission. Without a file every user is a queue of its weight, and deserves its part of the cluster by it.
+//! Departures: enqueue and backfill are left out; a job's tasks that start together find victims together or not at all; tasks of one job
+//! do not preempt each other; the level of proportion is the limit of its loop, in integers; where a deserved amount is not given,
+//! capacity goes by the other resources; a reclaiming job stops when it has its minimum, and stays within the capability of all queues
+//! above its own; room is counted for the whole cluster, and on the machines of victims. Volcano-drf has no gang tier in reclaim.
+//! Proportion refuses queues under queues and weights of 0, as upstream's admission. Without a file every user is a queue of its
+//! weight, and deserves its part of the cluster by it.
 
 mod actions;
 mod hierarchy;
@@ -49,14 +53,18 @@ use actions::{Action, Cycle};
 use jobs::{Held, Turn};
 use queues::{Amounts, Levels, Plugin, Quotas, no_weight};
 
-const MIN: QueueKey = QueueKey::group("min_available", "the tasks without which a job of the queue does not run (1); of a gang all");
+const MIN: QueueKey =
+    QueueKey::group("min_available", "the tasks without which a job of the queue does not run (1); of a gang all");
 const RECLAIMABLE: QueueKey = QueueKey::group("reclaimable", "false: others take nothing back from it (true)");
 const GUARANTEE: QueueKey = QueueKey::group("guarantee", "the amounts that nobody else may hold");
 const CAPABILITY: QueueKey = QueueKey::group("capability", "the most that it may hold; absent: no limit");
-const ORDER: QueueKey = QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: a job that does not start holds up its queue");
-const ACTIONS: QueueKey = QueueKey::whole("actions", "allocate, preempt and reclaim, in the order in which they run (allocate)");
+const ORDER: QueueKey =
+    QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: a job that does not start holds up its queue");
+const ACTIONS: QueueKey =
+    QueueKey::whole("actions", "allocate, preempt and reclaim, in the order in which they run (allocate)");
 const GANG: QueueKey = QueueKey::whole("gang_preemptable", "true: gang says in preempt who may be stopped (false)");
-const DRF: QueueKey = QueueKey::whole("drf_preemptable", "true: dominant shares say so where the first tier finds nobody (false)");
+const DRF: QueueKey =
+    QueueKey::whole("drf_preemptable", "true: dominant shares say so where the first tier finds nobody (false)");
 
 /// `volcano-drf[@ISSUE][:FILE]`
 pub static DRF_ROW: PolicyRow = PolicyRow {
@@ -68,11 +76,28 @@ pub static DRF_ROW: PolicyRow = PolicyRow {
     example: "volcano-drf",
     checked: "volcano-drf",
     variants: &[
-        ("guarded", "ours, without livelock: every job that waits reclaims, and victims are judged one after the other"),
-        ("390", "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)"),
-        ("1661", "victims alone are enough, whatever is idle, and their room is open to all when they are gone (volcano issue 1661)"),
+        (
+            "guarded",
+            "ours, without livelock: every job that waits reclaims, and victims are judged one after the other",
+        ),
+        (
+            "390",
+            "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)",
+        ),
+        (
+            "1661",
+            "victims alone are enough, whatever is idle, and their room is open to all when they are gone (volcano issue 1661)",
+        ),
     ],
-    keys: &[QueueKey::group("weight", "by which its share is divided, at least 1 (1)"), MIN, RECLAIMABLE, ORDER, ACTIONS, GANG, DRF],
+    keys: &[
+        QueueKey::group("weight", "by which its share is divided, at least 1 (1)"),
+        MIN,
+        RECLAIMABLE,
+        ORDER,
+        ACTIONS,
+        GANG,
+        DRF,
+    ],
     read: |given| read(Plugin::Drf, given),
 };
 
@@ -86,12 +111,24 @@ pub static PROPORTION_ROW: PolicyRow = PolicyRow {
     example: "volcano-proportion",
     checked: "volcano-proportion",
     variants: &[
-        ("guarded", "ours, without livelock or idle rest: every job that waits reclaims, queues alone say from whom, and what is left goes beyond what they deserve"),
-        ("390", "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)"),
-        ("1083", "queues of weight 0 deserve nothing, and count as overused from their first task on (volcano issue 1083)"),
+        (
+            "guarded",
+            "ours, without livelock or idle rest: every job that waits reclaims, queues alone say from whom, and what is left goes beyond what they deserve",
+        ),
+        (
+            "390",
+            "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)",
+        ),
+        (
+            "1083",
+            "queues of weight 0 deserve nothing, and count as overused from their first task on (volcano issue 1083)",
+        ),
         ("1168", "a queue that has enough of one resource deserves no more of any (volcano issue 1168)"),
         ("1619", "a first tier that finds nobody to reclaim from decides so (volcano issue 1619)"),
-        ("3869", "every job that waits reclaims, as long as its queue does not hold all that it deserves (volcano issue 3869)"),
+        (
+            "3869",
+            "every job that waits reclaims, as long as its queue does not hold all that it deserves (volcano issue 3869)",
+        ),
     ],
     keys: &[
         QueueKey::group("weight", "its weight in what queues deserve (1)"),
@@ -117,9 +154,18 @@ pub static CAPACITY_ROW: PolicyRow = PolicyRow {
     example: "volcano-capacity",
     checked: "volcano-capacity",
     variants: &[
-        ("guarded", "ours, without livelock: every job that waits reclaims, and queues alone say from whom, not what jobs have to spare"),
-        ("390", "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)"),
-        ("3729", "every job that waits reclaims, as long as its queue does not hold all that it deserves (volcano issue 3729)"),
+        (
+            "guarded",
+            "ours, without livelock: what is deserved counts in all resources, every job that waits reclaims, and queues alone say from whom",
+        ),
+        (
+            "390",
+            "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)",
+        ),
+        (
+            "3729",
+            "every job that waits reclaims, as long as its queue does not hold all that it deserves (volcano issue 3729)",
+        ),
     ],
     keys: &[
         QueueKey::group("deserved", "the amounts up to which it may take back from others"),
@@ -254,8 +300,11 @@ impl Scheduler for Volcano {
                 values.push(("share".to_owned(), share));
             }
             let deserved = self.dims.iter().enumerate().filter(|_| promised);
-            values.extend(deserved.map(|(d, dim)| (format!("deserved {}", dim.name), dim.amount(levels.deserved[at][d]))));
-            let guaranteed = std::array::from_fn(|d| (promised && d < self.dims.len()).then_some(levels.deserved[at][d]));
+            values.extend(
+                deserved.map(|(d, dim)| (format!("deserved {}", dim.name), dim.amount(levels.deserved[at][d]))),
+            );
+            let guaranteed =
+                std::array::from_fn(|d| (promised && d < self.dims.len()).then_some(levels.deserved[at][d]));
             Standing { name: tree.nodes[at].name.clone(), values, guaranteed, limit: levels.real[at] }
         };
         (0..tree.nodes.len()).map(one).collect()

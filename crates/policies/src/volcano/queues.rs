@@ -46,8 +46,8 @@ pub struct Quotas {
     pub met_in_any: bool,
     /// See `volcano-proportion@1083`: weights of nothing are accepted.
     pub weightless: bool,
-    /// Weights of nothing for everybody count as equal ones.
-    pub evenly: bool,
+    /// Weights of nothing for everybody count as equal ones, and what is deserved counts in all resources.
+    pub guarded: bool,
     capacity: Resources,
     pub dims: usize,
     /// Some queue stands under another.
@@ -65,9 +65,22 @@ pub struct Levels {
     pub real: Vec<[Option<u64>; MAX_DIMS]>,
 }
 
+impl Levels {
+    /// Whether anybody deserves anything of a resource.
+    fn is_deserved(&self, d: usize) -> bool {
+        self.deserved.iter().any(|amounts| amounts[d] > 0)
+    }
+}
+
 impl Quotas {
     /// The settings of a file. Errors: unusable values.
-    pub fn new(file: &QueueFile, plugin: Plugin, variant: Option<&str>, dims: &[Dim], capacity: Resources) -> Result<Quotas> {
+    pub fn new(
+        file: &QueueFile,
+        plugin: Plugin,
+        variant: Option<&str>,
+        dims: &[Dim],
+        capacity: Resources,
+    ) -> Result<Quotas> {
         let root = Quota {
             weight: ONE,
             deserved: [0; MAX_DIMS],
@@ -78,7 +91,7 @@ impl Quotas {
             strict: false,
             least: 1,
         };
-        let (weightless, evenly) = (variant == Some("1083"), variant == Some("guarded"));
+        let (weightless, guarded) = (variant == Some("1083"), variant == Some("guarded"));
         let mut nodes = vec![root];
         for (at, group) in file.groups.iter().enumerate() {
             if plugin == Plugin::Proportion && group.parent.is_some() {
@@ -86,28 +99,49 @@ impl Quotas {
                 return Err(group.table.place.wrong("parent", problem));
             }
             let weight = file.weight(at)?;
-            if plugin == Plugin::Proportion && weight == 0 && !weightless && !evenly {
+            if plugin == Plugin::Proportion && weight == 0 && !weightless && !guarded {
                 return Err(group.table.place.wrong("weight", "0 is not accepted; expected a number above 0"));
             }
             let of = |key: &str| file.amounts(at, key, dims).map(|amounts| amounts.unwrap_or([None; MAX_DIMS]));
             let least = match file.integer(at, "min_available")?.unwrap_or(1) {
                 least if (1..=1_000_000).contains(&least) => least as u32,
-                _ => return Err(group.table.place.wrong("min_available", "is not accepted; expected a whole number from 1")),
+                _ => {
+                    return Err(group
+                        .table
+                        .place
+                        .wrong("min_available", "is not accepted; expected a whole number from 1"));
+                }
             };
+            let (guarantee, capability) = (of("guarantee")?.map(Option::unwrap_or_default), of("capability")?);
+            if guarantee.iter().zip(capability).any(|(least, most)| most.is_some_and(|most| *least > most)) {
+                return Err(group.table.place.wrong("guarantee", "is more than 'capability'; expected at most that"));
+            }
             nodes.push(Quota {
                 weight,
                 deserved: of("deserved")?.map(Option::unwrap_or_default),
-                guarantee: of("guarantee")?.map(Option::unwrap_or_default),
-                capability: of("capability")?,
+                guarantee,
+                capability,
                 priority: file.integer(at, "priority")?.unwrap_or(0),
                 reclaimable: file.truth(at, "reclaimable")?.unwrap_or(true),
-                strict: file.choice(at, "order", &[("best-effort-fifo", false), ("strict-fifo", true)])?.unwrap_or(false),
+                strict: file
+                    .choice(at, "order", &[("best-effort-fifo", false), ("strict-fifo", true)])?
+                    .unwrap_or(false),
                 least,
             });
         }
         let nested = file.groups.iter().any(|group| group.parent.is_some());
         let met_in_any = variant == Some("1168");
-        Ok(Quotas { nodes, plugin, met_in_any, weightless, evenly, capacity, dims: dims.len(), nested, alone: file.groups.is_empty() })
+        Ok(Quotas {
+            nodes,
+            plugin,
+            met_in_any,
+            weightless,
+            guarded,
+            capacity,
+            dims: dims.len(),
+            nested,
+            alone: file.groups.is_empty(),
+        })
     }
 
     /// A user that is a queue of its own has its weight, and deserves its part by weight where deserved amounts are given.
@@ -165,13 +199,20 @@ impl Quotas {
     }
 
     /// By weight, at most what a queue requests and may hold, at least what it is guaranteed.
-    fn proportion(&self, tree: &Tree, requests: &[Amounts], real: &[[Option<u64>; MAX_DIMS]], deserved: &mut [Amounts]) {
-        let queues: Vec<QueueAt> = tree.nodes[ROOT].children.iter().copied().filter(|at| requests[*at] != [0; MAX_DIMS]).collect();
+    fn proportion(
+        &self,
+        tree: &Tree,
+        requests: &[Amounts],
+        real: &[[Option<u64>; MAX_DIMS]],
+        deserved: &mut [Amounts],
+    ) {
+        let queues: Vec<QueueAt> =
+            tree.nodes[ROOT].children.iter().copied().filter(|at| requests[*at] != [0; MAX_DIMS]).collect();
         deserved.iter_mut().for_each(|amounts| *amounts = [0; MAX_DIMS]);
-        let even = self.evenly && queues.iter().all(|at| self.nodes[*at].weight == 0);
+        let even = self.guarded && queues.iter().all(|at| self.nodes[*at].weight == 0);
         let weights: Vec<u64> = queues.iter().map(|at| if even { ONE } else { self.nodes[*at].weight }).collect();
         if self.met_in_any {
-            return self.met_at_once(&queues, &weights, requests, deserved);
+            return self.met_at_once(&queues, &weights, requests, real, deserved);
         }
         for d in 0..self.dims {
             let bounds = |at: &QueueAt| {
@@ -185,7 +226,14 @@ impl Quotas {
     }
 
     /// The fault of issue 1168: who has enough of one resource has enough of all.
-    fn met_at_once(&self, queues: &[QueueAt], weights: &[u64], requests: &[Amounts], deserved: &mut [Amounts]) {
+    fn met_at_once(
+        &self,
+        queues: &[QueueAt],
+        weights: &[u64],
+        requests: &[Amounts],
+        real: &[[Option<u64>; MAX_DIMS]],
+        deserved: &mut [Amounts],
+    ) {
         let mut left = self.capacity.0;
         let mut open: Vec<usize> = (0..queues.len()).collect();
         loop {
@@ -200,9 +248,9 @@ impl Quotas {
                 let mut met = false;
                 for d in 0..self.dims {
                     let part = (u128::from(before[d]) * u128::from(weights[at]) / sum) as u64;
-                    let grown = deserved[queue][d] + part;
-                    met |= grown > requests[queue][d];
-                    let grown = grown.min(requests[queue][d]);
+                    let most = real[queue][d].map_or(requests[queue][d], |most| most.min(requests[queue][d]));
+                    met |= deserved[queue][d] + part > most;
+                    let grown = (deserved[queue][d] + part).min(most);
                     left[d] -= grown - deserved[queue][d];
                     deserved[queue][d] = grown;
                 }
@@ -228,7 +276,14 @@ impl Quotas {
     }
 
     /// The first resource that a queue, or one above, may not hold so much more of, and how much is too much.
-    pub fn forbids(&self, tree: &Tree, levels: &Levels, usage: &[Resources], leaf: QueueAt, need: &Resources) -> Option<(QueueAt, usize, u64)> {
+    pub fn forbids(
+        &self,
+        tree: &Tree,
+        levels: &Levels,
+        usage: &[Resources],
+        leaf: QueueAt,
+        need: &Resources,
+    ) -> Option<(QueueAt, usize, u64)> {
         let over = |at: QueueAt, d: usize, most: u64| {
             let sum = usage[at].0[d] + need.0[d];
             (need.0[d] > 0 && sum > most).then(|| (at, d, sum - most))
@@ -238,9 +293,10 @@ impl Quotas {
             // Nothing deserved was a matter of the whole queue then.
             Plugin::Proportion if self.weightless => None,
             Plugin::Proportion => (0..self.dims).find_map(|d| over(leaf, d, levels.deserved[leaf][d])),
-            Plugin::Capacity => tree.path(leaf).filter(|at| *at != ROOT).find_map(|at| {
-                (0..self.dims).find_map(|d| levels.real[at][d].and_then(|most| over(at, d, most)))
-            }),
+            Plugin::Capacity => tree
+                .path(leaf)
+                .filter(|at| *at != ROOT)
+                .find_map(|at| (0..self.dims).find_map(|d| levels.real[at][d].and_then(|most| over(at, d, most)))),
         }
     }
 
@@ -251,6 +307,12 @@ impl Quotas {
         match self.plugin {
             Plugin::Drf => true,
             Plugin::Proportion => dims().all(|d| with(d) <= levels.deserved[leaf][d]),
+            Plugin::Capacity if self.guarded => {
+                let judged = || dims().filter(|d| levels.is_deserved(*d));
+                dims().all(|d| levels.real[leaf][d].is_none_or(|most| with(d) <= most))
+                    && judged().next().is_some()
+                    && judged().all(|d| with(d) <= levels.deserved[leaf][d])
+            }
             Plugin::Capacity => {
                 let deserved = |d: usize| levels.deserved[leaf][d];
                 dims().all(|d| levels.real[leaf][d].is_none_or(|most| with(d) <= most))
@@ -260,12 +322,21 @@ impl Quotas {
     }
 
     /// The same before a repair (issue 3729): as long as it does not hold all that it deserves, whatever comes on top.
-    pub fn is_below(&self, levels: &Levels, usage: &[Resources], leaf: QueueAt) -> bool {
-        (0..self.dims).any(|d| usage[leaf].0[d] < levels.deserved[leaf][d])
+    pub fn is_below(&self, levels: &Levels, usage: &[Resources], leaf: QueueAt, need: &Resources) -> bool {
+        let held = |d: usize| usage[leaf].0[d];
+        let may = |d: usize| need.0[d] == 0 || levels.real[leaf][d].is_none_or(|most| held(d) + need.0[d] <= most);
+        (0..self.dims).all(may) && (0..self.dims).any(|d| held(d) < levels.deserved[leaf][d])
     }
 
     /// Whether so much may be taken from a queue that holds so much; `need` is for whom.
-    pub fn may_lose(&self, levels: &Levels, leaf: QueueAt, held: &Amounts, amount: &Resources, need: &Resources) -> bool {
+    pub fn may_lose(
+        &self,
+        levels: &Levels,
+        leaf: QueueAt,
+        held: &Amounts,
+        amount: &Resources,
+        need: &Resources,
+    ) -> bool {
         let (deserved, quota) = (&levels.deserved[leaf], &self.nodes[leaf]);
         match self.plugin {
             Plugin::Drf => true,
@@ -276,6 +347,9 @@ impl Quotas {
             Plugin::Capacity => {
                 let shared = (0..self.dims).any(|d| amount.0[d] > 0 && need.0[d] > 0);
                 let kept = (0..self.dims).all(|d| quota.guarantee[d] <= held[d].saturating_sub(amount.0[d]));
+                if self.guarded {
+                    return shared && kept && (0..self.dims).any(|d| levels.is_deserved(d) && held[d] > deserved[d]);
+                }
                 let relevant: Vec<usize> = (0..self.dims).filter(|d| amount.0[*d] > 0 && deserved[*d] > 0).collect();
                 shared && kept && (relevant.is_empty() || relevant.into_iter().any(|d| held[d] > deserved[d]))
             }
@@ -323,7 +397,7 @@ fn level(total: u64, weights: &[u64], bounds: &[(u64, u64)]) -> Vec<u64> {
         let left = total.saturating_sub(fixed);
         let sum: u128 = open.iter().map(|at| u128::from(weights[*at])).sum();
         if sum == 0 {
-            return parts;
+            return with_rest(parts, total, weights, bounds);
         }
         let (mut over, mut under) = (0u64, 0u64);
         for at in &open {
@@ -332,12 +406,7 @@ fn level(total: u64, weights: &[u64], bounds: &[(u64, u64)]) -> Vec<u64> {
             under += bounds[*at].0.saturating_sub(parts[*at]);
         }
         if (over, under) == (0, 0) {
-            let mut rest = left - open.iter().map(|at| parts[*at]).sum::<u64>();
-            for at in open {
-                let more = u64::from(rest > 0 && parts[at] < bounds[at].1);
-                (parts[at], rest) = (parts[at] + more, rest - more);
-            }
-            return parts;
+            return with_rest(parts, total, weights, bounds);
         }
         let before = open.len();
         open.retain(|at| {
@@ -349,6 +418,21 @@ fn level(total: u64, weights: &[u64], bounds: &[(u64, u64)]) -> Vec<u64> {
             !beyond
         });
         debug_assert!(open.len() < before, "a round fixes somebody");
+    }
+}
+
+/// The same with what rounding left, which is less than there are parts.
+fn with_rest(mut parts: Vec<u64>, total: u64, weights: &[u64], bounds: &[(u64, u64)]) -> Vec<u64> {
+    let mut rest = total.saturating_sub(parts.iter().sum());
+    loop {
+        let before = rest;
+        for at in (0..parts.len()).filter(|at| weights[*at] > 0) {
+            let more = u64::from(rest > 0 && parts[at] < bounds[at].1);
+            (parts[at], rest) = (parts[at] + more, rest - more);
+        }
+        if rest == before {
+            return parts;
+        }
     }
 }
 
@@ -381,8 +465,18 @@ mod tests {
                 (state >> 33) % below
             };
             let count = 1 + next(5) as usize;
-            let weights: Vec<u64> = (0..count).map(|_| 1 + next(1 << next(20))).collect();
-            let bounds: Vec<(u64, u64)> = (0..count).map(|_| next(20)).map(|least| (least, least + next(40))).collect();
+            let weights: Vec<u64> = (0..count)
+                .map(|_| {
+                    let bits = next(20);
+                    1 + next(1 << bits)
+                })
+                .collect();
+            let bounds: Vec<(u64, u64)> = (0..count)
+                .map(|_| {
+                    let least = next(20);
+                    (least, least + next(40))
+                })
+                .collect();
             let total = next(120);
             let parts = level(total, &weights, &bounds);
             assert!(parts.iter().zip(&bounds).all(|(part, (least, most))| least <= part && part <= most), "{parts:?}");
