@@ -216,7 +216,7 @@ impl<'a> Bench<'a> {
         });
     }
 
-    /// What happened becomes the new situation.
+    /// The new situation follows from all that happened.
     fn follow(&self, situation: &mut Situation, heard: Heard, rows: &Rows, round: &mut Round) {
         let before = situation.running.len();
         // By row: what waited comes behind what ran.

@@ -77,7 +77,7 @@ struct Place {
     turn: (u8, Time, u64),
 }
 
-/// Who has no turn in this cycle, and no reason is given.
+/// The reason of a user that has no turn in this cycle, if none is given.
 const NOT_YET: Reason = Reason::Rule("its turn has not come");
 
 impl<S: Scheduler> Cycled<S> {
