@@ -124,7 +124,7 @@ fn table(state: &State, round: &Round) -> String {
     if rows.is_empty() { "nothing to decide\n".to_owned() } else { aligned_left(&header, &rows) }
 }
 
-/// What the policy goes by, if it says so.
+/// The quantities that the policy goes by, if it says so.
 fn shares(round: &Round) -> String {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in round.standings.iter().flat_map(|standing| &standing.values) {
