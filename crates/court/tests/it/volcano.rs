@@ -64,7 +64,7 @@ fn proportion_divides_by_weight() {
     assert_eq!(of(["guarantee = { cpu = 8 }", ""], [1, 12]), [8.0, 4.0], "also beyond its request");
 }
 
-/// What queues deserve limits them even where the rest stays idle; the guard of ours uses it.
+/// Queues stay within what they deserve even where the rest is idle; under the guard they use it.
 #[test]
 fn proportion_keeps_queues_within_what_they_deserve() {
     let text = state("cpu = 7", "", &[("a", ""), ("b", "")], "", "a:a:2:0:0:3:0 b:b:2:0:0:3:0");

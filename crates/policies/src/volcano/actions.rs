@@ -47,7 +47,7 @@ impl Cycle<'_, '_, '_> {
         now
     }
 
-    /// What a job still waits for, without what it is promised.
+    /// The tasks for which a job still waits, without those that it is promised.
     fn again(&self, user: UserId) -> Option<Waiting> {
         let promised =
             self.promised.iter().filter(|asker| asker.next.user == user).map(|asker| asker.tasks).sum::<u32>();

@@ -18,7 +18,7 @@ pub struct Share {
     saturated: bool,
 }
 
-/// What the shares are computed of.
+/// The state of which shares are computed.
 #[derive(Clone, Copy)]
 pub struct Hierarchy<'a> {
     pub tree: &'a Tree,

@@ -24,7 +24,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Which of two jobs comes first.
+    /// The order of two jobs.
     pub fn compare(&self, other: &Place) -> Ordering {
         let plain = |place: &Place| (place.priority, place.ready);
         let by_share = || compare_parts(self.share, other.share);
@@ -32,7 +32,7 @@ impl Place {
     }
 }
 
-/// What is held at some point of a cycle.
+/// The amounts held at some point of a cycle.
 #[derive(Clone)]
 pub struct Held {
     pub usage: Vec<Resources>,
@@ -50,7 +50,7 @@ pub struct Turn<'c> {
     pub books: &'c Books,
 }
 
-/// What gangs may lose.
+/// The tasks that gangs may lose.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spares {
     /// The tasks beyond those that a job needs to run.
@@ -77,7 +77,7 @@ impl Asker {
 }
 
 impl Turn<'_> {
-    /// What is held now.
+    /// The amounts held now.
     pub fn held(&self, session: &Session, tasks: &HashMap<UserId, i64>) -> Held {
         Held { usage: session.usage.clone(), held: session.held.clone(), free: session.free, tasks: tasks.clone() }
     }
@@ -200,7 +200,7 @@ impl Turn<'_> {
         first
     }
 
-    /// What jobs may lose and still run, or at once.
+    /// The tasks that jobs may lose and still run, or at once.
     fn by_gang(&self, now: &Held, units: &[Runs], spares: Spares) -> Vec<Runs> {
         let mut left: HashMap<UserId, i64> = HashMap::new();
         let spare = |runs: &&Runs| {
@@ -234,7 +234,7 @@ impl Turn<'_> {
         units.iter().filter(keeps).copied().collect()
     }
 
-    /// What queues may lose, by their plugin.
+    /// The tasks that queues may lose, by their plugin.
     fn may_lose(&self, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
         if let Some(hierarchy) = self.hierarchy() {
             return self.by_hierarchy(&hierarchy, now, asker, units);

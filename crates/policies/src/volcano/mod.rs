@@ -239,7 +239,7 @@ impl Volcano {
         Ok(Volcano { quotas, rules, dims: setup.dims.to_vec(), capacity: setup.capacity })
     }
 
-    /// What queues may hold, by what their users hold and wait for.
+    /// The amounts that queues may hold, by what their users hold and wait for.
     fn levels(&self, tree: &Tree, books: &Books) -> Levels {
         let mut requests: Vec<Amounts> = vec![[0; MAX_DIMS]; tree.nodes.len()];
         for at in tree.upwards() {

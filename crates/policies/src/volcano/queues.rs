@@ -1,4 +1,4 @@
-//! What queues may hold: deserved amounts by weight (proportion) or as they are given (capacity), and the order of queues by them.
+//! The amounts that queues may hold: deserved by weight (proportion) or as they are given (capacity), and the order of queues.
 //!
 //! Source: Volcano, `plugins/{proportion,capacity}` (state of August 2026).
 
@@ -56,7 +56,7 @@ pub struct Quotas {
     alone: bool,
 }
 
-/// What queues may hold in a cycle.
+/// The amounts that queues may hold in a cycle.
 #[derive(Clone, Debug)]
 pub struct Levels {
     /// By node.
@@ -150,7 +150,7 @@ impl Quotas {
         self.nodes.push(Quota { weight, ..root });
     }
 
-    /// What queues may hold, by what each requests.
+    /// The amounts that queues may hold, by what each requests.
     pub fn levels(&self, tree: &Tree, requests: &[Amounts]) -> Levels {
         let real = self.real(tree);
         let mut deserved: Vec<Amounts> = self.nodes.iter().map(|quota| quota.deserved).collect();
@@ -356,7 +356,7 @@ impl Quotas {
         }
     }
 
-    /// Which of two queues is served first, so far as the plugin says.
+    /// The order of two queues, so far as the plugin says.
     pub fn compare(&self, tree: &Tree, levels: &Levels, usage: &[Resources], one: QueueAt, other: QueueAt) -> Ordering {
         let part = |at: QueueAt| self.share(&levels.deserved[at], &usage[at]);
         match self.plugin {
