@@ -42,6 +42,7 @@ mod target;
 mod tetris;
 mod time_based;
 mod tsf;
+mod yarn_fair;
 
 /// Files of queues, and the readers of their values.
 pub mod queues {

@@ -41,6 +41,7 @@ static ROWS: &[&PolicyRow] = &[
     &super::expr::ROW,
     &super::kueue::ROW,
     &super::kai::ROW,
+    &super::yarn_fair::ROW,
 ];
 
 /// The input of a policy before a run starts.

@@ -9,6 +9,7 @@ mod kai;
 mod kueue;
 mod random;
 mod scenarios;
+mod yarn_fair;
 
 /// A state in TOML. Panics: when it is wrong.
 pub fn state(text: &str) -> State {
