@@ -43,6 +43,7 @@ mod tetris;
 mod time_based;
 mod tsf;
 mod yarn_fair;
+mod yunikorn;
 
 /// Files of queues, and the readers of their values.
 pub mod queues {

@@ -42,6 +42,7 @@ static ROWS: &[&PolicyRow] = &[
     &super::kueue::ROW,
     &super::kai::ROW,
     &super::yarn_fair::ROW,
+    &super::yunikorn::ROW,
 ];
 
 /// The input of a policy before a run starts.

@@ -10,6 +10,7 @@ mod kueue;
 mod random;
 mod scenarios;
 mod yarn_fair;
+mod yunikorn;
 
 /// A state in TOML. Panics: when it is wrong.
 pub fn state(text: &str) -> State {
