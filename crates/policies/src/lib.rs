@@ -10,6 +10,7 @@
 
 mod across;
 mod afs;
+mod armada;
 mod asset;
 mod bmf;
 mod branches;

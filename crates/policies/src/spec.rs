@@ -43,6 +43,7 @@ static ROWS: &[&PolicyRow] = &[
     &super::kai::ROW,
     &super::yarn_fair::ROW,
     &super::yunikorn::ROW,
+    &super::armada::ROW,
 ];
 
 /// The input of a policy before a run starts.

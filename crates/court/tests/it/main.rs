@@ -4,6 +4,7 @@ use plimsoll_court::{Bench, Round, State, parse};
 use plimsoll_policies::Registry;
 use std::path::Path;
 
+mod armada;
 mod first;
 mod kai;
 mod kueue;
