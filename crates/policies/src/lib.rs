@@ -43,6 +43,7 @@ mod target;
 mod tetris;
 mod time_based;
 mod tsf;
+mod yarn_capacity;
 mod yarn_fair;
 mod yunikorn;
 

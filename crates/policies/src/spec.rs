@@ -44,6 +44,7 @@ static ROWS: &[&PolicyRow] = &[
     &super::yarn_fair::ROW,
     &super::yunikorn::ROW,
     &super::armada::ROW,
+    &super::yarn_capacity::ROW,
 ];
 
 /// The input of a policy before a run starts.

@@ -10,6 +10,7 @@ mod kai;
 mod kueue;
 mod random;
 mod scenarios;
+mod yarn_capacity;
 mod yarn_fair;
 mod yunikorn;
 
