@@ -226,7 +226,8 @@ impl<'a> Bench<'a> {
         };
         let name = |user: UserId| rows.users.name(user.0).to_owned();
         let mut stopped: Vec<(usize, u32)> = heard.stopped.iter().map(|(row, tasks)| (*row, *tasks)).collect();
-        stopped.sort_by_key(|(row, _)| heard.causes.iter().position(|(known, ..)| known == row));
+        // Those that are stopped for nobody in the order of their rows.
+        stopped.sort_by_key(|(row, _)| (heard.causes.iter().position(|(known, ..)| known == row), *row));
         for (row, tasks) in &stopped {
             let cause = heard.causes.iter().find(|(known, ..)| known == row);
             // Whoever is on the way out goes only once.

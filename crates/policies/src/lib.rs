@@ -25,6 +25,7 @@ mod hdrf;
 mod kai;
 mod karma;
 mod keys;
+mod koordinator;
 mod kueue;
 mod line;
 mod longterm;

@@ -45,6 +45,7 @@ static ROWS: &[&PolicyRow] = &[
     &super::yunikorn::ROW,
     &super::armada::ROW,
     &super::yarn_capacity::ROW,
+    &super::koordinator::ROW,
 ];
 
 /// The input of a policy before a run starts.

@@ -30,7 +30,7 @@ pub struct Share {
 }
 
 fn part(weight: u64, of: u128, amount: u128) -> u128 {
-    if of == 0 { 0 } else { u128::from(weight) * amount / of }
+    (u128::from(weight) * amount).checked_div(of).unwrap_or(0)
 }
 
 /// The shares of all queues. Cost: O(queues).

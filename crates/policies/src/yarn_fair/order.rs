@@ -2,7 +2,7 @@
 //!
 //! Source: Apache Hadoop, `DominantResourceFairnessPolicy.java`, with both of its comparators; issue YARN-11482 for the fault.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 use super::super::cycle::{ONE, Ratio};
 use plimsoll_base::units::{MAX_DIMS, Resources, Time};
@@ -77,7 +77,7 @@ impl Stand {
         let mut ranked = dims.order;
         let part = |d: usize| Ratio::of(usage.0[d], capacity.0[d]);
         // Stable: of equal parts memory is the dominant one.
-        ranked[..dims.count].sort_by(|one, other| part(*other).cmp(&part(*one)));
+        ranked[..dims.count].sort_by_key(|d| Reverse(part(*d)));
         let mut parts = [Ratio::ZERO; MAX_DIMS];
         for (weighted, d) in parts.iter_mut().zip(&ranked[..dims.count]) {
             *weighted = if weight == 0 { Ratio::INFINITE } else { part(*d).over(weight, ONE) };

@@ -97,7 +97,7 @@ impl YarnFair {
             .waiting(leaf)
             .map(|next| (self.app(session.books.offered(), &session.held[next.user.index()], next.since), next))
             .collect();
-        apps.sort_by(|(one, _), (other, _)| one.cmp(other));
+        apps.sort_by_key(|(stand, _)| *stand);
         let mut lacks: Vec<Resources> = vec![Resources::ZERO; apps.len()];
         let mut sum = Resources::ZERO;
         for (at, (_, next)) in apps.iter().enumerate() {
@@ -177,7 +177,7 @@ impl YarnFair {
         for Starved { next, lacks } in starved {
             let need = next.need();
             // As many containers as fit into what it lacks, by the resource that has room for most of them.
-            let fit = |d: usize| if need.0[d] > 0 { lacks.0[d] / need.0[d] } else { 0 };
+            let fit = |d: usize| lacks.0[d].checked_div(need.0[d]).unwrap_or(0);
             let containers = (0..MAX_DIMS).map(fit).max().unwrap_or(0);
             for _ in 0..containers {
                 let Some(next) = session.next(next.user) else { break };

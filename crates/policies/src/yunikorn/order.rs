@@ -202,7 +202,7 @@ mod tests {
         let some = |rule: Rule| -> Vec<Queue> {
             let one = |at: usize| {
                 let n = at as u64;
-                let guaranteed = |by: u64| (n * by % 5 > 0).then_some(n * by % 4);
+                let guaranteed = |by: u64| (!(n * by).is_multiple_of(5)).then_some(n * by % 4);
                 let mut queue =
                     queue(at, &[n * 7 % 6, n * 11 % 5], &[guaranteed(3), guaranteed(7)], 8, &[n as u128 * 5 % 3]);
                 (queue.rule, queue.urgency) = (rule, (n % 2) as i64);
