@@ -90,7 +90,7 @@ fn draw(rng: &mut ChaCha8Rng, keys: &[&str], distinct: bool) -> String {
     text
 }
 
-/// What the users of a group and those under it hold of the first resource.
+/// The amount that the users of a group and of those under it hold of the first resource.
 fn held(state: &State, situation: &Situation, group: usize) -> u64 {
     let groups = &state.queues.groups;
     let of = |run: &plimsoll_court::Run| {

@@ -245,7 +245,7 @@ impl Scheduler for Armada {
             let (usage, need) = (desk.usage.get(next.queue)?, next.need());
             let with = Resources(std::array::from_fn(|d| usage.0[d] + need.0[d]));
             let cost = self.cost(&with, books.offered()).over(self.weights[next.queue], ONE);
-            Some((cost, tree.nodes[next.queue].name.clone()))
+            Some((cost, &tree.nodes[next.queue].name))
         };
         Some(place(&one)? < place(&other)?)
     }

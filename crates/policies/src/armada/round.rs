@@ -1,6 +1,6 @@
 //! A round: jobs that were taken back and jobs that wait, in the order of costs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::super::Reason;
 use super::super::cycle::{QueueAt, Ratio, Runs, Session, Waiting};
@@ -37,10 +37,13 @@ impl Job {
     }
 }
 
+/// By cost over weight, then by name.
+type Place = (Ratio, usize);
+
 /// A queue in the round.
 #[derive(Clone, Debug, Default)]
 struct Queue {
-    /// What it uses, without what was taken back and does not run again.
+    /// The amounts that it uses, without what was taken back and does not run again.
     usage: Resources,
     /// Its jobs that were taken back, by place, in the order of their turns.
     back: Vec<usize>,
@@ -59,6 +62,9 @@ pub struct Round<'a, 'b, 'c> {
     /// Places of jobs in the order in which they would run again.
     order: Vec<usize>,
     queues: BTreeMap<QueueAt, Queue>,
+    /// Queues with anything left, by place, and the place of each.
+    line: BTreeSet<(Place, QueueAt)>,
+    places: BTreeMap<QueueAt, Place>,
     /// By machine, its room without what was taken back, and with what runs again or starts.
     left: BTreeMap<MachineId, [i128; MAX_DIMS]>,
     /// The amounts of jobs whose turn has not come, and that nobody was given the room of.
@@ -104,14 +110,17 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             }
             of.back.sort_by_key(|at| (jobs[*at].runs.priority, jobs[*at].runs.since, jobs[*at].runs.row));
         }
-        let (left, pending, last, displaced, order) = Default::default();
-        let mut round = Round { armada, session, capacity, jobs, order, queues, left, pending, last, displaced };
+        let (left, pending, last, displaced, order, line, places) = Default::default();
+        let mut round =
+            Round { armada, session, capacity, jobs, order, queues, line, places, left, pending, last, displaced };
         for at in 0..round.jobs.len() {
             let (machine, amount) = (round.jobs[at].runs.machine, round.jobs[at].amount());
             add(round.left_on(machine), &amount, 1);
             add(round.pending.entry(machine).or_default(), &amount, 1);
         }
         round.order = round.order_again();
+        let all: Vec<QueueAt> = round.queues.keys().copied().collect();
+        all.into_iter().for_each(|at| round.place(at));
         round
     }
 
@@ -123,22 +132,23 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
     /// The order in which jobs would run again if nothing waited.
     fn order_again(&self) -> Vec<usize> {
         let mut order = Vec::with_capacity(self.jobs.len());
-        let mut queues: Vec<(QueueAt, Resources, &[usize])> =
-            self.queues.iter().map(|(at, queue)| (*at, queue.usage, &queue.back[..])).collect();
-        loop {
-            let place = |(at, (queue, usage, back)): (usize, &(QueueAt, Resources, &[usize]))| {
-                let job = self.jobs[*back.first()?].amount();
-                Some((self.armada.place(*queue, &sum(usage, &job), &self.capacity), at))
-            };
-            let Some((_, at)) = queues.iter().enumerate().filter_map(place).min() else { return order };
-            let (_, usage, back) = &mut queues[at];
-            let (first, rest) = (back[0], &back[1..]);
-            order.push(first);
-            if self.armada.fault != Fault::StaticCosts {
-                *usage = sum(usage, &self.jobs[first].amount());
-            }
-            *back = rest;
+        let mut queues: BTreeMap<QueueAt, (Resources, &[usize])> =
+            self.queues.iter().map(|(at, queue)| (*at, (queue.usage, &queue.back[..]))).collect();
+        let place = |at: QueueAt, usage: &Resources, back: &[usize]| {
+            let job = self.jobs[*back.first()?].amount();
+            Some((self.armada.place(at, &sum(usage, &job), &self.capacity), at))
+        };
+        let mut line: BTreeSet<(Place, QueueAt)> =
+            queues.iter().filter_map(|(at, (usage, back))| place(*at, usage, back)).collect();
+        while let Some((_, at)) = line.pop_first() {
+            let Some((usage, [first, rest @ ..])) = queues.get(&at).copied() else { continue };
+            order.push(*first);
+            let static_costs = self.armada.fault == Fault::StaticCosts;
+            let usage = if static_costs { usage } else { sum(&usage, &self.jobs[*first].amount()) };
+            queues.insert(at, (usage, rest));
+            line.extend(place(at, &usage, rest));
         }
+        order
     }
 
     /// Everybody has a turn; then it is told who starts and who does not run again.
@@ -148,6 +158,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
                 Next::Back(at) => self.run_again(queue, at),
                 Next::Waits(next) => self.start(queue, &next),
             }
+            self.place(queue);
         }
         for Job { runs, is } in &self.jobs {
             let (by, rule) = match is {
@@ -159,22 +170,32 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         }
     }
 
-    fn first(&self) -> Option<(QueueAt, Next)> {
-        let mut best: Option<((Ratio, usize), QueueAt, Next)> = None;
-        for (at, queue) in &self.queues {
-            let (amount, next) = if let Some(job) = queue.back.get(queue.turn) {
-                (self.jobs[*job].amount(), Next::Back(*job))
-            } else if let Some(next) = queue.waiting.get(queue.next).and_then(|user| self.session.next(*user)) {
-                (next.need(), Next::Waits(next))
-            } else {
-                continue;
-            };
-            let place = self.armada.place(*at, &sum(&queue.usage, &amount), &self.capacity);
-            if best.as_ref().is_none_or(|(known, ..)| place < *known) {
-                best = Some((place, *at, next));
-            }
+    /// A queue's next job: one that was taken back, or one that waits.
+    fn next(&self, queue: &Queue) -> Option<(Resources, Next)> {
+        if let Some(job) = queue.back.get(queue.turn) {
+            return Some((self.jobs[*job].amount(), Next::Back(*job)));
         }
-        best.map(|(_, at, next)| (at, next))
+        let next = queue.waiting.get(queue.next).and_then(|user| self.session.next(*user))?;
+        Some((next.need(), Next::Waits(next)))
+    }
+
+    /// Queues that have changed are placed anew.
+    fn place(&mut self, at: QueueAt) {
+        if let Some(place) = self.places.remove(&at) {
+            self.line.remove(&(place, at));
+        }
+        let Some(queue) = self.queues.get(&at) else { return };
+        if let Some((amount, _)) = self.next(queue) {
+            let place = self.armada.place(at, &sum(&queue.usage, &amount), &self.capacity);
+            self.places.insert(at, place);
+            self.line.insert((place, at));
+        }
+    }
+
+    fn first(&self) -> Option<(QueueAt, Next)> {
+        let (_, at) = self.line.first()?;
+        let (_, next) = self.next(self.queues.get(at)?)?;
+        Some((*at, next))
     }
 
     fn run_again(&mut self, queue: QueueAt, at: usize) {
@@ -318,6 +339,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             if let Some(queue) = self.queues.get_mut(&runs.queue) {
                 queue.usage = less(&queue.usage, &runs.unit());
             }
+            self.place(runs.queue);
             match job {
                 Some(job) => self.jobs[job].is = Is::Given(next.user, URGENTLY),
                 None => {

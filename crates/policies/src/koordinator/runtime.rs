@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 /// A sibling.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    /// What it holds and waits for, at most its maximum.
+    /// The amount that it holds and waits for, at most its maximum.
     pub request: u64,
     pub min: u64,
     pub weight: u64,

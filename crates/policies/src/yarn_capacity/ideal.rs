@@ -22,9 +22,9 @@ pub struct Temp {
     /// Nothing of it is preempted.
     pub fixed: bool,
     pub priority: i64,
-    /// What it should have.
+    /// The amounts that it should have.
     pub ideal: Amounts,
-    /// What is to be taken from it.
+    /// The amounts to be taken from it.
     pub excess: Amounts,
     pub untouchable: Amounts,
     pub preemptable: Amounts,

@@ -64,6 +64,7 @@ impl Settings {
 }
 
 /// The guarantee and the maximum of every queue as amounts.
+#[derive(Clone, Debug, Default)]
 pub struct Limits {
     pub guaranteed: Vec<Amounts>,
     pub max: Vec<Amounts>,

@@ -105,6 +105,8 @@ struct YarnCapacity {
     takes_more: bool,
     /// See `@11082`: the whole cluster.
     cluster: Option<Amounts>,
+    /// As they were in the last cycle.
+    limits: Limits,
 }
 
 const NO_ROOM: Reason = Reason::Rule("there is no room");
@@ -173,6 +175,7 @@ impl YarnCapacity {
                 Some("11082") => Some(cluster.unwrap_or(Amounts::of(&setup.capacity))),
                 _ => None,
             },
+            limits: Limits::default(),
         })
     }
 
@@ -255,23 +258,24 @@ impl Scheduler for YarnCapacity {
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
-        let limits = Limits::new(&self.settings, session.tree, session.books.offered());
-        let goes_on = self.assign(session, &limits, false);
+        self.limits = Limits::new(&self.settings, session.tree, session.books.offered());
+        let limits = &self.limits;
+        let goes_on = self.assign(session, limits, false);
         if goes_on && self.preemption {
             // The first in the order of queues has the room, if it is enough.
-            let first = self.walk(session, &limits, &self.members(session)).first().map(|(_, user)| user);
-            if first.is_some() && self.preempt(session, &limits, first) {
-                self.assign(session, &limits, true);
+            let first = self.walk(session, limits, &self.members(session)).first().map(|(_, user)| user);
+            if first.is_some() && self.preempt(session, limits, first) {
+                self.assign(session, limits, true);
             }
         }
         Ok(())
     }
 
     fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
-        if desk.usage.len() < tree.nodes.len() {
+        let limits = &self.limits;
+        if desk.usage.len().min(limits.max.len()) < tree.nodes.len() {
             return Vec::new();
         }
-        let limits = Limits::new(&self.settings, tree, books.offered());
         let calculator = self.calculator(books);
         let one = |at: QueueAt| {
             let used = calculator.ratio(&Amounts::of(&desk.usage[at]), &limits.guaranteed[at]);
@@ -294,11 +298,14 @@ impl Scheduler for YarnCapacity {
         if one.queue == other.queue {
             return Some(one.turn() < other.turn());
         }
-        let (limits, calculator) = (Limits::new(&self.settings, tree, books.offered()), self.calculator(books));
+        if self.limits.max.len() < tree.nodes.len() {
+            return None;
+        }
+        let calculator = self.calculator(books);
         let common = tree.common(one.queue, other.queue);
         let queue = |at: QueueAt| {
             let at = tree.child_towards(common, at);
-            self.queue(&calculator, &limits, at, &desk.usage[at])
+            self.queue(&calculator, &self.limits, at, &desk.usage[at])
         };
         Some(queue(one.queue) < queue(other.queue))
     }

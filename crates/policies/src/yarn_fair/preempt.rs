@@ -68,7 +68,7 @@ struct Candidate {
 
 const FOR_STARVED: &str = "its application stays at its fair share without it, and another one is starved";
 
-/// What one amount has above another.
+/// The amounts by which one is above another.
 fn above(amount: &Resources, other: &Resources) -> Resources {
     Resources(std::array::from_fn(|d| amount.0[d].saturating_sub(other.0[d])))
 }

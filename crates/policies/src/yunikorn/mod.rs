@@ -81,7 +81,7 @@ struct YuniKorn {
     rule: Rule,
     priority_first: bool,
     preemption: bool,
-    /// What is free on a machine counts besides victims: the repair of YUNIKORN-3449.
+    /// The room that is free on a machine counts besides victims: the repair of YUNIKORN-3449.
     counts_free: bool,
     /// Room of victims is the ask's.
     keeps_room: bool,
