@@ -11,14 +11,7 @@ use crate::error::{Error, Result};
 
 /// Say what a policy decides on a given state: what starts, what is stopped, what waits, and why
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:
-  plimsoll decide experiments/court/kueue-14543.toml --policy kueue
-  plimsoll decide state.toml --policy kueue --policy kueue@guarded --rounds 3
-  plimsoll decide state.json --policy drf --format json
-  printf '[capacity]\\ncpu = 2\\n[[waiting]]\\ndemand = { cpu = 1 }\\n' |
-      plimsoll decide - --policy fifo
-
-A state (TOML or JSON; docs/court.md has all of it):
+#[command(after_help = "A state (TOML or JSON; docs/court.md has all of it):
   [capacity]
   cpu = 6                           # or machines = \"2x8c16g\", or [[machine]]s
   [[group]]                         # a queue, with the keys of the policy
@@ -30,7 +23,14 @@ A state (TOML or JSON; docs/court.md has all of it):
   demand = { cpu = 2 }
   priority = 1                      # optional: higher is more urgent
   age_s = 60                        # optional: how long it has run
-  [[waiting]]                       # likewise")]
+  [[waiting]]                       # likewise
+
+Examples:
+  plimsoll decide experiments/court/kueue-14543.toml --policy kueue
+  plimsoll decide state.toml --policy kueue --policy kueue@guarded --rounds 3
+  plimsoll decide state.json --policy drf --format json
+  printf '[capacity]\\ncpu = 2\\n[[waiting]]\\ndemand = { cpu = 1 }\\n' |
+      plimsoll decide - --policy fifo")]
 pub struct Args {
     /// The state: a file in TOML or JSON, or - for standard input
     state: PathBuf,
@@ -124,7 +124,7 @@ fn table(state: &State, round: &Round) -> String {
     if rows.is_empty() { "nothing to decide\n".to_owned() } else { aligned_left(&header, &rows) }
 }
 
-/// What the policy goes by, if it says so.
+/// The quantities that the policy goes by, if it says so.
 fn shares(round: &Round) -> String {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in round.standings.iter().flat_map(|standing| &standing.values) {

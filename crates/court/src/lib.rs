@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod machines;
 mod round;
 mod search;
 mod situation;

@@ -216,7 +216,7 @@ impl<'a> Bench<'a> {
         });
     }
 
-    /// What happened becomes the new situation.
+    /// The new situation follows from all that happened.
     fn follow(&self, situation: &mut Situation, heard: Heard, rows: &Rows, round: &mut Round) {
         let before = situation.running.len();
         // By row: what waited comes behind what ran.
@@ -226,8 +226,10 @@ impl<'a> Bench<'a> {
         };
         let name = |user: UserId| rows.users.name(user.0).to_owned();
         let mut stopped: Vec<(usize, u32)> = heard.stopped.iter().map(|(row, tasks)| (*row, *tasks)).collect();
-        // Those that are stopped for nobody in the order of their rows.
-        stopped.sort_by_key(|(row, _)| (heard.causes.iter().position(|(known, ..)| known == row), *row));
+        stopped.sort_by_key(|(row, _)| {
+            let told = heard.causes.iter().position(|(known, ..)| known == row);
+            (told.unwrap_or(usize::MAX), *row)
+        });
         for (row, tasks) in &stopped {
             let cause = heard.causes.iter().find(|(known, ..)| known == row);
             // Whoever is on the way out goes only once.

@@ -64,7 +64,7 @@ pub struct Played {
 pub struct Hearing {
     /// The verdict.
     pub verdict: Verdict,
-    /// What it rests on, in a sentence; empty if there is nothing to say.
+    /// The ground of the verdict, in a sentence; empty if there is nothing to say.
     pub about: String,
     /// The rounds.
     pub rounds: Vec<Played>,

@@ -189,3 +189,27 @@ fn admission_is_a_tournament() {
     let answer = decide("kueue", &two(&(wait("w1", "a", 2, 0) + &wait("w2", "b", 3, 0))));
     assert_eq!(answer.launched(), ["w2"], "1 above its quota against 5");
 }
+
+/// A cycle starts what it has decided on: not the workload of the same user that it has stopped, which comes before that in line now.
+#[test]
+fn a_victim_does_not_take_its_user_s_turn() {
+    let base = "[capacity]\ncpu = 10\n[[group]]\nname = \"a\"\n[[group]]\nname = \"b\"\nnominal = { cpu = 4 }\nreclaim = \"any\"\n";
+    let more = |kind: &str, name: &str, group: &str, cpu: u32, user: &str| {
+        format!("[[{kind}]]\nname = \"{name}\"\ngroup = \"{group}\"\n{user}demand = {{ cpu = {cpu} }}\n")
+    };
+    let text = [
+        base.to_owned(),
+        more("running", "x", "a", 3, ""),
+        more("running", "v", "a", 6, "user = \"u\"\n"),
+        more("waiting", "w1", "a", 1, "user = \"u\"\n"),
+        more("waiting", "w", "b", 4, ""),
+    ]
+    .concat();
+    let answer = decide("kueue", &text);
+    assert_eq!(answer.evicted(), ["v"]);
+    assert!(answer.launched().iter().all(|name| *name != "v"), "{:?}", answer.launched);
+    let (state, registry) = (crate::state(&text), plimsoll_policies::Registry::default());
+    let bench = plimsoll_court::Bench::new(&state, "kueue", &registry).expect("a policy");
+    // What is behind it in its user's line waits with it.
+    assert_ne!(plimsoll_court::judge(&bench, 50).expect("rounds").verdict.name(), "livelock");
+}

@@ -16,6 +16,9 @@ pub type Amounts = [Option<u64>; MAX_DIMS];
 /// One in the integers that weights are kept in (millionths).
 pub const ONE: u64 = 1_000_000;
 
+/// The largest amount, in base units: those of thousands of groups can be added.
+const LARGEST: u64 = 1 << 50;
+
 /// A key that a policy reads of its groups, or of the table `[policy]`.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueKey {
@@ -277,7 +280,12 @@ pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<Amounts> {
             return Err(entry.place.wrong(key, problem));
         };
         let key = format!("{key}.{}", entry.key);
-        amounts[at] = Some(scaled(&entry.node, &key, scale, "an amount of at least 0")?);
+        let amount = scaled(&entry.node, &key, scale, "an amount of at least 0")?;
+        if amount > LARGEST {
+            let problem = format!("{} is too large; expected at most {}", entry.node.shown(), LARGEST / scale.max(1));
+            return Err(entry.node.place.wrong(&key, problem));
+        }
+        amounts[at] = Some(amount);
     }
     Ok(amounts)
 }

@@ -62,8 +62,8 @@ pub struct Cycled<S> {
     tree: Tree,
     weights: Weights,
     desk: Desk,
-    /// Where the launches of each user stand in the order of the cycle, and how many tasks each is.
-    places: HashMap<UserId, VecDeque<(u32, u32)>>,
+    /// Where the launches of each user stand in the order of the cycle.
+    places: HashMap<UserId, VecDeque<Place>>,
     waits: HashMap<UserId, Reason>,
     /// When the last cycle was.
     at: Option<Time>,
@@ -71,7 +71,17 @@ pub struct Cycled<S> {
     acted: bool,
 }
 
-/// Who has no turn in this cycle, and no reason is given.
+/// A launch that a cycle has decided.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: u32,
+    /// How many tasks are left of it.
+    tasks: u32,
+    /// The place in line of the set that is meant: one that was stopped in the cycle may stand before it now.
+    turn: (u8, Time, u64),
+}
+
+/// The reason of a user that has no turn in this cycle, if none is given.
 const NOT_YET: Reason = Reason::Rule("its turn has not come");
 
 impl<S: Scheduler> Cycled<S> {
@@ -80,6 +90,14 @@ impl<S: Scheduler> Cycled<S> {
         let (desk, places, waits) = Default::default();
         let weights = setup.weights.clone();
         Cycled { scheduler, tree: Tree::new(file), weights, desk, places, waits, at: None, acted: false }
+    }
+}
+
+impl<S> Cycled<S> {
+    /// The next launch of a user that the cycle has decided, if its head is the set that is meant.
+    fn place(&self, queue: &Queue) -> Option<&Place> {
+        let place = self.places.get(&queue.user)?.front()?;
+        (place.turn == (queue.priority, queue.release, queue.place)).then_some(place)
     }
 }
 
@@ -101,12 +119,11 @@ impl<S: Scheduler> Policy for Cycled<S> {
     }
 
     fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
-        let place = self.places.get(&queue.user).and_then(|places| places.front());
-        Rank::new(place.map_or(u128::MAX, |(place, _)| (*place).into()))
+        Rank::new(self.place(queue).map_or(u128::MAX, |place| place.at.into()))
     }
 
     fn admit(&self, queue: &Queue, _ask: &Ask, _books: &Books) -> Verdict {
-        match self.places.get(&queue.user) {
+        match self.place(queue) {
             Some(_) => Verdict::Yes,
             None => Verdict::Wait(self.waits.get(&queue.user).copied().unwrap_or(NOT_YET)),
         }
@@ -115,9 +132,9 @@ impl<S: Scheduler> Policy for Cycled<S> {
     fn launched(&mut self, queue: &Queue, ask: &Ask, _books: &Books) {
         self.acted = true;
         let Some(places) = self.places.get_mut(&queue.user) else { return };
-        if let Some((_, left)) = places.front_mut() {
-            *left = left.saturating_sub(ask.tasks);
-            if *left == 0 {
+        if let Some(place) = places.front_mut() {
+            place.tasks = place.tasks.saturating_sub(ask.tasks);
+            if place.tasks == 0 {
                 places.pop_front();
             }
         }
@@ -158,8 +175,10 @@ impl<S: Scheduler> Preemption for Cycled<S> {
         self.scheduler.cycle(&mut session)?;
         let decided = session.decided;
         self.places.clear();
-        for (place, (user, tasks)) in decided.launches.iter().enumerate() {
-            self.places.entry(*user).or_default().push_back((place as u32, *tasks));
+        for (at, (user, tasks)) in decided.launches.iter().enumerate() {
+            let Some(next) = self.desk.waiting[user.index()] else { continue };
+            let place = Place { at: at as u32, tasks: *tasks, turn: next.turn() };
+            self.places.entry(*user).or_default().push_back(place);
         }
         self.waits = decided.waits;
         let victim = |evicted: &session::Evicted| Victims {

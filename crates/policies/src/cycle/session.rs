@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What runs of the users of a queue and may be stopped, in the order of stopping, as it was at the beginning of the cycle.
+    /// The running tasks of the users of a queue that may be stopped, in the order of stopping, as it was at the beginning of the cycle.
     pub fn running(&self, queue: QueueAt) -> &[Runs] {
         self.listed[queue].get_or_init(|| {
             let mut all: Vec<Runs> = Vec::new();

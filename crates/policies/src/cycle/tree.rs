@@ -120,7 +120,7 @@ impl Tree {
     }
 }
 
-/// What a user would start next: a workload, an application, a job.
+/// The next that a user would start: a workload, an application, a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
     /// The user.

@@ -199,7 +199,7 @@ impl Kai {
         lines
     }
 
-    /// What forbids a workload even if there is room.
+    /// The rule that forbids a workload even if there is room.
     fn forbidden(&self, session: &Session, entry: &Entry) -> Option<Reason> {
         let leaf = entry.next.queue;
         if let Some((group, resource, short)) = self.quotas.over_limit(session.tree, &session.usage, leaf, &entry.need)

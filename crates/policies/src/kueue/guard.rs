@@ -4,7 +4,8 @@
 //! priority and age, as long as they fit into its quota together. A claim is never displaced, and may displace whatever is none. What displaces has to raise, in this order: the number
 //! of claims that run; the shares of siblings from the root down, the lowest first (leximin); the place of what runs in the order of
 //! priority and age. To start where there is room raises or keeps each of the three, and there are finitely many states: no state
-//! comes back as long as nothing arrives, ends or takes its time to go.
+//! comes back on a pool, as long as nothing arrives, ends or takes its time to go, and every workload that waits is seen: of a user
+//! that waits for several the first is.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;

@@ -213,11 +213,9 @@ impl Kueue {
     }
 
     fn short(&self, snapshot: &Snapshot, entry: &Entry) -> Reason {
-        match (&entry.mode, snapshot.short(entry.next.queue, &entry.need)) {
-            (Mode::Nothing, Some((d, short))) => {
-                Reason::Quota { group: entry.next.queue as u32, resource: d as u8, short }
-            }
-            _ => NO_CANDIDATES,
+        match snapshot.short(entry.next.queue, &entry.need) {
+            Some((d, short)) => Reason::Quota { group: entry.next.queue as u32, resource: d as u8, short },
+            None => NO_CANDIDATES,
         }
     }
 

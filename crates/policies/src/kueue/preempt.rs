@@ -1,4 +1,4 @@
-//! Whom a workload displaces: the rules S2-a and S2-b of fair sharing, and the way back for whoever turns out to be spared.
+//! The victims of a workload: the rules S2-a and S2-b of fair sharing, and the way back for whoever turns out to be spared.
 //!
 //! Source: Kueue, `pkg/scheduler/preemption/preemption.go` and `pkg/scheduler/preemption/fairsharing` (state of August 2026).
 
@@ -49,7 +49,7 @@ pub struct Search<'a, 'b, 's> {
 }
 
 impl<'a, 'b, 's> Search<'a, 'b, 's> {
-    /// Whom a workload would displace that does not fit; nobody if that does not help. The snapshot is as before afterwards.
+    /// The victims of a workload that does not fit; none if that does not help. The snapshot is as before afterwards.
     pub fn targets(
         session: &'a Session<'s>,
         snapshot: &'a mut Snapshot<'b>,

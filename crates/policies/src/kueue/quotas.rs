@@ -10,7 +10,7 @@ use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Tree};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 
-/// Whom a queue may displace among its own workloads.
+/// The victims that a queue may choose among its own workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
     Never,
@@ -269,7 +269,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// What is used of a node's quota.
+    /// The part of a node's quota that is used.
     pub fn usage(&self, at: QueueAt) -> &[i64; MAX_DIMS] {
         &self.usage[at]
     }
