@@ -1,7 +1,7 @@
 //! Armada: shares, the order of costs, and what is taken back and runs again.
 //!
-//! Sources: armadaproject/armada, `TestCalculateFairShares` in `context/scheduling_test.go`, pull requests 5053 and 5071; states marked as
-//! derived are ours, worked out from the rule.
+//! Sources: armadaproject/armada, `TestCalculateFairShares` in `context/scheduling_test.go`, pull requests 5053 and 5071; states
+//! marked as derived are ours, worked out from the rule.
 
 use crate::decide;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! Koordinator: runtime quotas, admission and revocation.
 //!
-//! Sources: koordinator-sh/koordinator, `runtime_quota_calculator_test.go`, `scale_minquota_when_over_root_res_test.go`, issues 2393 and 2263; states
-//! marked as derived are ours, worked out from the rule.
+//! Sources: koordinator-sh/koordinator, `runtime_quota_calculator_test.go`, `scale_minquota_when_over_root_res_test.go`, issues
+//! 2393 and 2263; states marked as derived are ours, worked out from the rule.
 
 use crate::decide;
 use std::fmt::Write as _;

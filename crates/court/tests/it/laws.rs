@@ -1,5 +1,5 @@
-//! Laws of YARN, YuniKorn, Armada and Koordinator on random states: no maximum is exceeded by a start, comparisons are antisymmetric, and names decide
-//! nothing but the ties that are documented.
+//! Laws of YARN, YuniKorn, Armada and Koordinator on random states: no maximum is exceeded by a start, comparisons are
+//! antisymmetric, and names decide nothing but the ties that are documented.
 
 use std::fmt::Write as _;
 
@@ -170,4 +170,27 @@ fn names_decide_ties_alone() {
         }
         assert!(settled > 100, "{policy}: {settled} settle");
     }
+}
+
+/// That the plain capacity scheduler goes round in some of the same states shows that they are not too tame.
+#[test]
+fn preemption_comes_to_rest() {
+    let registry = Registry::default();
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let mut rounds = 0;
+    for case in 0..3_000 {
+        let (policy, keys) = [POLICIES[1], POLICIES[2], POLICIES[3], POLICIES[4]][case % 4];
+        let text = draw(&mut rng, keys, false);
+        let state = state(&text);
+        let verdict = |policy: &str| {
+            let bench =
+                Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{policy}: {error}\n{text}"));
+            judge(&bench, 60).unwrap_or_else(|error| panic!("{policy}: {error}\n{text}")).verdict
+        };
+        let guarded = if policy == "yarn-capacity" { "yarn-capacity@guarded" } else { policy };
+        let rests = !matches!(verdict(guarded), Verdict::Livelock | Verdict::Undecided);
+        assert!(rests, "{guarded}\n{text}");
+        rounds += u32::from(policy != guarded && verdict(policy) == Verdict::Livelock);
+    }
+    assert!(rounds >= 3, "the capacity scheduler goes round in {rounds} of them");
 }

@@ -1,7 +1,7 @@
 //! YARN's capacity scheduler: order, limits, and preemption towards the ideal assignment.
 //!
-//! Sources: apache/hadoop, `TestProportionalCapacityPreemptionPolicy` (a hundred containers of one unit of memory, all of an excess at once), YARN-6538,
-//! YARN-11082; states marked as derived are ours, worked out from the rule.
+//! Sources: apache/hadoop, `TestProportionalCapacityPreemptionPolicy` (a hundred containers of one unit of memory, all of an
+//! excess at once), YARN-6538, YARN-11082; states marked as derived are ours, worked out from the rule.
 
 use crate::decide;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! YARN's fair scheduler: order, fair shares, starvation and preemption.
 //!
-//! Sources: apache/hadoop, `TestDominantResourceFairnessPolicy`, `TestComputeFairShares` (as unit tests of the policy) and the rules of
-//! `TestFairSchedulerPreemption`; states marked as derived are ours, worked out from the rule.
+//! Sources: apache/hadoop, `TestDominantResourceFairnessPolicy`, `TestComputeFairShares` (as unit tests of the policy) and the
+//! rules of `TestFairSchedulerPreemption`; states marked as derived are ours, worked out from the rule.
 
 use crate::{decide, state};
 use plimsoll_court::{Bench, Verdict, judge};

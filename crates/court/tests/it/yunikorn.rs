@@ -1,7 +1,7 @@
 //! YuniKorn: the order of queues and applications, and preemption for guarantees.
 //!
-//! Sources: apache/yunikorn-core, `sorters_test.go`, `resources_test.go` (as unit tests of the policy), pull requests 64, 759 (YUNIKORN-2270),
-//! 944 (YUNIKORN-2795) and 1157 (YUNIKORN-3449); states marked as derived are ours, worked out from the rule.
+//! Sources: apache/yunikorn-core, `sorters_test.go`, `resources_test.go` (as unit tests of the policy), pull requests 64, 759
+//! (YUNIKORN-2270), 944 (YUNIKORN-2795) and 1157 (YUNIKORN-3449); states marked as derived are ours, worked out from the rule.
 
 use crate::decide;
 use std::fmt::Write as _;

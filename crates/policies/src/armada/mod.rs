@@ -1,21 +1,24 @@
 //! Armada: every cycle takes back, in the model, what queues above their share run, and schedules it again among what waits.
 //!
-//! A queue's *cost* is the largest part of the cluster that it uses of any resource, times the resource's multiplier. Next is the job of the queue
-//! with the lowest cost over weight, the job included; ties go by the queue's name. Inside a queue what ran comes before what waits; both by
-//! priority, then age. A user is a job, its tasks are equal jobs; a gang counts as one.
+//! A queue's *cost* is the largest part of the cluster that it uses of any resource, times the resource's multiplier. Next is the
+//! job of the queue with the lowest cost over weight, the job included; ties go by the queue's name. More urgent jobs come before
+//! all less urgent ones; inside a queue, of equal priority, what ran comes before what waits, then the older. A user is a job,
+//! its tasks are equal jobs; a gang counts as one.
 //!
-//! Where a queue's cost is above `protected_fraction` (1.0) times its share, the greater of its share by weight and that capped by demand
-//! ([`shares`](self::shares)), all that it runs is taken back in the model. Its jobs may run again on their own machine alone. A job that waits starts where
-//! room is free, or else in the room of jobs that were taken back: from the end of the order in which these would run again,
-//! until it fits on one machine; they do not run again, and are evicted. Else it displaces less urgent jobs, the least urgent and youngest
-//! first, on one machine. Jobs that are taken back and run again in the same cycle are no evictions.
+//! Where a queue's cost is above `protected_fraction` (1.0) times its share, the greater of its share by weight and that capped
+//! by demand ([`shares`](self::shares)), all that it runs is taken back in the model. Its jobs may run again on their own machine
+//! alone. A job that waits starts where room is free, or else in the room of jobs that were taken back: from the end of the order
+//! in which these would run again, until it fits on one machine; they do not run again, and are evicted. Else it displaces less
+//! urgent jobs, the least urgent and youngest first, on one machine. Jobs that are taken back and run again in the same cycle are
+//! no evictions.
 //!
-//! Source: Armada (armadaproject/armada, August 2026): `preempting_queue_scheduler.go`, `queue_scheduler.go`, `nodedb.go`, `scheduling.go` and the threads of
-//! the variants, both repaired there.
+//! Source: Armada (armadaproject/armada, August 2026): `preempting_queue_scheduler.go`, `queue_scheduler.go`, `nodedb.go`,
+//! `scheduling.go` and the threads of the variants, both repaired there.
 //!
-//! Departures: shares are parts of 2^60, where floats are there; what is less urgent is displaced at once, where there the node is oversubscribed first and
-//! cleared then; no limits of rates, no penalty for short jobs, one pool. Nothing is taken back where no job that waits could come before the last
-//! of it: the outcome is the same. Groups with groups under them only hold queues together. Without a file every user is a queue with its weight.
+//! Departures: shares are parts of 2^60, where floats are there; the more urgent have their turns first, where there they are put
+//! on top of the less urgent, and nodes are cleared of these in a second pass; no limits of rates, no penalty for short jobs, one
+//! pool. Nothing is taken back where no job that waits could come before the last of it: the outcome is the same. Groups with
+//! groups under them only hold queues together. Without a file every user is a queue with its weight.
 
 mod round;
 mod shares;
@@ -199,15 +202,18 @@ impl Scheduler for Armada {
         self.rank_names(session.tree);
         let capacity = *session.books.offered();
         let above = self.above_share(session);
-        // The last of what is taken back runs again at what its queue costs now: who comes later displaces nobody.
-        let last = above.iter().map(|at| (self.place(*at, &session.usage[*at], &capacity), *at));
-        let last: Vec<((Ratio, usize), QueueAt)> = last.collect();
+        // The last of what is taken back is the least urgent, and runs again at what its queue costs now: later ones displace nobody.
+        let last = above.iter().filter_map(|at| {
+            Some(((session.least_urgent(*at)?, self.place(*at, &session.usage[*at], &capacity)), *at))
+        });
+        let last: Vec<((u8, (Ratio, usize)), QueueAt)> = last.collect();
         let comes_before = |queue: QueueAt| {
             let Some(next) = session.waiting(queue).next() else { return false };
             let need = next.need();
             let with = Resources(std::array::from_fn(|d| session.usage[queue].0[d] + need.0[d]));
-            let place = self.place(queue, &with, &capacity);
-            last.iter().any(|(last, at)| *at != queue && place < *last)
+            let place = (next.priority, self.place(queue, &with, &capacity));
+            // A more urgent one of the same queue comes before what is taken back of it, too.
+            last.iter().any(|(last, at)| if *at == queue { place.0 < last.0 } else { place < *last })
         };
         let displaces = session.waiting_queues().into_iter().any(comes_before);
         Round::new(self, session, if displaces { &above } else { &[] }).run();
@@ -245,7 +251,7 @@ impl Scheduler for Armada {
             let (usage, need) = (desk.usage.get(next.queue)?, next.need());
             let with = Resources(std::array::from_fn(|d| usage.0[d] + need.0[d]));
             let cost = self.cost(&with, books.offered()).over(self.weights[next.queue], ONE);
-            Some((cost, &tree.nodes[next.queue].name))
+            Some((next.priority, cost, &tree.nodes[next.queue].name))
         };
         Some(place(&one)? < place(&other)?)
     }

@@ -19,7 +19,7 @@ enum Is {
     /// It runs again.
     Again,
     /// Another job starts in its room.
-    Given(UserId, &'static str),
+    Given(UserId),
     /// It found no room when its turn came.
     Lost,
 }
@@ -37,8 +37,8 @@ impl Job {
     }
 }
 
-/// By cost over weight, then by name.
-type Place = (Ratio, usize);
+/// By priority, then by cost over weight, then by name.
+type Place = (u8, (Ratio, usize));
 
 /// A queue in the round.
 #[derive(Clone, Debug, Default)]
@@ -135,8 +135,8 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         let mut queues: BTreeMap<QueueAt, (Resources, &[usize])> =
             self.queues.iter().map(|(at, queue)| (*at, (queue.usage, &queue.back[..]))).collect();
         let place = |at: QueueAt, usage: &Resources, back: &[usize]| {
-            let job = self.jobs[*back.first()?].amount();
-            Some((self.armada.place(at, &sum(usage, &job), &self.capacity), at))
+            let job = &self.jobs[*back.first()?];
+            Some(((job.runs.priority, self.armada.place(at, &sum(usage, &job.amount()), &self.capacity)), at))
         };
         let mut line: BTreeSet<(Place, QueueAt)> =
             queues.iter().filter_map(|(at, (usage, back))| place(*at, usage, back)).collect();
@@ -161,22 +161,25 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             self.place(queue);
         }
         for Job { runs, is } in &self.jobs {
-            let (by, rule) = match is {
+            let by = match is {
                 Is::Back | Is::Again => continue,
-                Is::Given(user, rule) => (Some(*user), *rule),
-                Is::Lost => (self.last.get(&runs.machine).copied(), FAIRLY),
+                Is::Given(user) => Some(*user),
+                Is::Lost => self.last.get(&runs.machine).copied(),
             };
-            self.session.evict(runs, runs.count, by, rule);
+            self.session.evict(runs, runs.count, by, FAIRLY);
         }
     }
 
-    /// A queue's next job: one that was taken back, or one that waits.
-    fn next(&self, queue: &Queue) -> Option<(Resources, Next)> {
-        if let Some(job) = queue.back.get(queue.turn) {
-            return Some((self.jobs[*job].amount(), Next::Back(*job)));
+    /// A queue's next job: of the most urgent ones first those that were taken back, then those that wait.
+    fn next(&self, queue: &Queue) -> Option<(u8, Resources, Next)> {
+        let next = queue.waiting.get(queue.next).and_then(|user| self.session.next(*user));
+        let back = queue.back.get(queue.turn).map(|at| (*at, &self.jobs[*at]));
+        match (back, next) {
+            (Some((at, job)), next) if next.is_none_or(|next| job.runs.priority <= next.priority) => {
+                Some((job.runs.priority, job.amount(), Next::Back(at)))
+            }
+            (_, next) => next.map(|next| (next.priority, next.need(), Next::Waits(next))),
         }
-        let next = queue.waiting.get(queue.next).and_then(|user| self.session.next(*user))?;
-        Some((next.need(), Next::Waits(next)))
     }
 
     /// Queues that have changed are placed anew.
@@ -185,8 +188,8 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             self.line.remove(&(place, at));
         }
         let Some(queue) = self.queues.get(&at) else { return };
-        if let Some((amount, _)) = self.next(queue) {
-            let place = self.armada.place(at, &sum(&queue.usage, &amount), &self.capacity);
+        if let Some((priority, amount, _)) = self.next(queue) {
+            let place = (priority, self.armada.place(at, &sum(&queue.usage, &amount), &self.capacity));
             self.places.insert(at, place);
             self.line.insert((place, at));
         }
@@ -194,7 +197,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
 
     fn first(&self) -> Option<(QueueAt, Next)> {
         let (_, at) = self.line.first()?;
-        let (_, next) = self.next(self.queues.get(at)?)?;
+        let (.., next) = self.next(self.queues.get(at)?)?;
         Some((*at, next))
     }
 
@@ -204,11 +207,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         if let Some(queue) = self.queues.get_mut(&queue) {
             queue.turn += 1;
         }
-        let given = match is {
-            Is::Given(_, URGENTLY) => return,
-            Is::Given(..) => true,
-            _ => false,
-        };
+        let given = matches!(is, Is::Given(_));
         if given && self.armada.fault != Fault::RunsAgain {
             return;
         }
@@ -287,7 +286,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         for at in self.order.iter().rev().take(taken) {
             let job = &mut self.jobs[*at];
             if job.is == Is::Back && job.runs.machine == found {
-                job.is = Is::Given(next.user, FAIRLY);
+                job.is = Is::Given(next.user);
                 add(self.pending.entry(found).or_default(), &job.runs.unit(), -1);
             }
         }
@@ -304,22 +303,20 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             return None;
         }
         let back: Vec<u64> = self.jobs.iter().map(|job| job.runs.key).collect();
-        let mut candidates: Vec<(Runs, Option<usize>)> = Vec::new();
+        // Whatever was taken back and runs again is at least as urgent: it had its turn before.
+        let mut candidates: Vec<Runs> = Vec::new();
         for runs in leaves.iter().flat_map(|at| self.session.running(*at)) {
             let gone = self.displaced.get(&runs.key).copied().unwrap_or(0);
             if runs.priority > next.priority && !back.contains(&runs.key) {
                 let units = if runs.gang { 1 } else { runs.count };
-                candidates.extend(runs.units().take(units.saturating_sub(gone) as usize).map(|runs| (runs, None)));
+                candidates.extend(runs.units().take(units.saturating_sub(gone) as usize));
             }
         }
-        let again = self.jobs.iter().enumerate().filter(|(_, job)| job.is == Is::Again);
-        candidates
-            .extend(again.filter(|(_, job)| job.runs.priority > next.priority).map(|(at, job)| (job.runs, Some(at))));
-        candidates.sort_by_key(|(runs, _)| runs.turn());
+        candidates.sort_by_key(Runs::turn);
         let need = next.need();
         let mut rooms: BTreeMap<MachineId, ([i128; MAX_DIMS], Vec<usize>)> = BTreeMap::new();
         let mut found = None;
-        for (at, (runs, _)) in candidates.iter().enumerate() {
+        for (at, runs) in candidates.iter().enumerate() {
             let left = *self.left_on(runs.machine);
             let pending = self.pending.get(&runs.machine).copied().unwrap_or_default();
             let (room, taken) = rooms
@@ -334,19 +331,14 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         }
         let machine = found?;
         for at in rooms.remove(&machine)?.1 {
-            let (runs, job) = candidates[at];
+            let runs = candidates[at];
             add(self.left_on(machine), &runs.unit(), 1);
             if let Some(queue) = self.queues.get_mut(&runs.queue) {
                 queue.usage = less(&queue.usage, &runs.unit());
             }
             self.place(runs.queue);
-            match job {
-                Some(job) => self.jobs[job].is = Is::Given(next.user, URGENTLY),
-                None => {
-                    *self.displaced.entry(runs.key).or_default() += 1;
-                    self.session.evict(&runs, runs.count, Some(next.user), URGENTLY);
-                }
-            }
+            *self.displaced.entry(runs.key).or_default() += 1;
+            self.session.evict(&runs, runs.count, Some(next.user), URGENTLY);
         }
         Some(machine)
     }

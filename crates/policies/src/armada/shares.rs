@@ -1,7 +1,7 @@
 //! Fair shares of queues: by weight, capped by demand, and what a queue would get if it wanted more.
 //!
-//! Source: Armada, `UpdateFairShares` in `internal/scheduler/scheduling/context/scheduling.go` and `TestCalculateFairShares`. Floats there, here whole
-//! parts of [`WHOLE`], rounded down.
+//! Source: Armada, `UpdateFairShares` in `internal/scheduler/scheduling/context/scheduling.go` and `TestCalculateFairShares`.
+//! Floats there, here whole parts of [`WHOLE`], rounded down.
 
 /// All of the cluster.
 pub const WHOLE: u128 = 1 << 60;

@@ -1,21 +1,24 @@
 //! Koordinator's elastic quotas: a runtime quota for every group, admission up to it, and revocation of what is above.
 //!
-//! A user is a workload of equal pods. Requests go up the tree, each cut to `max` (what does not lend counts at least its `min`); totals come down:
-//! every group gets its minimum as far as it requests it (all of it with `lend = false`), and the rest goes by shared weight (`shared_weight`, else
-//! `max`, else the cluster) in whole units, by the largest remainder ([`runtime`](self::runtime)). What groups with `system = true` use is
-//! taken out of the total first; they have no quota. With `scale_min` minimums that exceed the total are cut to their parts of it.
+//! A user is a workload of equal pods. Requests go up the tree, each cut to `max` (what does not lend counts at least its `min`);
+//! totals come down: every group gets its minimum as far as it requests it (all of it with `lend = false`), and the rest goes by
+//! shared weight (`shared_weight`, else `max`, else the cluster) in whole units, by the largest remainder
+//! ([`runtime`](self::runtime)). What groups with `system = true` use is taken out of the total first; they have no quota. With
+//! `scale_min` minimums that exceed the total are cut to their parts of it.
 //!
-//! Pods are asked in one line, by priority, then age: one starts if its group stays within its runtime quota of what it asks for (with
-//! `check_parent` the groups above, too), and there is room. One that does not displaces less urgent pods of its own group, the least urgent and
-//! youngest first, if that makes it fit on one machine. Of a group above its runtime quota pods are revoked, the least urgent and youngest first,
-//! until it is not; then whichever still fit are given back, the last first. Their room is open to all in the next cycle.
+//! Pods are asked in one line, by priority, then age: one starts if its group stays within its runtime quota of what it asks for
+//! (with `check_parent` the groups above, too), and there is room. One that does not displaces less urgent pods of its own group,
+//! the least urgent and youngest first, if that makes it fit on one machine. Of a group above its runtime quota pods are revoked,
+//! the least urgent and youngest first, until it is not; then whichever still fit are given back, the last first. Their room is
+//! open to all in the next cycle.
 //!
-//! Source: Koordinator (koordinator-sh/koordinator, August 2026), `pkg/scheduler/plugins/elasticquota`, the proposal of multi-hierarchy quotas, and the threads of
-//! the variants. The policy `quota` is the same kind of quota as the Fuxi article describes it, with levels kept in O(log groups).
+//! Source: Koordinator (koordinator-sh/koordinator, August 2026), `pkg/scheduler/plugins/elasticquota`, the proposal of
+//! multi-hierarchy quotas, and the threads of the variants. The policy `quota` is the same kind of quota as the Fuxi article
+//! describes it, with levels kept in O(log groups).
 //!
-//! Departures: revocation is on (`revoke = false` is the source's default) and follows at once; minimums are kept unless `scale_min` says otherwise (there they
-//! are always scaled, see the variant); no pods are exempt, and quotas are in one tree. Without a file every user is a group with its weight, no minimum and no
-//! maximum.
+//! Departures: revocation is on (`revoke = false` is the source's default) and follows at once; minimums are kept unless
+//! `scale_min` says otherwise (there they are always scaled, see the variant); no pods are exempt, and quotas are in one tree.
+//! Without a file every user is a group with its weight, no minimum and no maximum.
 
 mod runtime;
 

@@ -1,9 +1,11 @@
 //! The ideal assignment of resources to queues, and what it takes from each.
 //!
-//! Level by level: every queue has what it uses up to its guarantee; what is left is offered to the least served of those that want more, in parts
-//! by their guarantees, until nobody takes any. A leaf takes no more than the greater of its use and its guarantee.
+//! Level by level: every queue has what it uses up to its guarantee; what is left is offered to the least served of those that
+//! want more, in parts by their guarantees, until nobody takes any. A leaf takes no more than the greater of its use and its
+//! guarantee.
 //!
-//! Source: Apache Hadoop, `AbstractPreemptableResourceCalculator`, `PreemptableResourceCalculator`, `TempQueuePerPartition`; issue YARN-6538.
+//! Source: Apache Hadoop, `AbstractPreemptableResourceCalculator`, `PreemptableResourceCalculator`, `TempQueuePerPartition`;
+//! issue YARN-6538.
 
 use std::cmp::Ordering;
 

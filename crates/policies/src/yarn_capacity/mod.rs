@@ -1,23 +1,27 @@
-//! YARN's capacity scheduler: queues with guaranteed capacities, served by how much of them they use, and preemption towards an ideal.
+//! YARN's capacity scheduler: queues with guaranteed capacities, served by how much of them they use, and preemption towards an
+//! ideal.
 //!
-//! A user is an application, a task a container. A queue's guarantee is `guarantee`, or `percent` of that of the queue above, or its part by `weight` of
-//! what the others leave. From the root down the queue that uses the least of its guarantee is served first, container by container: the
-//! largest part of the cluster that it uses over the largest that it is guaranteed (`resources = "memory"`: of memory alone); with
-//! `ordering = "priority-utilization"` those below their guarantee come first, and among those below, or not below, the more urgent. Ties go to
-//! the larger guarantee, then to the first in the file. Applications go by priority, then age. Nothing starts beyond the maximum of a queue
-//! (`capability`, `max_percent`) or of one above, or of an application that uses more than its user limit, where one is set.
+//! A user is an application, a task a container. A queue's guarantee is `guarantee`, or `percent` of that of the queue above, or
+//! its part by `weight` of what the others leave. From the root down the queue that uses the least of its guarantee is served
+//! first, container by container: the largest part of the cluster that it uses over the largest that it is guaranteed (`resources
+//! = "memory"`: of memory alone); with `ordering = "priority-utilization"` those below their guarantee come first, and among
+//! those below, or not below, the more urgent. Ties go to the larger guarantee, then to the first in the file. Applications go by
+//! priority, then age. Nothing starts beyond the maximum of a queue (`capability`, `max_percent`) or of one above, or of an
+//! application that uses more than its user limit, where one is set.
 //!
-//! Where somebody waits, the ideal assignment is worked out ([`ideal`](self::ideal)). From a leaf above its guarantee by more than `max_ignored` (0.1) a part
-//! (`natural_termination`, 0.2, up to whole units) of its excess is taken, at most `per_round` (0.1) of the cluster in a cycle: of its containers the
-//! least urgent and youngest first. Their room is open to all, in the order of queues.
+//! Where somebody waits, the ideal assignment is worked out ([`ideal`](self::ideal)). From a leaf above its guarantee by more
+//! than `max_ignored` (0.1) a part (`natural_termination`, 0.2, up to whole units) of its excess is taken, at most `per_round`
+//! (0.1) of the cluster in a cycle: of its containers the least urgent and youngest first. Their room is open to all, in the
+//! order of queues. So containers may be stopped in vain, again and again, where what waits fits on no machine then (said so in
+//! the source's `TempQueuePerPartition`; `@guarded` is a repair of ours).
 //!
 //! Source: Apache Hadoop 3.4 to trunk (August 2026): `PriorityUtilizationQueueOrderingPolicy`, `AbstractCSQueue`, `UsersManager`,
 //! `PreemptableResourceCalculator`, `FifoCandidatesSelector` and the threads of the variants.
 //!
-//! Departures: dominant resources are the default here (memory there), and preemption is on; victims go at once, without a time to do so themselves;
-//! fractions are exact. Users are applications here, so there is no user limit unless it is set. Limits are checked for the container
-//! to start, as there when a proposal is accepted; there is no reservation, no labels, no preemption inside a queue. Without a
-//! file every user is a queue with its part by weight.
+//! Departures: dominant resources are the default here (memory there), and preemption is on; victims go at once, without a time
+//! to do so themselves; fractions are exact. Users are applications here, so there is no user limit unless it is set. Limits are
+//! checked for the container to start, as there when a proposal is accepted; there is no reservation, no labels, no preemption
+//! inside a queue. Without a file every user is a queue with its part by weight.
 
 mod amounts;
 mod ideal;
@@ -48,6 +52,10 @@ pub static ROW: PolicyRow = PolicyRow {
     example: "yarn-capacity",
     checked: "yarn-capacity",
     variants: &[
+        (
+            "guarded",
+            "ours: containers are stopped only where another one, within its queue's ideal, then fits on a machine, and starts there",
+        ),
         (
             "6538",
             "a queue's ideal may hold more of a resource than it is offered, so that nothing is preempted (YARN-6538)",
@@ -101,6 +109,8 @@ struct YarnCapacity {
     max_ignored: u64,
     natural_termination: u64,
     per_round: u64,
+    /// Nothing is stopped in vain.
+    guarded: bool,
     /// See `@6538`.
     takes_more: bool,
     /// See `@11082`: the whole cluster.
@@ -170,6 +180,7 @@ impl YarnCapacity {
             max_ignored: of("max_ignored", ONE / 10)?,
             natural_termination: of("natural_termination", ONE / 5)?,
             per_round: of("per_round", ONE / 10)?,
+            guarded: variant == Some("guarded"),
             takes_more: variant == Some("6538"),
             cluster: match variant {
                 Some("11082") => Some(cluster.unwrap_or(Amounts::of(&setup.capacity))),

@@ -1,11 +1,13 @@
 //! The containers that are taken from queues above their guarantee.
 
-use super::super::cycle::{ONE, QueueAt, Session};
+use std::collections::BTreeMap;
+
+use super::super::cycle::{ONE, QueueAt, Runs, Session};
 use super::YarnCapacity;
 use super::amounts::{Amounts, NONE};
 use super::ideal::{Rules, Temp};
 use super::limits::Limits;
-use plimsoll_base::units::{MAX_DIMS, UserId};
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 
 const TOWARDS_IDEAL: &str = "its queue is above its guarantee and above what it would ideally have";
 
@@ -25,6 +27,9 @@ impl YarnCapacity {
             return false;
         }
         let temps = self.temps(session, limits);
+        if self.guarded {
+            return by.is_some_and(|by| self.preempt_for(session, &temps, &over, by));
+        }
         let calculator = self.calculator(session.books);
         let mut allowed = calculator.whole.part(self.per_round.into(), ONE.into());
         let mut stopped = false;
@@ -46,6 +51,38 @@ impl YarnCapacity {
             }
         }
         stopped
+    }
+
+    /// Under the guard: the container of a queue that stays within its ideal starts in the room of what others have beyond theirs, if that
+    /// is enough on one machine; else nothing is stopped.
+    fn preempt_for(&self, session: &mut Session, temps: &[Temp], over: &[QueueAt], by: UserId) -> bool {
+        let Some(next) = session.next(by) else { return false };
+        let calculator = self.calculator(session.books);
+        let need = next.need();
+        let of = &temps[next.queue];
+        if calculator.is_more(&of.used.plus(&Amounts::of(&need)), &of.ideal) {
+            return false;
+        }
+        let mut machines: BTreeMap<MachineId, (Resources, Vec<Runs>)> = BTreeMap::new();
+        for leaf in over.iter().filter(|leaf| **leaf != next.queue) {
+            let mut obtain = temps[*leaf].excess;
+            for unit in session.running(*leaf).iter().flat_map(|runs| runs.units()) {
+                obtain = obtain.minus(&Amounts::of(&unit.unit()));
+                if calculator.is_more(&NONE, &obtain) {
+                    break;
+                }
+                let (room, taken) = machines.entry(unit.machine).or_insert_with(|| {
+                    let free = session.free_on(unit.machine).0;
+                    (Resources(std::array::from_fn(|d| free[d].min(session.free.0[d]))), Vec::new())
+                });
+                room.0.iter_mut().zip(unit.unit().0).for_each(|(room, more)| *room += more);
+                taken.push(unit);
+            }
+        }
+        let Some((_, taken)) = machines.into_values().find(|(room, _)| need.fits(room)) else { return false };
+        taken.iter().for_each(|unit| session.evict(unit, unit.count, Some(by), TOWARDS_IDEAL));
+        session.launch(&next, 1);
+        true
     }
 
     fn temps(&self, session: &Session, limits: &Limits) -> Vec<Temp> {

@@ -1,24 +1,27 @@
-//! YARN's fair scheduler with dominant resource fairness: a tree of queues with minimum shares, and preemption for starved applications.
+//! YARN's fair scheduler with dominant resource fairness: a tree of queues with minimum shares, and preemption for starved
+//! applications.
 //!
-//! A user is an application, a task a container. From the root down the first of siblings is served, container by container: those that use
-//! less of their dominant resource than their minimum share of it (*needy*) go first, the one furthest below before others; the rest by the part
-//! of the cluster that they use of their dominant resource, over the weight, then of the others. A tie in dominance is memory; ties go by start
-//! (the oldest waiting task set of an application), those of queues by name. Nothing starts beyond the `max` of a queue or of one above.
+//! A user is an application, a task a container. From the root down the first of siblings is served, container by container:
+//! those that use less of their dominant resource than their minimum share of it (*needy*) go first, the one furthest below
+//! before others; the rest by the part of the cluster that they use of their dominant resource, over the weight, then of the
+//! others. A tie in dominance is memory; ties go by start (the oldest waiting task set of an application), those of queues by
+//! name. Nothing starts beyond the `max` of a queue or of one above.
 //!
-//! Fair shares are made level by level, resource by resource ([`shares`](self::shares)), among queues and applications that use or wait for
-//! anything. An application is starved if its dominant part is below that of `preemption_threshold` (0.5) times its fair share, as far as
-//! it demands it; or if its queue is below its minimum share. For as many containers as it lacks, the least starved first, the first machine is
-//! looked for on which containers of applications that stay at their fair share without them are enough; all of them are stopped, the least
-//! urgent and youngest first, and the container starts in their place.
+//! Fair shares are made level by level, resource by resource ([`shares`](self::shares)), among queues and applications that use
+//! or wait for anything. An application is starved if its dominant part is below that of `preemption_threshold` (0.5) times its
+//! fair share, as far as it demands it; or if its queue is below its minimum share. For as many containers as it lacks, the least
+//! starved first, the first machine is looked for on which containers of applications that stay at their fair share without them
+//! are enough; all of them are stopped, the least urgent and youngest first, and the container starts in their place.
 //!
-//! Source: Apache Hadoop 3.4 to trunk (August 2026): `FSLeafQueue`, `FSParentQueue`, `FSAppAttempt`, `FSPreemptionThread`, `ComputeFairShares` and
-//! `DominantResourceFairnessPolicy`; YARN-5605, YARN-11482. Still so there, and repaired under `@guarded`: the last application to
-//! get of what its queue lacks of its minimum counts as starved of its demand *less* that, not of that.
+//! Source: Apache Hadoop 3.4 to trunk (August 2026): `FSLeafQueue`, `FSParentQueue`, `FSAppAttempt`, `FSPreemptionThread`,
+//! `ComputeFairShares` and `DominantResourceFairnessPolicy`; YARN-5605, YARN-11482. Still so there, and repaired under
+//! `@guarded`: the last application to get of what its queue lacks of its minimum counts as starved of its demand *less* that,
+//! not of that.
 //!
-//! Departures: preemption is on (`preemption = false` is YARN's default), without time-outs; shares are exact where floats are bisected there;
-//! a minimum of nothing counts as infinitely exceeded by any use, and weight 0 as infinitely much used, where there 0/0 is equal to all; application
-//! masters are containers like others; no reservations. In shares cores and devices are whole. Without a file every user is a queue with its weight,
-//! no minimum and no maximum.
+//! Departures: preemption is on (`preemption = false` is YARN's default), without time-outs; shares are exact where floats are
+//! bisected there; a minimum of nothing counts as infinitely exceeded by any use, and weight 0 as infinitely much used, where
+//! there 0/0 is equal to all; application masters are containers like others; no reservations. In shares cores and devices are
+//! whole. Without a file every user is a queue with its weight, no minimum and no maximum.
 
 mod order;
 mod preempt;

@@ -1,23 +1,26 @@
 //! YuniKorn's fair sorting of queues and applications, and its preemption for queues below their guarantee.
 //!
-//! A user is an application, a task an allocation. From the root down the first of siblings is served, allocation by allocation: the more
-//! urgent (a queue is as urgent as the most urgent ask in it, plus its `priority`), then the lowest ratio, then the one that waits for more of
-//! everything, then the first in the file. A queue's ratio is the largest, over the resources, of what it uses over its guarantee, or else over its
-//! maximum (of its own, those above and the cluster the least); over a denominator of 0 it is 1 with usage and 0 without. Applications go by
-//! priority and then by their parts of the cluster, the largest first compared with the largest (`sort = "fifo"`: by age). With
-//! `[policy] priority = false` ratios come before priorities.
+//! A user is an application, a task an allocation. From the root down the first of siblings is served, allocation by allocation:
+//! the more urgent (a queue is as urgent as the most urgent ask in it, plus its `priority`), then the lowest ratio, then the one
+//! that waits for more of everything, then the first in the file. A queue's ratio is the largest, over the resources, of what it
+//! uses over its guarantee, or else over its maximum (of its own, those above and the cluster the least); over a denominator of 0
+//! it is 1 with usage and 0 without. Applications go by priority and then by their parts of the cluster, the largest first
+//! compared with the largest (`sort = "fifo"`: by age). With `[policy] priority = false` ratios come before priorities.
 //!
-//! An ask that fits nowhere preempts if a queue on its side, below the one above both it and the victim, has a guarantee that covers it with
-//! what is used there, and none on that side is exceeded by it. Victims are allocations of other queues, no more urgent than the ask, the least
-//! urgent and youngest first; without them no queue on their side falls below its guarantee. On each machine those that shorten what is
-//! missing are tried before the others; the machine with the fewest victims is taken, and the ask starts there.
+//! An ask that fits nowhere preempts if a queue on its side, below the one above both it and the victim, has a guarantee that
+//! covers it with what is used there, and none on that side is exceeded by it. Victims are allocations of other queues, no more
+//! urgent than the ask, the least urgent and youngest first; without them no queue on their side falls below its guarantee. On
+//! each machine those that shorten what is missing are tried before the others; the machine with the fewest victims is taken, and
+//! the ask starts there.
 //!
-//! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `preemption.go`, and the threads of the variants. Still so there,
-//! repaired under `@guarded`: victims that together are less than the ask are given up, though the machine has room besides (YUNIKORN-3449).
+//! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `preemption.go`, and the threads of the variants.
+//! Still so there, repaired under `@guarded`: victims that together are less than the ask are given up, though the machine has
+//! room besides (YUNIKORN-3449).
 //!
-//! Departures: preemption is tried at once, not after a delay; an ask of a queue may preempt again at any time; nothing is marked as an originator or
-//! as exempt. Equal waiting demand is not an equivalence among three queues (a test shows a circle), so there what comes first is unspecified,
-//! as with the sort of the source. Without a file every user is a queue without guarantee and maximum.
+//! Departures: preemption is tried at once, not after a delay; an ask of a queue may preempt again at any time; nothing is marked
+//! as an originator or as exempt. Equal waiting demand is not an equivalence among three queues (a test shows a circle), so there
+//! what comes first is unspecified, as with the sort of the source. Without a file every user is a queue without guarantee and
+//! maximum.
 
 mod order;
 mod preempt;
