@@ -10,6 +10,7 @@
 
 mod across;
 mod afs;
+mod armada;
 mod asset;
 mod bmf;
 mod branches;
@@ -24,6 +25,7 @@ mod hdrf;
 mod kai;
 mod karma;
 mod keys;
+mod koordinator;
 mod kueue;
 mod line;
 mod longterm;
@@ -43,6 +45,9 @@ mod tetris;
 mod time_based;
 mod tsf;
 mod volcano;
+mod yarn_capacity;
+mod yarn_fair;
+mod yunikorn;
 
 /// Files of queues, and the readers of their values.
 pub mod queues {

@@ -44,6 +44,11 @@ static ROWS: &[&PolicyRow] = &[
     &super::volcano::DRF_ROW,
     &super::volcano::PROPORTION_ROW,
     &super::volcano::CAPACITY_ROW,
+    &super::yarn_fair::ROW,
+    &super::yunikorn::ROW,
+    &super::armada::ROW,
+    &super::yarn_capacity::ROW,
+    &super::koordinator::ROW,
 ];
 
 /// The input of a policy before a run starts.

@@ -9,9 +9,13 @@ macro_rules! shipped {
 }
 
 shipped![
+    "armada-5053",
+    "armada-5071",
     "kai-1750",
     "kai-1934",
     "kai-374",
+    "koordinator-2263",
+    "koordinator-2393",
     "kueue-10126",
     "kueue-13797",
     "kueue-13863",
@@ -28,6 +32,15 @@ shipped![
     "kueue-6947",
     "kueue-7101",
     "kueue-refill",
+    "yarn-11082",
+    "yarn-11482",
+    "yarn-6538",
+    "yarn-capacity-fragments",
+    "yarn-min-share",
+    "yunikorn-2270",
+    "yunikorn-2795",
+    "yunikorn-3449",
+    "yunikorn-64",
 ];
 
 #[cfg(test)]

@@ -4,13 +4,19 @@ use plimsoll_court::{Bench, Round, State, parse};
 use plimsoll_policies::Registry;
 use std::path::Path;
 
+mod armada;
 mod first;
 mod kai;
+mod koordinator;
 mod kueue;
 mod laws;
+mod laws_machines;
 mod random;
 mod scenarios;
 mod volcano;
+mod yarn_capacity;
+mod yarn_fair;
+mod yunikorn;
 
 /// A state in TOML. Panics: when it is wrong.
 pub fn state(text: &str) -> State {

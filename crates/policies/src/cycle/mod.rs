@@ -8,14 +8,18 @@
 //! that waits for several task sets the first is seen.
 
 mod file;
+mod ratio;
 mod session;
 mod tree;
+mod walk;
 
 pub use file::{
     Amounts, ONE, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name, number, truth,
 };
+pub use ratio::Ratio;
 pub use session::{Runs, Session};
 pub use tree::{Desk, QueueAt, ROOT, Tree, Waiting};
+pub use walk::{Member, Walk};
 
 use std::collections::{HashMap, VecDeque};
 

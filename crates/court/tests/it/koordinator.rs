@@ -1,0 +1,129 @@
+//! Koordinator: runtime quotas, admission and revocation.
+//!
+//! Sources: koordinator-sh/koordinator, `runtime_quota_calculator_test.go`, `scale_minquota_when_over_root_res_test.go`, issues
+//! 2393 and 2263; states marked as derived are ours, worked out from the rule.
+
+use crate::decide;
+use std::fmt::Write as _;
+
+/// Groups with keys and requests, as one task each.
+fn text(gpu: u32, groups: &[(&str, &str, u32)]) -> String {
+    let mut text = format!("[capacity]\ngpu = {gpu}\n");
+    for (name, keys, _) in groups {
+        let _ = write!(text, "[[group]]\nname = \"{name}\"\n{keys}\n");
+    }
+    for (name, _, request) in groups.iter().filter(|(.., request)| *request > 0) {
+        let _ = write!(
+            text,
+            "[[waiting]]\nname = \"w-{name}\"\ngroup = \"{name}\"\ndemand = {{ gpu = 1 }}\ntasks = {request}\n"
+        );
+    }
+    text
+}
+
+fn runtimes(policy: &str, text: &str, names: &[&str]) -> Vec<f64> {
+    let answer = decide(policy, text);
+    names.iter().map(|name| answer.share(name, "runtime of gpu")).collect()
+}
+
+fn keys(min: u32, max: u32, weight: u32) -> String {
+    format!("min = {{ gpu = {min} }}\nmax = {{ gpu = {max} }}\nshared_weight = {{ gpu = {weight} }}")
+}
+
+/// `TestRuntimeQuotaCalculator_Iteration4AdjustQuota` and `TestRuntimeQuotaCalculator_UpdateOneGroupRuntimeQuota`.
+#[test]
+fn the_vectors_of_runtime_quotas() {
+    let of = |total: u32, groups: &[(u32, u32, u32, u32)]| {
+        let names = ["a", "b", "c", "d"];
+        let keys: Vec<String> = groups.iter().map(|(min, max, weight, _)| keys(*min, *max, *weight)).collect();
+        let groups: Vec<(&str, &str, u32)> =
+            groups.iter().zip(&keys).zip(names).map(|((group, keys), name)| (name, keys.as_str(), group.3)).collect();
+        runtimes("koordinator", &text(total, &groups), &names[..groups.len()])
+    };
+    let example = [(10, 100, 40, 5), (15, 100, 60, 20), (20, 100, 50, 40), (15, 100, 80, 70)];
+    assert_eq!(of(100, &example), [5.0, 20.0, 35.0, 40.0]);
+    assert_eq!(of(100, &[(60, 80, 1, 0), (50, 100, 1, 90)]), [0.0, 90.0]);
+    assert_eq!(of(100, &[(60, 80, 1, 30), (50, 100, 1, 90)]), [30.0, 70.0]);
+    assert_eq!(of(100, &[(60, 80, 1, 60), (50, 100, 1, 90)]), [60.0, 50.0], "minimums are kept");
+    assert_eq!(of(120, &[(50, 80, 1, 100), (50, 100, 1, 150)]), [60.0, 60.0]);
+}
+
+/// `TestScaleMinQuotaWhenOverRootResInfo_GetScaledMinQuota`: of minimums of 50, one of which is kept, with 100 in all.
+#[test]
+fn minimums_are_scaled() {
+    let min = |more: &str| format!("min = {{ gpu = 50 }}\n{more}");
+    let (kept, cut) = (min("scale_min = false"), min(""));
+    let groups = [("a", kept.as_str(), 60), ("b", cut.as_str(), 60), ("c", cut.as_str(), 60)];
+    let scaled = format!("{}[policy]\nscale_min = true\n", text(100, &groups));
+    for policy in ["koordinator", "koordinator@2393"] {
+        assert_eq!(runtimes(policy, &scaled, &["a", "b", "c"]), [50.0, 25.0, 25.0]);
+    }
+    assert_eq!(runtimes("koordinator", &text(100, &groups), &["a", "b", "c"]), [50.0, 50.0, 50.0]);
+}
+
+/// Derived: in a tree requests go up, each cut to its maximum, and totals come down: three that want all of 90 under two parents.
+#[test]
+fn a_tree_is_not_flat() {
+    let groups = [
+        ("p1", "shared_weight = { gpu = 1 }", 0),
+        ("p2", "shared_weight = { gpu = 1 }", 0),
+        ("a", "parent = \"p1\"\nshared_weight = { gpu = 1 }", 90),
+        ("b", "parent = \"p1\"\nshared_weight = { gpu = 1 }", 90),
+        ("c", "parent = \"p2\"\nshared_weight = { gpu = 1 }\nmax = { gpu = 30 }", 90),
+    ];
+    let text = text(90, &groups);
+    assert_eq!(runtimes("koordinator", &text, &["p1", "p2", "a", "b", "c"]), [60.0, 30.0, 30.0, 30.0, 30.0]);
+    let answer = decide("koordinator", &text);
+    assert_eq!(answer.launched, [("w-a".to_owned(), 30), ("w-b".to_owned(), 30), ("w-c".to_owned(), 30)]);
+}
+
+/// Derived: what is not lent stays with its group.
+#[test]
+fn an_unused_minimum_is_lent_or_kept() {
+    let (lends, keeps) = ("min = { gpu = 6 }", "min = { gpu = 6 }\nlend = false");
+    let started = |keys: &str| decide("koordinator", &text(10, &[("a", keys, 0), ("b", "", 20)])).launched[0].1;
+    assert_eq!((started(lends), started(keeps)), (10, 4));
+}
+
+/// Derived: the lender asks again, and pods of the other group are revoked, the least urgent and youngest first, but for those that still
+/// fit; their room is open in the next cycle.
+#[test]
+fn what_was_lent_is_revoked() {
+    let base = "[capacity]\ncpu = 10\n[[group]]\nname = \"a\"\nmin = { cpu = 6 }\n[[group]]\nname = \"b\"\n";
+    let run = |name: &str, cpu: u32, priority: u32| {
+        format!("[[running]]\nname = \"{name}\"\ngroup = \"b\"\ndemand = {{ cpu = {cpu} }}\npriority = {priority}\n")
+    };
+    let wait = "[[waiting]]\nname = \"w\"\ngroup = \"a\"\ndemand = { cpu = 1 }\ntasks = 6\n";
+    let text = base.to_owned() + &run("b1", 3, 1) + &run("b2", 1, 0) + &run("b3", 6, 0) + wait;
+    let answer = decide("koordinator", &text);
+    // 4 are left for b: without b3 it has 4.
+    assert_eq!((answer.evicted(), answer.launched().len()), (vec!["b3"], 0));
+    let text = base.to_owned() + &run("b1", 4, 1) + &run("b2", 5, 0) + &run("b3", 1, 0) + wait;
+    assert_eq!(decide("koordinator", &text).evicted(), ["b2", "b3"]);
+    let off = format!("{text}[policy]\nrevoke = false\n");
+    assert!(decide("koordinator", &off).evicted.is_empty());
+}
+
+/// Derived: within its quota a pod displaces less urgent ones of its own group, and none of others.
+#[test]
+fn the_urgent_displace_within_their_group() {
+    let base =
+        "[capacity]\ncpu = 4\n[[group]]\nname = \"a\"\nmax = { cpu = 2 }\n[[group]]\nname = \"b\"\nmax = { cpu = 2 }\n";
+    let run = |name: &str, group: &str| {
+        format!("[[running]]\nname = \"{name}\"\ngroup = \"{group}\"\ndemand = {{ cpu = 1 }}\n")
+    };
+    let wait = "[[waiting]]\nname = \"w\"\ngroup = \"a\"\ndemand = { cpu = 1 }\npriority = 5\n";
+    let all = [run("a1", "a"), run("a2", "a"), run("b1", "b"), run("b2", "b")].concat();
+    let answer = decide("koordinator", &(base.to_owned() + &all + wait));
+    assert_eq!((answer.evicted(), answer.launched()), (vec!["a2"], vec!["w"]));
+    let off = format!("{base}{all}{wait}[policy]\npreempt = false\n");
+    assert!(decide("koordinator", &off).evicted.is_empty());
+}
+
+/// Issue 2393: 8 devices are promised and requested; with one device less in the cluster than is promised the minimum is 7.
+#[test]
+fn the_minimum_of_issue_2393() {
+    let state = include_str!("../../../../experiments/court/koordinator-2393.toml");
+    let runtime = |policy: &str| decide(policy, state).share("pub", "runtime of gpu");
+    assert_eq!((runtime("koordinator"), runtime("koordinator@2393")), (8.0, 7.0));
+}

@@ -1,0 +1,131 @@
+//! YuniKorn: the order of queues and applications, and preemption for guarantees.
+//!
+//! Sources: apache/yunikorn-core, `sorters_test.go`, `resources_test.go` (as unit tests of the policy), pull requests 64, 759
+//! (YUNIKORN-2270), 944 (YUNIKORN-2795) and 1157 (YUNIKORN-3449); states marked as derived are ours, worked out from the rule.
+
+use crate::decide;
+use std::fmt::Write as _;
+
+/// Queues with keys, and workloads as `KIND NAME QUEUE CPU TASKS PRIORITY`.
+fn text(cpu: u32, queues: &[(&str, &str)], workloads: &str) -> String {
+    let mut text = format!("[capacity]\ncpu = {cpu}\n");
+    for (name, keys) in queues {
+        let _ = write!(text, "[[group]]\nname = \"{name}\"\n{keys}\n");
+    }
+    for line in workloads.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let [kind, name, queue, cpu, tasks, priority] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let _ = write!(
+            text,
+            "[[{kind}]]\nname = \"{name}\"\ngroup = \"{queue}\"\ndemand = {{ cpu = {cpu} }}\ntasks = {tasks}\npriority = {priority}\n"
+        );
+    }
+    text
+}
+
+/// `TestSortQueuesWithGuarantees`: guarantees 500, 300, 200, 200; used 300, 200, 100, 100; the last is the most urgent.
+#[test]
+fn queues_with_guarantees() {
+    let queues = [
+        ("q0", "guaranteed = { cpu = 500 }"),
+        ("q1", "guaranteed = { cpu = 300 }"),
+        ("q2", "guaranteed = { cpu = 200 }"),
+        ("q3", "guaranteed = { cpu = 200 }"),
+    ];
+    let workloads = "running r0 q0 300 1 1\nrunning r1 q1 200 1 1\nrunning r2 q2 100 1 1\nrunning r3 q3 100 1 1\n\
+        waiting w0 q0 1 1 1\nwaiting w1 q1 1 1 1\nwaiting w2 q2 1 1 1\nwaiting w3 q3 1 1 3";
+    let text = text(1000, &queues, workloads);
+    assert_eq!(decide("yunikorn-fair", &text).launched(), ["w3", "w2", "w0", "w1"]);
+    // Ratios first: of the equal ones the more urgent.
+    let unsorted = format!("{text}[policy]\npriority = false\n");
+    assert_eq!(decide("yunikorn-fair", &unsorted).launched(), ["w3", "w2", "w0", "w1"]);
+    let urgent = unsorted.replace(
+        "name = \"w1\"\ngroup = \"q1\"\ndemand = { cpu = 1 }\ntasks = 1\npriority = 1",
+        "name = \"w1\"\ngroup = \"q1\"\ndemand = { cpu = 1 }\ntasks = 1\npriority = 9",
+    );
+    assert_ne!(urgent, unsorted);
+    assert_eq!(decide("yunikorn-fair", &urgent).launched(), ["w3", "w2", "w0", "w1"]);
+    assert_eq!(decide("yunikorn-fair", &urgent.replace("priority = false", "priority = true")).launched()[0], "w1");
+}
+
+/// Pull request 64: 50 of 100 against 100 of 300.
+#[test]
+fn the_queues_of_pull_request_64() {
+    let queues = [("q1", "guaranteed = { cpu = 100 }"), ("q2", "guaranteed = { cpu = 300 }")];
+    let workloads = "running r1 q1 50 1 0\nrunning r2 q2 100 1 0\nwaiting w1 q1 1 1 0\nwaiting w2 q2 1 1 0";
+    let text = text(151, &queues, workloads);
+    assert_eq!(decide("yunikorn-fair", &text).launched(), ["w2"]);
+    assert_eq!(decide("yunikorn-fair@64", &text).launched(), ["w1"]);
+    assert_eq!(decide("yunikorn-fair", &text).share("q1", "ratio"), 0.5);
+}
+
+/// Derived: without a guarantee the maximum is the denominator, its own or one above, at last the cluster.
+#[test]
+fn maximums_are_denominators() {
+    let queues = [("a", "max = { cpu = 20 }"), ("b", ""), ("p", "max = { cpu = 40 }"), ("c", "parent = \"p\"")];
+    let workloads = "running r1 a 10 1 0\nrunning r2 b 10 1 0\nrunning r3 c 10 1 0\nwaiting w a 1 1 0";
+    let answer = decide("yunikorn-fair", &text(100, &queues, workloads));
+    let ratios = ["a", "b", "p", "c"].map(|queue| answer.share(queue, "ratio"));
+    assert_eq!(ratios, [0.5, 0.1, 0.25, 0.25]);
+}
+
+/// Derived: of queues that are equal otherwise the one that waits for more goes first; applications by what they use, or by age.
+#[test]
+fn ties_and_applications() {
+    let both = [("a", ""), ("b", "")];
+    let workloads = "waiting w1 a 1 1 0\nwaiting w2 b 1 2 0";
+    assert_eq!(decide("yunikorn-fair", &text(1, &both, workloads)).launched(), ["w2"]);
+    let workloads = "running r1 a 3 1 0\nwaiting w1 a 1 1 0\nwaiting w2 a 1 1 0";
+    let mine = text(4, &both, workloads)
+        .replace("name = \"r1\"", "name = \"r1\"\nuser = \"app\"")
+        .replace("name = \"w1\"", "name = \"w1\"\nuser = \"app\"");
+    assert_eq!(decide("yunikorn-fair", &mine).launched(), ["w2"]);
+    let fifo = mine.replace("name = \"a\"\n", "name = \"a\"\nsort = \"fifo\"\n");
+    assert_eq!(decide("yunikorn-fair", &fifo).launched(), ["w1"]);
+}
+
+/// YUNIKORN-2270: 300 devices, all used by b; a is guaranteed 100 and gets them.
+#[test]
+fn the_guarantee_of_issue_2270() {
+    let queues = [("a", "guaranteed = { cpu = 100 }\nmax = { cpu = 300 }"), ("b", "max = { cpu = 300 }")];
+    let workloads = "running b1 b 1 300 0\nwaiting b2 b 1 300 0\nwaiting a1 a 1 150 0";
+    let text = text(300, &queues, workloads);
+    let answer = decide("yunikorn-fair", &text);
+    assert_eq!((&answer.evicted, &answer.launched), (&vec![("b1".to_owned(), 100)], &vec![("a1".to_owned(), 100)]));
+    let open = decide("yunikorn-fair@2270", &text);
+    assert!(!open.evicted.is_empty() && open.launched.is_empty(), "{:?}", open.launched);
+}
+
+/// YUNIKORN-3449: an ask of 4 on a machine with 2 free and a victim of 2 is given up; under the guard it is not.
+#[test]
+fn the_free_room_of_issue_3449() {
+    let queues = [("a", "guaranteed = { cpu = 4 }"), ("b", "")];
+    let workloads = "running b1 b 2 1 0\nrunning b2 b 2 1 0\nwaiting a1 a 4 1 0";
+    let text = text(6, &queues, workloads);
+    assert!(decide("yunikorn-fair", &text).evicted.is_empty());
+    let guarded = decide("yunikorn-fair@guarded", &text);
+    assert_eq!((guarded.evicted(), guarded.launched()), (vec!["b2"], vec!["a1"]));
+}
+
+/// Derived: no victim is more urgent than the ask, none is taken from a queue that would fall below its guarantee, and the machine with the
+/// fewest victims is taken.
+#[test]
+fn victims() {
+    let queues = [("a", "guaranteed = { cpu = 2 }"), ("b", "guaranteed = { cpu = 3 }")];
+    let urgent = "running b1 b 1 4 5\nwaiting a1 a 1 1 0";
+    assert!(decide("yunikorn-fair", &text(4, &queues, urgent)).evicted.is_empty());
+    let equal = urgent.replace("1 4 5", "1 4 0").replace("a 1 1 0", "a 1 2 0");
+    let answer = decide("yunikorn-fair", &text(4, &queues, &equal));
+    assert_eq!(answer.evicted, [("b1".to_owned(), 1)], "one above its guarantee of 3");
+    let mut machines = "[[machine]]\nname = \"m1\"\ncpu = 2\n[[machine]]\nname = \"m2\"\ncpu = 2\n".to_owned();
+    machines += "[[group]]\nname = \"a\"\nguaranteed = { cpu = 2 }\n[[group]]\nname = \"b\"\n";
+    for (name, machine, cpu) in [("b1", "m1", 1), ("b2", "m1", 1), ("b3", "m2", 2)] {
+        let _ = write!(
+            machines,
+            "[[running]]\nname = \"{name}\"\ngroup = \"b\"\nmachine = \"{machine}\"\ndemand = {{ cpu = {cpu} }}\n"
+        );
+    }
+    machines += "[[waiting]]\nname = \"a1\"\ngroup = \"a\"\ndemand = { cpu = 2 }\n";
+    assert_eq!(decide("yunikorn-fair", &machines).evicted(), ["b3"]);
+}

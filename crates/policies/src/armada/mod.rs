@@ -1,0 +1,258 @@
+//! Armada: every cycle takes back, in the model, what queues above their share run, and schedules it again among what waits.
+//!
+//! A queue's *cost* is the largest part of the cluster that it uses of any resource, times the resource's multiplier. Next is the
+//! job of the queue with the lowest cost over weight, the job included; ties go by the queue's name. More urgent jobs come before
+//! all less urgent ones; inside a queue, of equal priority, what ran comes before what waits, then the older. A user is a job,
+//! its tasks are equal jobs; a gang counts as one.
+//!
+//! Where a queue's cost is above `protected_fraction` (1.0) times its share, the greater of its share by weight and that capped
+//! by demand ([`shares`](self::shares)), all that it runs is taken back in the model. Its jobs may run again on their own machine
+//! alone. A job that waits starts where room is free, or else in the room of jobs that were taken back: from the end of the order
+//! in which these would run again, until it fits on one machine; they do not run again, and are evicted. Else it displaces less
+//! urgent jobs, the least urgent and youngest first, on one machine. Jobs that are taken back and run again in the same cycle are
+//! no evictions.
+//!
+//! Source: Armada (armadaproject/armada, August 2026): `preempting_queue_scheduler.go`, `queue_scheduler.go`, `nodedb.go`,
+//! `scheduling.go` and the threads of the variants, both repaired there.
+//!
+//! Departures: shares are parts of 2^60, where floats are there; the more urgent have their turns first, where there they are put
+//! on top of the less urgent, and nodes are cleared of these in a second pass; no limits of rates, no penalty for short jobs, one
+//! pool. Nothing is taken back where no job that waits could come before the last of it: the outcome is the same. Groups with
+//! groups under them only hold queues together. Without a file every user is a queue with its weight.
+
+mod round;
+mod shares;
+
+use super::cycle::{Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, Ratio, Scheduler, Session, Tree, number};
+use super::{Parsed, PolicyRow, Setup, Standing};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
+use plimsoll_sim::books::Books;
+
+use round::Round;
+use shares::{Claim, SLACK, Share, WHOLE, shares};
+
+/// `armada[@ISSUE][:FILE]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "armada",
+    spelling: "armada[@ISSUE][:FILE]",
+    rank: "cost with the job over the queue's weight, with all that runs above shares taken back",
+    meaning: "Armada: dominant cost by queue; what runs above a share is taken back and scheduled again.",
+    source: "Armada, scheduler of August 2026",
+    example: "armada",
+    checked: "armada",
+    variants: &[
+        (
+            "5053",
+            "jobs that are taken back are ordered by cost without what was ordered before: queue by queue (armada pull request 5053)",
+        ),
+        (
+            "5071",
+            "a job in whose room another one starts may run again if its turn comes early (armada pull request 5071)",
+        ),
+    ],
+    keys: &[
+        QueueKey::group("weight", "by which its cost is divided: one over Armada's priority factor"),
+        QueueKey::whole("protected_fraction", "the part of its share below which a queue keeps all that it runs (1)"),
+        QueueKey::whole("multipliers", "a number for each resource that counts more or less (1): { cpu = 1, gpu = 2 }"),
+    ],
+    read: |given| {
+        Parsed::queued(given, |file, variant, setup| {
+            Ok(Box::new(Cycled::new(file, setup, Armada::new(file, variant, setup)?)))
+        })
+    },
+};
+
+/// The faults of a variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// See `@5053`.
+    StaticCosts,
+    /// See `@5071`.
+    RunsAgain,
+}
+
+struct Armada {
+    /// By node, in millionths.
+    weights: Vec<u64>,
+    protected: u64,
+    multipliers: [u64; MAX_DIMS],
+    fault: Fault,
+    /// By node, its place by name.
+    named: Vec<usize>,
+}
+
+impl Armada {
+    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Armada> {
+        let mut weights = vec![ONE];
+        for at in 0..file.groups.len() {
+            weights.push(file.weight(at)?);
+        }
+        let mut multipliers = [ONE; MAX_DIMS];
+        if let Some(entry) = file.policy.get("multipliers") {
+            let wrong = || entry.place.wrong("multipliers", "expected numbers by resource, such as { gpu = 2 }");
+            for one in entry.node.table().ok_or_else(wrong)? {
+                let at = setup.dims.iter().position(|dim| dim.name == one.key);
+                let at = at.ok_or_else(|| {
+                    let names: Vec<&str> = setup.dims.iter().map(|dim| dim.name.as_str()).collect();
+                    let problem = format!("'{}' is no resource here; expected {}", one.key, names.join(" or "));
+                    one.place.wrong("multipliers", problem)
+                })?;
+                multipliers[at] = number(&one.node, "multipliers")?;
+            }
+        }
+        let protected = file.policy.get("protected_fraction");
+        Ok(Armada {
+            weights,
+            protected: protected.map(|entry| number(&entry.node, "protected_fraction")).transpose()?.unwrap_or(ONE),
+            multipliers,
+            fault: match variant {
+                Some("5053") => Fault::StaticCosts,
+                Some("5071") => Fault::RunsAgain,
+                _ => Fault::None,
+            },
+            named: Vec::new(),
+        })
+    }
+
+    fn rank_names(&mut self, tree: &Tree) {
+        if self.named.len() != tree.nodes.len() {
+            let mut order: Vec<QueueAt> = (0..tree.nodes.len()).collect();
+            order.sort_by(|one, other| tree.nodes[*one].name.cmp(&tree.nodes[*other].name));
+            self.named = vec![0; order.len()];
+            order.into_iter().enumerate().for_each(|(place, at)| self.named[at] = place);
+        }
+    }
+
+    /// The largest part of the cluster that amounts are, by multiplier.
+    fn cost(&self, amounts: &Resources, capacity: &Resources) -> Ratio {
+        let part = |d: usize| match (amounts.0[d], self.multipliers[d]) {
+            (0, _) | (_, 0) => Ratio::ZERO,
+            (amount, by) => {
+                Ratio::new(u128::from(amount) * u128::from(by), u128::from(capacity.0[d]) * u128::from(ONE))
+            }
+        };
+        (0..MAX_DIMS).map(part).max().unwrap_or(Ratio::ZERO)
+    }
+
+    /// The place of a queue with so much, by cost over weight and name.
+    fn place(&self, queue: QueueAt, amounts: &Resources, capacity: &Resources) -> (Ratio, usize) {
+        (self.cost(amounts, capacity).over(self.weights[queue], ONE), self.named[queue])
+    }
+
+    /// The same as a part of [`WHOLE`].
+    fn part(&self, amounts: [u128; MAX_DIMS], capacity: &Resources) -> u128 {
+        let part = |d: usize| match (amounts[d].min(u128::from(u64::MAX)), capacity.0[d]) {
+            (0, _) => 0,
+            (_, 0) => WHOLE,
+            (amount, whole) => {
+                // Parts above a thousand times the cluster are all alike.
+                let part = amount.min(u128::from(whole) * 1000) * (WHOLE >> 20) / u128::from(whole);
+                let by = part.saturating_mul(u128::from(self.multipliers[d])) / u128::from(ONE);
+                by << 20
+            }
+        };
+        (0..MAX_DIMS).map(part).max().unwrap_or(0)
+    }
+
+    /// The shares of all leaves with anything to do, and the parts that they use.
+    fn shares(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<(QueueAt, Share, u128)> {
+        let capacity = books.offered();
+        let mut active: Vec<(QueueAt, Claim, u128)> = Vec::new();
+        for leaf in (0..tree.nodes.len()).filter(|at| tree.is_leaf(*at)) {
+            let mut wanted = [0u128; MAX_DIMS];
+            for user in &tree.nodes[leaf].users {
+                (0..books.dims()).for_each(|d| wanted[d] += books.wanted(*user, d));
+            }
+            if wanted != [0; MAX_DIMS] {
+                let claim = Claim { weight: self.weights[leaf], demand: self.part(wanted, capacity) };
+                active.push((leaf, claim, self.part(usage[leaf].0.map(u128::from), capacity)));
+            }
+        }
+        let claims: Vec<Claim> = active.iter().map(|(_, claim, _)| *claim).collect();
+        active.iter().zip(shares(&claims)).map(|((leaf, _, used), share)| (*leaf, share, *used)).collect()
+    }
+
+    /// Queues above their share, of which all is taken back.
+    fn above_share(&self, session: &Session) -> Vec<QueueAt> {
+        let above = |(leaf, share, used): (QueueAt, Share, u128)| {
+            let share = share.fair.max(share.capped) + SLACK;
+            let above = used * u128::from(ONE) > share * u128::from(self.protected);
+            above.then_some(leaf)
+        };
+        self.shares(session.tree, session.books, &session.usage).into_iter().filter_map(above).collect()
+    }
+}
+
+impl Scheduler for Armada {
+    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
+        self.weights.push(weight.ok_or_else(|| {
+            Error::plan(
+                "weights",
+                format!("a weight a resource for '{}'", name()),
+                "one weight a user under this policy",
+            )
+        })?);
+        Ok(())
+    }
+
+    fn cycle(&mut self, session: &mut Session) -> Result<()> {
+        self.rank_names(session.tree);
+        let capacity = *session.books.offered();
+        let above = self.above_share(session);
+        // The last of what is taken back is the least urgent, and runs again at what its queue costs now: later ones displace nobody.
+        let last = above.iter().filter_map(|at| {
+            Some(((session.least_urgent(*at)?, self.place(*at, &session.usage[*at], &capacity)), *at))
+        });
+        let last: Vec<((u8, (Ratio, usize)), QueueAt)> = last.collect();
+        let comes_before = |queue: QueueAt| {
+            let Some(next) = session.waiting(queue).next() else { return false };
+            let need = next.need();
+            let with = Resources(std::array::from_fn(|d| session.usage[queue].0[d] + need.0[d]));
+            let place = (next.priority, self.place(queue, &with, &capacity));
+            // A more urgent one of the same queue comes before what is taken back of it, too.
+            last.iter().any(|(last, at)| if *at == queue { place.0 < last.0 } else { place < *last })
+        };
+        let displaces = session.waiting_queues().into_iter().any(comes_before);
+        Round::new(self, session, if displaces { &above } else { &[] }).run();
+        Ok(())
+    }
+
+    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+        if desk.usage.len() < tree.nodes.len() {
+            return Vec::new();
+        }
+        let shown = |part: u128| part as f64 / WHOLE as f64;
+        let one = |(leaf, share, used): (QueueAt, Share, u128)| Standing {
+            name: tree.nodes[leaf].name.clone(),
+            values: [
+                ("cost", used),
+                ("fair share", share.fair),
+                ("demand-capped share", share.capped),
+                ("uncapped share", share.uncapped),
+            ]
+            .map(|(name, part)| (name.to_owned(), shown(part)))
+            .into(),
+            guaranteed: [None; MAX_DIMS],
+            limit: [None; MAX_DIMS],
+        };
+        self.shares(tree, books, &desk.usage).into_iter().map(one).collect()
+    }
+
+    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+        let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
+        let (one, other) = (next(one)?, next(other)?);
+        if one.queue == other.queue {
+            return Some(one.turn() < other.turn());
+        }
+        let place = |next: &super::cycle::Waiting| {
+            let (usage, need) = (desk.usage.get(next.queue)?, next.need());
+            let with = Resources(std::array::from_fn(|d| usage.0[d] + need.0[d]));
+            let cost = self.cost(&with, books.offered()).over(self.weights[next.queue], ONE);
+            Some((next.priority, cost, &tree.nodes[next.queue].name))
+        };
+        Some(place(&one)? < place(&other)?)
+    }
+}

@@ -1,0 +1,98 @@
+//! Fair shares of queues: by weight, capped by demand, and what a queue would get if it wanted more.
+//!
+//! Source: Armada, `UpdateFairShares` in `internal/scheduler/scheduling/context/scheduling.go` and `TestCalculateFairShares`.
+//! Floats there, here whole parts of [`WHOLE`], rounded down.
+
+/// All of the cluster.
+pub const WHOLE: u128 = 1 << 60;
+
+/// The most by which sums of parts may be too small.
+pub const SLACK: u128 = 16;
+
+/// A queue's claim.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// In millionths.
+    pub weight: u64,
+    /// The part of the cluster that it demands.
+    pub demand: u128,
+}
+
+/// A queue's shares, as parts of [`WHOLE`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// By weight alone.
+    pub fair: u128,
+    /// By weight, where nobody gets more than its demand: in up to ten rounds, until a hundredth is left.
+    pub capped: u128,
+    /// The part that it would get if its own demand had no end.
+    pub uncapped: u128,
+}
+
+fn part(weight: u64, of: u128, amount: u128) -> u128 {
+    (u128::from(weight) * amount).checked_div(of).unwrap_or(0)
+}
+
+/// The shares of all queues. Cost: O(queues).
+pub fn shares(claims: &[Claim]) -> Vec<Share> {
+    let sum: u128 = claims.iter().map(|claim| u128::from(claim.weight)).sum();
+    let mut shares: Vec<Share> =
+        claims.iter().map(|claim| Share { fair: part(claim.weight, sum, WHOLE), ..Share::default() }).collect();
+    let mut open = vec![true; claims.len()];
+    // What each had over in the round before.
+    let mut spare = vec![0u128; claims.len()];
+    let mut left = WHOLE;
+    for _ in 0..10 {
+        if left <= WHOLE / 100 {
+            break;
+        }
+        let weights = |open: &[bool]| -> u128 {
+            claims.iter().zip(open).filter(|(_, open)| **open).map(|(claim, _)| u128::from(claim.weight)).sum()
+        };
+        let sum = weights(&open);
+        for (at, claim) in claims.iter().enumerate() {
+            let of = if open[at] { sum } else { sum + u128::from(claim.weight) };
+            shares[at].uncapped += part(claim.weight, of, left - spare[at].min(left));
+            shares[at].capped += if open[at] { part(claim.weight, sum, left) } else { 0 };
+        }
+        (left, spare) = (0, vec![0; claims.len()]);
+        for (at, claim) in claims.iter().enumerate() {
+            if open[at] && shares[at].capped > claim.demand {
+                spare[at] = shares[at].capped - claim.demand;
+                (shares[at].capped, open[at]) = (claim.demand, false);
+                left += spare[at];
+            }
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 100 cores: weight, demand, and the two shares.
+    fn check(queues: &[(u64, u128, f64, f64)]) {
+        let claims: Vec<Claim> = queues
+            .iter()
+            .map(|(weight, demand, ..)| Claim { weight: weight * 1_000_000, demand: demand * WHOLE / 100 })
+            .collect();
+        for (share, (.., capped, uncapped)) in shares(&claims).iter().zip(queues) {
+            let near = |part: u128, expected: f64| (part as f64 / WHOLE as f64 - expected).abs() < 1e-9;
+            assert!(near(share.capped, *capped) && near(share.uncapped, *uncapped), "{share:?} {queues:?}");
+        }
+    }
+
+    /// `TestCalculateFairShares`.
+    #[test]
+    fn the_source_s_own_cases() {
+        check(&[(1, 1000, 1.0, 1.0)]);
+        check(&[(1, 1, 0.01, 1.0)]);
+        check(&[(1, 1, 0.01, 0.99), (1, 1, 0.01, 0.99)]);
+        check(&[(1, 1000, 0.25, 0.25), (3, 1000, 0.75, 0.75)]);
+        check(&[(1, 1, 0.01, 0.25), (3, 1000, 0.99, 0.99)]);
+        let third = 1.0 / 3.0;
+        check(&[(1, 1, 0.01, third + 0.0475), (1, 40, 0.4, 0.495), (1, 1000, 0.59, 0.59)]);
+        check(&[(1, 0, 0.0, 1.0), (1, 0, 0.0, 1.0)]);
+    }
+}

@@ -1,0 +1,107 @@
+//! A fraction of integers, compared without rounding.
+
+use std::cmp::Ordering;
+
+use ethnum::U256;
+
+use plimsoll_base::units::Resources;
+
+/// A fraction. Over 0 it is infinite, whatever stands above.
+#[derive(Clone, Copy, Debug)]
+pub struct Ratio {
+    num: u128,
+    den: u128,
+}
+
+impl Ratio {
+    /// Nothing.
+    pub const ZERO: Ratio = Ratio { num: 0, den: 1 };
+    /// One.
+    pub const WHOLE: Ratio = Ratio { num: 1, den: 1 };
+    /// More than any other.
+    pub const INFINITE: Ratio = Ratio { num: 1, den: 0 };
+
+    /// One number over another.
+    pub fn new(num: impl Into<u128>, den: impl Into<u128>) -> Ratio {
+        Ratio { num: num.into(), den: den.into() }
+    }
+
+    /// The part of a capacity that an amount is; nothing of nothing is 0.
+    pub fn of(amount: u64, capacity: u64) -> Ratio {
+        if amount == 0 { Ratio::ZERO } else { Ratio::new(amount, capacity) }
+    }
+
+    /// The largest part of a capacity that amounts are, of the resources in this order; and the first resource of which it is that.
+    pub fn dominant(
+        amounts: &Resources,
+        capacity: &Resources,
+        order: impl IntoIterator<Item = usize>,
+    ) -> (Ratio, usize) {
+        let mut most: Option<(Ratio, usize)> = None;
+        for d in order {
+            let part = Ratio::of(amounts.0[d], capacity.0[d]);
+            if most.is_none_or(|(known, _)| part > known) {
+                most = Some((part, d));
+            }
+        }
+        most.unwrap_or((Ratio::ZERO, 0))
+    }
+
+    /// Divided by a number of at least 0, in the unit of `one`.
+    pub fn over(self, number: u64, one: u64) -> Ratio {
+        match self.den {
+            0 => self,
+            den => Ratio { num: self.num * u128::from(one), den: den * u128::from(number) },
+        }
+    }
+
+    /// The same as a float, to report it.
+    pub fn shown(self) -> f64 {
+        if self.den == 0 { f64::INFINITY } else { self.num as f64 / self.den as f64 }
+    }
+
+    fn crossed(self, other: Ratio) -> U256 {
+        U256::from(self.num) * U256::from(other.den)
+    }
+}
+
+impl Ord for Ratio {
+    fn cmp(&self, other: &Ratio) -> Ordering {
+        match (self.den, other.den) {
+            (0, 0) => Ordering::Equal,
+            (0, _) => Ordering::Greater,
+            (_, 0) => Ordering::Less,
+            _ => self.crossed(*other).cmp(&other.crossed(*self)),
+        }
+    }
+}
+
+impl PartialOrd for Ratio {
+    fn partial_cmp(&self, other: &Ratio) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ratio {
+    fn eq(&self, other: &Ratio) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ratio {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_are_compared_exactly() {
+        assert_eq!(Ratio::new(1u64, 3u64), Ratio::new(2u64, 6u64));
+        let (near, third) = (Ratio::new(u64::MAX / 3 + 1, u64::MAX), Ratio::new(1u64, 3u64));
+        assert!(near > third && third > Ratio::ZERO && Ratio::INFINITE > near);
+        assert_eq!(Ratio::new(1u64, 0u64), Ratio::INFINITE);
+        assert_eq!(Ratio::of(0, 0), Ratio::ZERO);
+        assert_eq!(Ratio::of(1, 2).over(500_000, 1_000_000), Ratio::WHOLE);
+        assert_eq!(Ratio::of(1, 2).over(0, 1_000_000), Ratio::INFINITE);
+    }
+}

@@ -1,0 +1,384 @@
+//! Koordinator's elastic quotas: a runtime quota for every group, admission up to it, and revocation of what is above.
+//!
+//! A user is a workload of equal pods. Requests go up the tree, each cut to `max` (what does not lend counts at least its `min`);
+//! totals come down: every group gets its minimum as far as it requests it (all of it with `lend = false`), and the rest goes by
+//! shared weight (`shared_weight`, else `max`, else the cluster) in whole units, by the largest remainder
+//! ([`runtime`](self::runtime)). What groups with `system = true` use is taken out of the total first; they have no quota. With
+//! `scale_min` minimums that exceed the total are cut to their parts of it.
+//!
+//! Pods are asked in one line, by priority, then age: one starts if its group stays within its runtime quota of what it asks for
+//! (with `check_parent` the groups above, too), and there is room. One that does not displaces less urgent pods of its own group,
+//! the least urgent and youngest first, if that makes it fit on one machine. Of a group above its runtime quota pods are revoked,
+//! the least urgent and youngest first, until it is not; then whichever still fit are given back, the last first. Their room is
+//! open to all in the next cycle.
+//!
+//! Source: Koordinator (koordinator-sh/koordinator, August 2026), `pkg/scheduler/plugins/elasticquota`, the proposal of
+//! multi-hierarchy quotas, and the threads of the variants. The policy `quota` is the same kind of quota as the Fuxi article
+//! describes it, with levels kept in O(log groups).
+//!
+//! Departures: revocation is on (`revoke = false` is the source's default) and follows at once; minimums are kept unless
+//! `scale_min` says otherwise (there they are always scaled, see the variant); no pods are exempt, and quotas are in one tree.
+//! Without a file every user is a group with its weight, no minimum and no maximum.
+
+mod runtime;
+
+use super::cycle::{
+    Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Runs, Scheduler, Session, Tree, Waiting, truth,
+};
+use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Unit, UserId};
+use plimsoll_sim::books::Books;
+
+use runtime::{Claim, Scaling, runtimes, scaled};
+
+/// `koordinator[@ISSUE][:FILE]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "koordinator",
+    spelling: "koordinator[@ISSUE][:FILE]",
+    rank: "priority, then age, within the runtime quota of its group",
+    meaning: "Koordinator's elastic quotas: minimums, the rest by shared weight, and revocation.",
+    source: "Koordinator, elastic quota of August 2026",
+    example: "koordinator",
+    checked: "koordinator",
+    variants: &[
+        (
+            "2393",
+            "minimums are scaled by floats, and cut, where all of siblings exceed the total, requested or not (koordinator issue 2393)",
+        ),
+        (
+            "2263",
+            "what system groups use is taken out of the total, and they have a part of the rest besides (koordinator issue 2263)",
+        ),
+    ],
+    keys: &[
+        QueueKey::group("min", "what it gets before the rest is shared"),
+        QueueKey::group("max", "the most that it may have"),
+        QueueKey::group("shared_weight", "its weight in the rest, by resource; absent: max, or else the cluster"),
+        QueueKey::group("lend", "false: a minimum that it does not request is kept for it"),
+        QueueKey::group("scale_min", "whether its minimum is cut where minimums exceed the total"),
+        QueueKey::group("system", "true: it has no quota, and what it uses is taken out of the total"),
+        QueueKey::whole("scale_min", "true: minimums that exceed the total are cut, of groups that do not say"),
+        QueueKey::whole("check_parent", "true: groups above have to stay within their runtime quotas as well"),
+        QueueKey::whole("revoke", "false: nothing above a runtime quota is revoked"),
+        QueueKey::whole("preempt", "false: nothing is displaced within a group"),
+    ],
+    read: |given| {
+        Parsed::queued(given, |file, variant, setup| {
+            Ok(Box::new(Cycled::new(file, setup, Koordinator::new(file, variant, setup)?)))
+        })
+    },
+};
+
+/// The settings of a group.
+#[derive(Clone, Debug)]
+struct Settings {
+    min: Resources,
+    max: [Option<u64>; MAX_DIMS],
+    weight: [Option<u64>; MAX_DIMS],
+    lends: bool,
+    scaling: Scaling,
+    system: bool,
+}
+
+struct Koordinator {
+    settings: Vec<Settings>,
+    dims: Vec<Dim>,
+    /// Amounts of each resource that are counted as one.
+    units: [u64; MAX_DIMS],
+    check_parent: bool,
+    revoke: bool,
+    preempt: bool,
+    /// See `@2263`.
+    twice: bool,
+    named: Vec<usize>,
+}
+
+const NO_ROOM: Reason = Reason::Rule("there is no room");
+const REVOKED: &str = "its group is above its runtime quota";
+const IN_GROUP: &str = "a more urgent pod of its group starts in its room";
+
+/// The weight of a system group: more than any.
+const ENDLESS: u64 = u64::MAX / 5;
+
+impl Koordinator {
+    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Koordinator> {
+        let scale = truth(&file.policy, "scale_min")?.unwrap_or(false) || variant == Some("2393");
+        let how = if variant == Some("2393") { Scaling::Floats } else { Scaling::Exact };
+        let scaling = |scale: bool| if scale { how } else { Scaling::Kept };
+        let (min, max, weight) = (Resources::ZERO, [None; MAX_DIMS], [None; MAX_DIMS]);
+        let mut settings = vec![Settings { min, max, weight, lends: true, scaling: scaling(scale), system: false }];
+        for at in 0..file.groups.len() {
+            let of = |key: &str| file.amounts(at, key, setup.dims).map(Option::unwrap_or_default);
+            settings.push(Settings {
+                min: Resources(of("min")?.map(Option::unwrap_or_default)),
+                max: of("max")?,
+                weight: of("shared_weight")?,
+                lends: file.truth(at, "lend")?.unwrap_or(true),
+                scaling: scaling(file.truth(at, "scale_min")?.unwrap_or(scale)),
+                system: file.truth(at, "system")?.unwrap_or(false),
+            });
+        }
+        let mut units = [1; MAX_DIMS];
+        let whole = |dim: &Dim| dim.unit == Unit::Milli && dim.name != "cpu";
+        units.iter_mut().zip(setup.dims).for_each(|(unit, dim)| *unit = if whole(dim) { 1000 } else { 1 });
+        Ok(Koordinator {
+            settings,
+            dims: setup.dims.to_vec(),
+            units,
+            check_parent: truth(&file.policy, "check_parent")?.unwrap_or(false),
+            revoke: truth(&file.policy, "revoke")?.unwrap_or(true),
+            preempt: truth(&file.policy, "preempt")?.unwrap_or(true),
+            twice: variant == Some("2263"),
+            named: Vec::new(),
+        })
+    }
+
+    fn rank_names(&mut self, tree: &Tree) {
+        if self.named.len() != tree.nodes.len() {
+            self.named = names(tree);
+        }
+    }
+
+    /// The runtime quota of every group; of the root what all share.
+    fn runtimes(&self, tree: &Tree, books: &Books, usage: &[Resources], named: &[usize]) -> Vec<Resources> {
+        let mut runtime = vec![Resources::ZERO; tree.nodes.len()];
+        let upwards = tree.upwards();
+        for (d, unit) in self.units.iter().copied().enumerate().take(self.dims.len()) {
+            let capacity = books.offered().0[d];
+            // What a group can use, and what it is worth in its parent's request.
+            let mut requests = vec![0u64; tree.nodes.len()];
+            for at in &upwards {
+                let settings = &self.settings[*at];
+                let own = tree.nodes[*at].users.iter().map(|user| books.wanted(*user, d)).sum::<u128>();
+                let sum = requests[*at].saturating_add(u64::try_from(own).unwrap_or(u64::MAX).div_ceil(unit));
+                let sum = if settings.lends { sum } else { sum.max(settings.min.0[d] / unit) };
+                requests[*at] = sum.min(settings.max[d].map_or(u64::MAX, |max| max / unit));
+                let parent = tree.nodes[*at].parent;
+                if *at != ROOT {
+                    requests[parent] = requests[parent].saturating_add(requests[*at]);
+                }
+            }
+            let systems = (1..tree.nodes.len()).filter(|at| self.settings[*at].system);
+            let taken = systems.map(|at| usage[at].0[d]).fold(0u64, u64::saturating_add);
+            runtime[ROOT].0[d] = capacity.saturating_sub(taken);
+            for at in upwards.iter().rev() {
+                let children = &tree.nodes[*at].children;
+                let taking = |child: &&QueueAt| self.twice || !self.settings[**child].system;
+                let taking: Vec<QueueAt> = children.iter().filter(taking).copied().collect();
+                let total = runtime[*at].0[d] / unit;
+                let mins: Vec<(u64, Scaling)> =
+                    taking.iter().map(|at| (self.settings[*at].min.0[d] / unit, self.settings[*at].scaling)).collect();
+                let claim = |(at, min): (&QueueAt, u64)| {
+                    let settings = &self.settings[*at];
+                    let weight = settings.weight[d].or(settings.max[d]).unwrap_or(capacity);
+                    let weight = if settings.system { ENDLESS } else { weight.div_ceil(unit) };
+                    Claim { request: requests[*at], min, weight, lends: settings.lends, named: named[*at] }
+                };
+                let claims: Vec<Claim> = taking.iter().zip(scaled(total, &mins)).map(claim).collect();
+                for (child, quota) in taking.iter().zip(runtimes(total, &claims)) {
+                    runtime[*child].0[d] = quota.saturating_mul(unit);
+                }
+            }
+        }
+        runtime
+    }
+
+    /// The groups whose quotas a pod has to keep.
+    fn gates(&self, tree: &Tree, queue: QueueAt) -> Vec<QueueAt> {
+        if self.settings[queue].system {
+            return Vec::new();
+        }
+        let above = if self.check_parent { usize::MAX } else { 1 };
+        tree.path(queue).filter(|at| *at != ROOT).take(above).collect()
+    }
+
+    /// How many pods the quotas have room for, and else the first that has none.
+    fn admits(
+        &self,
+        session: &Session,
+        runtime: &[Resources],
+        next: &Waiting,
+        gone: &Resources,
+    ) -> std::result::Result<u64, Reason> {
+        let need = next.need();
+        let mut most = u64::MAX;
+        for at in self.gates(session.tree, next.queue) {
+            for d in (0..MAX_DIMS).filter(|d| need.0[*d] > 0) {
+                let used = session.usage[at].0[d].saturating_sub(gone.0[d]);
+                let room = runtime[at].0[d].saturating_sub(used);
+                if room < need.0[d] {
+                    let short = used + need.0[d] - runtime[at].0[d];
+                    return Err(Reason::Quota { group: at as u32, resource: d as u8, short });
+                }
+                most = most.min(room / need.0[d]);
+            }
+        }
+        Ok(most)
+    }
+
+    /// Starts as many pods as quotas and room allow, or says why none does.
+    fn start(&self, session: &mut Session, runtime: &[Resources], next: &Waiting) -> Option<Reason> {
+        let admitted = match self.admits(session, runtime, next, &Resources::ZERO) {
+            Ok(admitted) => admitted,
+            Err(reason) => return Some(reason),
+        };
+        if !session.has_room(next) {
+            return Some(NO_ROOM);
+        }
+        let fit = (0..MAX_DIMS).filter(|d| next.each.0[*d] > 0).map(|d| session.free.0[d] / next.each.0[d]);
+        let count = fit.min().unwrap_or(1).min(admitted).min(next.tasks.into());
+        session.launch(next, u32::try_from(count).unwrap_or(u32::MAX));
+        session.next(next.user).map(|left| match self.admits(session, runtime, &left, &Resources::ZERO) {
+            Err(reason) => reason,
+            Ok(_) => NO_ROOM,
+        })
+    }
+
+    /// Less urgent pods of its own group make room for a pod on one machine.
+    fn displace(&self, session: &mut Session, runtime: &[Resources], next: &Waiting) -> bool {
+        if session.least_urgent(next.queue).is_none_or(|least| least <= next.priority) {
+            return false;
+        }
+        let need = next.need();
+        let mut machines: Vec<(MachineId, Resources, Vec<Runs>)> = Vec::new();
+        let mut found = None;
+        let runs: Vec<Runs> = session.running(next.queue).to_vec();
+        for runs in runs.iter().filter(|runs| runs.priority > next.priority) {
+            let left = if runs.gang { 1 } else { runs.count }.saturating_sub(session.stopped(runs.key));
+            for unit in runs.units().take(left as usize) {
+                let at = machines.iter().position(|(machine, ..)| *machine == unit.machine).unwrap_or_else(|| {
+                    machines.push((unit.machine, Resources::ZERO, Vec::new()));
+                    machines.len() - 1
+                });
+                let (machine, gone, taken) = &mut machines[at];
+                gone.0.iter_mut().zip(unit.unit().0).for_each(|(gone, unit)| *gone += unit);
+                taken.push(unit);
+                let free = session.free_on(*machine).0;
+                let room = Resources(std::array::from_fn(|d| free[d].min(session.free.0[d]) + gone.0[d]));
+                if need.fits(&room) && self.admits(session, runtime, next, gone).is_ok() {
+                    found = Some(at);
+                    break;
+                }
+            }
+            if found.is_some() {
+                break;
+            }
+        }
+        let Some(at) = found else { return false };
+        for unit in machines.swap_remove(at).2 {
+            session.evict(&unit, unit.count, Some(next.user), IN_GROUP);
+        }
+        session.launch(next, 1);
+        true
+    }
+
+    /// Revokes what a group has above its runtime quota.
+    fn take_back(&self, session: &mut Session, runtime: &Resources, leaf: QueueAt, by: Option<UserId>) {
+        let within = |used: &Resources| used.fits(runtime);
+        let mut used = session.usage[leaf];
+        if within(&used) {
+            return;
+        }
+        let mut taken: Vec<Runs> = Vec::new();
+        for runs in session.running(leaf) {
+            let left = if runs.gang { 1 } else { runs.count }.saturating_sub(session.stopped(runs.key));
+            for unit in runs.units().take(left as usize) {
+                if within(&used) {
+                    break;
+                }
+                used.0.iter_mut().zip(unit.unit().0).for_each(|(used, unit)| *used = used.saturating_sub(unit));
+                taken.push(unit);
+            }
+        }
+        let enough = within(&used);
+        for unit in taken.into_iter().rev() {
+            let with = Resources(std::array::from_fn(|d| used.0[d] + unit.unit().0[d]));
+            if enough && within(&with) {
+                used = with;
+            } else {
+                session.evict(&unit, unit.count, by, REVOKED);
+            }
+        }
+    }
+}
+
+/// Groups by name.
+fn names(tree: &Tree) -> Vec<usize> {
+    let mut order: Vec<QueueAt> = (0..tree.nodes.len()).collect();
+    order.sort_by(|one, other| tree.nodes[*one].name.cmp(&tree.nodes[*other].name));
+    let mut named = vec![0; order.len()];
+    order.into_iter().enumerate().for_each(|(place, at)| named[at] = place);
+    named
+}
+
+impl Scheduler for Koordinator {
+    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
+        let weight = weight.ok_or_else(|| {
+            Error::plan(
+                "weights",
+                format!("a weight a resource for '{}'", name()),
+                "one weight a user under this policy",
+            )
+        })?;
+        let root = self.settings[ROOT].clone();
+        self.settings.push(Settings { weight: [Some(weight.max(ONE / 1000)); MAX_DIMS], ..root });
+        Ok(())
+    }
+
+    fn cycle(&mut self, session: &mut Session) -> Result<()> {
+        self.rank_names(session.tree);
+        let runtime = self.runtimes(session.tree, session.books, &session.usage, &self.named);
+        let mut line: Vec<Waiting> = Vec::new();
+        for queue in session.waiting_queues() {
+            line.extend(session.waiting(queue));
+        }
+        line.sort_by_key(Waiting::turn);
+        let mut first = None;
+        for next in line {
+            let Some(mut reason) = self.start(session, &runtime, &next) else { continue };
+            while let Some(left) = session.next(next.user).filter(|_| self.preempt) {
+                if !self.displace(session, &runtime, &left) {
+                    break;
+                }
+                reason = NO_ROOM;
+            }
+            if session.next(next.user).is_some() {
+                session.wait(next.user, reason);
+                first = first.or((reason == NO_ROOM).then_some(next.user));
+            }
+        }
+        if self.revoke {
+            for leaf in 1..session.tree.nodes.len() {
+                if session.tree.is_leaf(leaf) && !self.settings[leaf].system {
+                    self.take_back(session, &runtime[leaf], leaf, first);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+        if desk.usage.len() < tree.nodes.len() {
+            return Vec::new();
+        }
+        let runtime = self.runtimes(tree, books, &desk.usage, &names(tree));
+        let one = |at: QueueAt| {
+            let settings = &self.settings[at];
+            let value = |(d, dim): (usize, &Dim)| (format!("runtime of {}", dim.name), dim.amount(runtime[at].0[d]));
+            Standing {
+                name: tree.nodes[at].name.clone(),
+                values: self.dims.iter().enumerate().map(value).collect(),
+                guaranteed: settings.min.0.map(|min| (min > 0).then_some(min)),
+                limit: settings.max,
+            }
+        };
+        (0..tree.nodes.len()).map(one).collect()
+    }
+
+    fn goes_before(&self, _tree: &Tree, desk: &Desk, _books: &Books, one: UserId, other: UserId) -> Option<bool> {
+        let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
+        Some(next(one)?.turn() < next(other)?.turn())
+    }
+}

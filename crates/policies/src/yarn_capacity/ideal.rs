@@ -1,0 +1,173 @@
+//! The ideal assignment of resources to queues, and what it takes from each.
+//!
+//! Level by level: every queue has what it uses up to its guarantee; what is left is offered to the least served of those that
+//! want more, in parts by their guarantees, until nobody takes any. A leaf takes no more than the greater of its use and its
+//! guarantee.
+//!
+//! Source: Apache Hadoop, `AbstractPreemptableResourceCalculator`, `PreemptableResourceCalculator`, `TempQueuePerPartition`;
+//! issue YARN-6538.
+
+use std::cmp::Ordering;
+
+use super::super::cycle::{QueueAt, ROOT, Ratio, Tree};
+use super::amounts::{Amounts, Calculator, NONE};
+use super::utilisation;
+use plimsoll_base::units::MAX_DIMS;
+
+/// A queue in the calculation.
+#[derive(Clone, Debug, Default)]
+pub struct Temp {
+    pub used: Amounts,
+    pub pending: Amounts,
+    pub guaranteed: Amounts,
+    pub max: Amounts,
+    /// Nothing of it is preempted.
+    pub fixed: bool,
+    pub priority: i64,
+    /// The amounts that it should have.
+    pub ideal: Amounts,
+    /// The amounts to be taken from it.
+    pub excess: Amounts,
+    pub untouchable: Amounts,
+    pub preemptable: Amounts,
+}
+
+/// The switches.
+pub struct Rules {
+    pub calculator: Calculator,
+    pub units: [u64; MAX_DIMS],
+    /// See `@6538`: a queue may take more of a resource than it is offered.
+    pub takes_more: bool,
+    /// The most that one round takes.
+    pub most: Amounts,
+}
+
+/// More rounds than any level takes, so that a loop ends whatever happens.
+const ROUNDS: usize = 100_000;
+
+impl Rules {
+    /// Works out what all queues should have, and the excess of each.
+    pub fn work_out(&self, tree: &Tree, temps: &mut [Temp]) {
+        for at in tree.upwards() {
+            self.extras(tree, temps, at);
+        }
+        temps[ROOT].ideal = temps[ROOT].guaranteed;
+        let mut order = tree.upwards();
+        order.reverse();
+        for at in order {
+            let children = &tree.nodes[at].children;
+            if !children.is_empty() {
+                let total = temps[at].ideal;
+                self.level(tree, temps, children, total);
+            }
+        }
+    }
+
+    fn extras(&self, tree: &Tree, temps: &mut [Temp], at: QueueAt) {
+        let rc = &self.calculator;
+        let extra = temps[at].used.minus(&temps[at].guaranteed);
+        let extra = if rc.is_more(&NONE, &extra) { NONE } else { extra };
+        let (untouchable, preemptable) = if tree.is_leaf(at) {
+            if temps[at].fixed { (extra, NONE) } else { (NONE, extra) }
+        } else {
+            let of = |sum: Amounts, child: &QueueAt| sum.plus(&temps[*child].preemptable);
+            let below = tree.nodes[at].children.iter().fold(NONE, of);
+            let untouchable = if rc.compare(&below, &extra).is_ge() { NONE } else { extra.minus(&below) };
+            (untouchable, rc.min(&below, &extra))
+        };
+        (temps[at].untouchable, temps[at].preemptable) = (untouchable, preemptable);
+    }
+
+    fn level(&self, tree: &Tree, temps: &mut [Temp], queues: &[QueueAt], total: Amounts) {
+        let rc = &self.calculator;
+        let mut left = total;
+        let (some, none): (Vec<QueueAt>, Vec<QueueAt>) =
+            queues.iter().partition(|at| rc.is_more(&temps[**at].guaranteed, &NONE));
+        self.fill(tree, temps, &some, &mut left, false);
+        if !none.is_empty() && rc.is_more(&left, &NONE) {
+            self.fill(tree, temps, &none, &mut left, true);
+        }
+        let needed = queues.iter().fold(NONE, |sum, at| {
+            let temp = &temps[*at];
+            if rc.is_more(&temp.used, &temp.ideal) { sum.plus(&temp.used.minus(&temp.ideal)) } else { sum }
+        });
+        let (num, den) = if rc.is_more(&needed, &self.most) { rc.fraction(&self.most, &needed) } else { (1, 1) };
+        for at in queues {
+            let temp = &mut temps[*at];
+            let least = rc.max(&rc.min(&temp.used.plus(&temp.pending), &temp.guaranteed), &temp.ideal);
+            let is_over = rc.is_more(&temp.used, &least);
+            temp.excess = if is_over { temp.used.minus(&least).part(num, den) } else { NONE };
+        }
+    }
+
+    /// Which queue is served less.
+    fn compare(&self, one: &Temp, other: &Temp) -> Ordering {
+        let served = |temp: &Temp| match self.calculator.is_more(&temp.guaranteed, &NONE) {
+            true => self.calculator.ratio(&temp.ideal, &temp.guaranteed),
+            false => Ratio::INFINITE,
+        };
+        utilisation((served(one), one.priority), (served(other), other.priority))
+    }
+
+    fn fill(&self, tree: &Tree, temps: &mut [Temp], queues: &[QueueAt], left: &mut Amounts, alike: bool) {
+        let rc = &self.calculator;
+        let mut wanting: Vec<QueueAt> = Vec::new();
+        for at in queues {
+            let temp = &mut temps[*at];
+            temp.ideal = if rc.is_more(&temp.used, &temp.guaranteed) {
+                temp.guaranteed.least(&temp.used).plus(&temp.untouchable)
+            } else {
+                temp.used
+            };
+            *left = left.minus(&temp.ideal);
+            if rc.is_more(&temp.used.plus(&temp.pending), &temp.ideal) {
+                wanting.push(*at);
+            }
+        }
+        for _ in 0..ROUNDS {
+            if wanting.is_empty() || !rc.is_more(left, &NONE) {
+                return;
+            }
+            let sum = wanting.iter().fold(NONE, |sum, at| sum.plus(&temps[*at].guaranteed));
+            let count = wanting.len() as u128;
+            wanting.sort_by(|one, other| self.compare(&temps[*one], &temps[*other]));
+            let (first, rest): (Vec<QueueAt>, Vec<QueueAt>) =
+                wanting.iter().partition(|at| self.compare(&temps[wanting[0]], &temps[**at]).is_eq());
+            wanting = rest;
+            let round = *left;
+            for at in first {
+                if left.0.iter().all(|amount| *amount <= 0) {
+                    break;
+                }
+                let guaranteed = temps[at].guaranteed;
+                let part = Amounts::each(|d| {
+                    let (num, den) = if alike { (1, count as i128) } else { (guaranteed.0[d], sum.0[d]) };
+                    if den == 0 { 0 } else { round.part_up(num as u128, den as u128, &self.units).0[d] }
+                });
+                let done = self.offer(&mut temps[at], &part.least(left), tree.is_leaf(at));
+                if rc.is_more(&done, &NONE) {
+                    wanting.push(at);
+                }
+                *left = left.minus(&done).most(&NONE);
+            }
+        }
+    }
+
+    /// A queue takes what it wants of an offer, and that is returned.
+    fn offer(&self, temp: &mut Temp, offer: &Amounts, leaf: bool) -> Amounts {
+        let rc = &self.calculator;
+        let room = temp.max.minus(&temp.ideal).most(&NONE);
+        let wanted = temp.used.plus(&temp.pending).minus(&temp.ideal);
+        let mut taken = room.least(&rc.min(offer, &wanted));
+        if leaf {
+            let due = rc.max(&temp.used, &temp.guaranteed).minus(&temp.ideal);
+            taken = rc.min(&taken, &rc.max(&due, &NONE));
+        }
+        taken = taken.most(&NONE);
+        if !self.takes_more {
+            taken = taken.least(offer);
+        }
+        temp.ideal = temp.ideal.plus(&taken);
+        taken
+    }
+}

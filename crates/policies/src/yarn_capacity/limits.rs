@@ -1,0 +1,145 @@
+//! Guarantees, maximums and user limits.
+
+use super::super::Reason;
+use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Session, Tree, Waiting};
+use super::amounts::{Amounts, Calculator, NONE};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
+
+/// The settings of a queue.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// In millionths of a percent.
+    percent: Option<u64>,
+    guarantee: Option<[Option<u64>; MAX_DIMS]>,
+    pub weight: u64,
+    max_percent: Option<u64>,
+    capability: [Option<u64>; MAX_DIMS],
+    pub priority: i64,
+    /// In millionths of a percent.
+    user_limit_percent: Option<u64>,
+    user_limit_factor: Option<u64>,
+    pub reclaimable: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            percent: None,
+            guarantee: None,
+            weight: ONE,
+            max_percent: None,
+            capability: [None; MAX_DIMS],
+            priority: 0,
+            user_limit_percent: None,
+            user_limit_factor: None,
+            reclaimable: true,
+        }
+    }
+}
+
+/// A hundred percent.
+const ALL: u64 = 100 * ONE;
+
+impl Settings {
+    /// Of a queue without any, but for its weight.
+    pub fn weighted(weight: u64) -> Settings {
+        Settings { weight, ..Settings::default() }
+    }
+
+    /// Of a group of a file. Errors: unusable values.
+    pub fn read(file: &QueueFile, at: usize, dims: &[Dim]) -> Result<Settings> {
+        Ok(Settings {
+            percent: file.number(at, "percent")?,
+            guarantee: file.amounts(at, "guarantee", dims)?,
+            weight: file.weight(at)?,
+            max_percent: file.number(at, "max_percent")?,
+            capability: file.amounts(at, "capability", dims)?.unwrap_or_default(),
+            priority: file.integer(at, "priority")?.unwrap_or(0),
+            user_limit_percent: file.number(at, "user_limit_percent")?,
+            user_limit_factor: file.number(at, "user_limit_factor")?,
+            reclaimable: file.truth(at, "reclaimable")?.unwrap_or(true),
+        })
+    }
+}
+
+/// The guarantee and the maximum of every queue as amounts.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    pub guaranteed: Vec<Amounts>,
+    pub max: Vec<Amounts>,
+}
+
+impl Limits {
+    /// Of so much in all. Cost: O(queues * resources).
+    pub fn new(settings: &[Settings], tree: &Tree, capacity: &Resources) -> Limits {
+        let whole = Amounts::of(capacity);
+        let mut limits = Limits { guaranteed: vec![whole; settings.len()], max: vec![whole; settings.len()] };
+        let mut order = tree.upwards();
+        order.reverse();
+        for at in order {
+            let (total, most) = (limits.guaranteed[at], limits.max[at]);
+            let mut rest = total;
+            let mut weights = 0u128;
+            for child in &tree.nodes[at].children {
+                let one = &settings[*child];
+                let own = match (&one.guarantee, one.percent) {
+                    (Some(amounts), _) => Some(Amounts::of(&Resources(amounts.map(Option::unwrap_or_default)))),
+                    (None, Some(percent)) => Some(total.part(percent.into(), ALL.into())),
+                    (None, None) => None,
+                };
+                limits.max[*child] = most.part(one.max_percent.unwrap_or(ALL).into(), ALL.into());
+                for (max, given) in limits.max[*child].0.iter_mut().zip(one.capability) {
+                    *max = given.map_or(*max, |given| i128::from(given).min(*max));
+                }
+                match own {
+                    Some(own) => {
+                        limits.guaranteed[*child] = own;
+                        rest = rest.minus(&own);
+                    }
+                    None => weights += u128::from(one.weight),
+                }
+            }
+            rest = rest.most(&NONE);
+            for child in &tree.nodes[at].children {
+                let one = &settings[*child];
+                if one.guarantee.is_none() && one.percent.is_none() {
+                    limits.guaranteed[*child] = if weights == 0 { NONE } else { rest.part(one.weight.into(), weights) };
+                }
+                // More than its maximum is no use to it.
+                limits.guaranteed[*child] = limits.guaranteed[*child].least(&limits.max[*child]);
+            }
+        }
+        limits
+    }
+
+    /// The queue on the way up, and the resource, with too small a maximum for so much more.
+    pub fn above_max(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
+        let mut all =
+            session.tree.path(queue).filter(|at| *at != ROOT).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
+        all.find_map(|(at, d)| {
+            let with = i128::from(session.usage[at].0[d]) + i128::from(need.0[d]);
+            let short = with - self.max[at].0[d];
+            let short = u64::try_from(short).ok().filter(|short| *short > 0 && need.0[d] > 0)?;
+            Some(Reason::Quota { group: at as u32, resource: d as u8, short })
+        })
+    }
+
+    /// Whether an application uses more than its limit, if there is one.
+    pub fn above_user_limit(&self, rc: &Calculator, settings: &Settings, session: &Session, next: &Waiting) -> bool {
+        if settings.user_limit_percent.is_none() && settings.user_limit_factor.is_none() {
+            return false;
+        }
+        let (guaranteed, used) = (self.guaranteed[next.queue], Amounts::of(&session.usage[next.queue]));
+        let now = if rc.is_more(&guaranteed, &used) { guaranteed } else { used.plus(&Amounts::of(&next.need())) };
+        let active = session.waiting(next.queue).count().max(1) as u128;
+        let part = |num: u128, den: u128| now.part_up(num, den, &[1; MAX_DIMS]);
+        let percent = settings.user_limit_percent.unwrap_or(ALL);
+        let limit = rc.max(&part(1, active), &part(percent.into(), ALL.into()));
+        let limit = match settings.user_limit_factor {
+            Some(factor) => rc.min(&limit, &guaranteed.part(factor.into(), ONE.into())),
+            None => limit,
+        };
+        rc.is_more(&Amounts::of(&session.held[next.user.index()]), &limit)
+    }
+}

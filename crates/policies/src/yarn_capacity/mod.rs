@@ -1,0 +1,323 @@
+//! YARN's capacity scheduler: queues with guaranteed capacities, served by how much of them they use, and preemption towards an
+//! ideal.
+//!
+//! A user is an application, a task a container. A queue's guarantee is `guarantee`, or `percent` of that of the queue above, or
+//! its part by `weight` of what the others leave. From the root down the queue that uses the least of its guarantee is served
+//! first, container by container: the largest part of the cluster that it uses over the largest that it is guaranteed (`resources
+//! = "memory"`: of memory alone); with `ordering = "priority-utilization"` those below their guarantee come first, and among
+//! those below, or not below, the more urgent. Ties go to the larger guarantee, then to the first in the file. Applications go by
+//! priority, then age. Nothing starts beyond the maximum of a queue (`capability`, `max_percent`) or of one above, or of an
+//! application that uses more than its user limit, where one is set.
+//!
+//! Where somebody waits, the ideal assignment is worked out ([`ideal`](self::ideal)). From a leaf above its guarantee by more
+//! than `max_ignored` (0.1) a part (`natural_termination`, 0.2, up to whole units) of its excess is taken, at most `per_round`
+//! (0.1) of the cluster in a cycle: of its containers the least urgent and youngest first. Their room is open to all, in the
+//! order of queues. So containers may be stopped in vain, again and again, where what waits fits on no machine then (said so in
+//! the source's `TempQueuePerPartition`; `@guarded` is a repair of ours).
+//!
+//! Source: Apache Hadoop 3.4 to trunk (August 2026): `PriorityUtilizationQueueOrderingPolicy`, `AbstractCSQueue`, `UsersManager`,
+//! `PreemptableResourceCalculator`, `FifoCandidatesSelector` and the threads of the variants.
+//!
+//! Departures: dominant resources are the default here (memory there), and preemption is on; victims go at once, without a time
+//! to do so themselves; fractions are exact. Users are applications here, so there is no user limit unless it is set. Limits are
+//! checked for the container to start, as there when a proposal is accepted; there is no reservation, no labels, no preemption
+//! inside a queue. Without a file every user is a queue with its part by weight.
+
+mod amounts;
+mod ideal;
+mod limits;
+mod preempt;
+
+use std::cmp::{Ordering, Reverse};
+
+use super::cycle::{
+    Cycled, Desk, Member, ONE, QueueAt, QueueFile, QueueKey, ROOT, Ratio, Scheduler, Session, Tree, Walk,
+    amounts as read, choice, number, truth,
+};
+use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MAX_DIMS, Resources, Time, Unit, UserId};
+use plimsoll_sim::books::Books;
+
+use amounts::{Amounts, Calculator};
+use limits::{Limits, Settings};
+
+/// `yarn-capacity[@ISSUE][:FILE]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "yarn-capacity",
+    spelling: "yarn-capacity[@ISSUE][:FILE]",
+    rank: "from the root down: the dominant part used over that guaranteed; applications by priority, then age",
+    meaning: "YARN's capacity scheduler: the queue that uses the least of its guarantee, and preemption.",
+    source: "Apache Hadoop, CapacityScheduler of August 2026",
+    example: "yarn-capacity",
+    checked: "yarn-capacity",
+    variants: &[
+        (
+            "guarded",
+            "ours: containers are stopped only where another one, within its queue's ideal, then fits on a machine, and starts there",
+        ),
+        (
+            "6538",
+            "a queue's ideal may hold more of a resource than it is offered, so that nothing is preempted (YARN-6538)",
+        ),
+        (
+            "11082",
+            "a maximum is checked by the dominant resource of the whole cluster, not of its partition (YARN-11082)",
+        ),
+    ],
+    keys: &[
+        QueueKey::group("percent", "its guarantee in percent of that of the queue above"),
+        QueueKey::group("weight", "its part of what percentages and amounts leave, among those with a weight (1)"),
+        QueueKey::group("guarantee", "its guarantee as amounts"),
+        QueueKey::group("max_percent", "its maximum in percent of that of the queue above (100)"),
+        QueueKey::group("capability", "its maximum as amounts"),
+        QueueKey::group("priority", "the larger, the earlier, under priority-utilization"),
+        QueueKey::group("user_limit_percent", "the least limit of an application in percent of the guarantee"),
+        QueueKey::group("user_limit_factor", "the most of an application in guarantees"),
+        QueueKey::group("reclaimable", "false: nothing of it is preempted"),
+        QueueKey::whole("resources", "dominant (usual), memory: what amounts are compared by"),
+        QueueKey::whole("ordering", "utilization (usual), priority-utilization"),
+        QueueKey::whole("preemption", "false: nothing is preempted"),
+        QueueKey::whole("max_ignored", "the part of its guarantee that a queue may be above it (0.1)"),
+        QueueKey::whole("natural_termination", "the part of an excess that is taken in a cycle (0.2)"),
+        QueueKey::whole("per_round", "the part of the cluster that is taken in a cycle at most (0.1)"),
+        QueueKey::whole(
+            "cluster",
+            "the whole cluster, of which this is a partition: read by yarn-capacity@11082 alone",
+        ),
+    ],
+    read: |given| {
+        Parsed::queued(given, |file, variant, setup| {
+            Ok(Box::new(Cycled::new(file, setup, YarnCapacity::new(file, variant, setup)?)))
+        })
+    },
+};
+
+/// The order of queues by what they use of their guarantees, and priority: those below go first, then the more urgent, then the less used.
+fn utilisation((one, mine): (Ratio, i64), (other, theirs): (Ratio, i64)) -> Ordering {
+    let below = |ratio: Ratio| ratio < Ratio::WHOLE;
+    below(other).cmp(&below(one)).then(theirs.cmp(&mine)).then(one.cmp(&other))
+}
+
+struct YarnCapacity {
+    settings: Vec<Settings>,
+    by_priority: bool,
+    only_memory: bool,
+    memory: Option<usize>,
+    units: [u64; MAX_DIMS],
+    preemption: bool,
+    max_ignored: u64,
+    natural_termination: u64,
+    per_round: u64,
+    /// Nothing is stopped in vain.
+    guarded: bool,
+    /// See `@6538`.
+    takes_more: bool,
+    /// See `@11082`: the whole cluster.
+    cluster: Option<Amounts>,
+    /// As they were in the last cycle.
+    limits: Limits,
+}
+
+const NO_ROOM: Reason = Reason::Rule("there is no room");
+const USER_LIMIT: Reason = Reason::Rule("it uses more than its user limit");
+const REFUSED: Reason = Reason::Rule("its queue's maximum refuses what the order of queues proposes, again and again");
+const HELD_UP: Reason = Reason::Rule("a proposal that is refused again and again comes first");
+
+/// The place of a queue or of an application in its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Queue(Ratio, i64, Reverse<Ratio>, QueueAt),
+    App(u8, (Time, u64)),
+    None,
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Place) -> Ordering {
+        match (self, other) {
+            (Place::Queue(used, priority, size, at), Place::Queue(other, others, sizes, place)) => {
+                let order = utilisation((*used, *priority), (*other, *others));
+                order.then(size.cmp(sizes)).then(at.cmp(place))
+            }
+            (Place::App(priority, since), Place::App(others, other)) => (priority, since).cmp(&(others, other)),
+            (Place::None, Place::None) => Ordering::Equal,
+            (Place::None, _) => Ordering::Greater,
+            (_, Place::None) => Ordering::Less,
+            // Never in one line.
+            (Place::Queue(..), Place::App(..)) => Ordering::Less,
+            (Place::App(..), Place::Queue(..)) => Ordering::Greater,
+        }
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl YarnCapacity {
+    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnCapacity> {
+        let mut settings = vec![Settings::default()];
+        for at in 0..file.groups.len() {
+            settings.push(Settings::read(file, at, setup.dims)?);
+        }
+        let of = |key: &str, usual: u64| -> Result<u64> {
+            Ok(file.policy.get(key).map(|entry| number(&entry.node, key)).transpose()?.unwrap_or(usual))
+        };
+        let cluster = file.policy.get("cluster").map(|entry| read(&entry.node, "cluster", setup.dims)).transpose()?;
+        let cluster = cluster.map(|cluster| Amounts::of(&Resources(cluster.map(Option::unwrap_or_default))));
+        let mut units = [1; MAX_DIMS];
+        units.iter_mut().zip(setup.dims).for_each(|(unit, dim)| *unit = if dim.unit == Unit::Milli { 1000 } else { 1 });
+        let orders = [("utilization", false), ("priority-utilization", true)];
+        Ok(YarnCapacity {
+            settings,
+            by_priority: choice(&file.policy, "ordering", &orders)?.unwrap_or(false),
+            only_memory: choice(&file.policy, "resources", &[("dominant", false), ("memory", true)])?.unwrap_or(false),
+            memory: setup.dims.iter().position(|dim| dim.name == "memory"),
+            units,
+            preemption: truth(&file.policy, "preemption")?.unwrap_or(true),
+            max_ignored: of("max_ignored", ONE / 10)?,
+            natural_termination: of("natural_termination", ONE / 5)?,
+            per_round: of("per_round", ONE / 10)?,
+            guarded: variant == Some("guarded"),
+            takes_more: variant == Some("6538"),
+            cluster: match variant {
+                Some("11082") => Some(cluster.unwrap_or(Amounts::of(&setup.capacity))),
+                _ => None,
+            },
+            limits: Limits::default(),
+        })
+    }
+
+    fn calculator(&self, books: &Books) -> Calculator {
+        let only = if self.only_memory { self.memory.or(Some(0)) } else { None };
+        Calculator { only, whole: Amounts::of(books.offered()), dims: books.dims() }
+    }
+
+    fn queue(&self, calculator: &Calculator, limits: &Limits, at: QueueAt, usage: &Resources) -> Place {
+        let guaranteed = &limits.guaranteed[at];
+        let priority = if self.by_priority { self.settings[at].priority } else { 0 };
+        let size = calculator.ratio(guaranteed, &calculator.whole);
+        Place::Queue(calculator.ratio(&Amounts::of(usage), guaranteed), priority, Reverse(size), at)
+    }
+
+    fn place(&self, session: &Session, limits: &Limits, member: Member) -> Place {
+        match member {
+            Member::Queue(at) => self.queue(&self.calculator(session.books), limits, at, &session.usage[at]),
+            Member::User(user) => session.next(user).map_or(Place::None, |next| Place::App(next.priority, next.since)),
+        }
+    }
+
+    fn members(&self, session: &Session) -> Vec<(QueueAt, UserId)> {
+        let queues = session.waiting_queues();
+        queues.iter().flat_map(|queue| session.waiting(*queue).map(|next| (*queue, next.user))).collect()
+    }
+
+    fn walk<'t>(&self, session: &Session<'t>, limits: &Limits, members: &[(QueueAt, UserId)]) -> Walk<'t, Place> {
+        Walk::new(session.tree, members, |member| self.place(session, limits, member))
+    }
+
+    /// Containers start where there is room; whether the cycle goes on.
+    fn assign(&self, session: &mut Session, limits: &Limits, anywhere: bool) -> bool {
+        let calculator = self.calculator(session.books);
+        let members = self.members(session);
+        let place = |session: &Session, member: Member| self.place(session, limits, member);
+        let mut walk = self.walk(session, limits, &members);
+        while let Some((queue, user)) = walk.first() {
+            let Some(next) = session.next(user) else {
+                walk.served(false, |member| place(session, member));
+                continue;
+            };
+            let need = next.need();
+            let above = limits.above_max(session, queue, &need);
+            if let (Some(cluster), Some(_)) = (&self.cluster, above) {
+                // The first check, by dominance in the whole cluster, lets pass what the second one refuses; so does the next proposal.
+                let wide = Calculator { whole: *cluster, ..calculator };
+                if session.tree.path(queue).all(|at| wide.is_more(&limits.max[at], &Amounts::of(&session.usage[at]))) {
+                    members.iter().for_each(|(_, other)| session.wait(*other, HELD_UP));
+                    session.wait(user, REFUSED);
+                    return false;
+                }
+            }
+            let limited =
+                limits.above_user_limit(&calculator, &self.settings[queue], session, &next).then_some(USER_LIMIT);
+            let room = if anywhere { session.fits(&need) } else { session.has_room(&next) };
+            let refused = above.or(limited).or((!room).then_some(NO_ROOM));
+            match refused {
+                None => session.launch(&next, 1),
+                Some(reason) => session.wait(user, reason),
+            }
+            walk.served(refused.is_none() && session.next(user).is_some(), |member| place(session, member));
+        }
+        true
+    }
+}
+
+impl Scheduler for YarnCapacity {
+    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
+        let weight = weight.ok_or_else(|| {
+            Error::plan(
+                "weights",
+                format!("a weight a resource for '{}'", name()),
+                "one weight a user under this policy",
+            )
+        })?;
+        self.settings.push(Settings::weighted(weight));
+        Ok(())
+    }
+
+    fn cycle(&mut self, session: &mut Session) -> Result<()> {
+        self.limits = Limits::new(&self.settings, session.tree, session.books.offered());
+        let limits = &self.limits;
+        let goes_on = self.assign(session, limits, false);
+        if goes_on && self.preemption {
+            // The first in the order of queues has the room, if it is enough.
+            let first = self.walk(session, limits, &self.members(session)).first().map(|(_, user)| user);
+            if first.is_some() && self.preempt(session, limits, first) {
+                self.assign(session, limits, true);
+            }
+        }
+        Ok(())
+    }
+
+    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+        let limits = &self.limits;
+        if desk.usage.len().min(limits.max.len()) < tree.nodes.len() {
+            return Vec::new();
+        }
+        let calculator = self.calculator(books);
+        let one = |at: QueueAt| {
+            let used = calculator.ratio(&Amounts::of(&desk.usage[at]), &limits.guaranteed[at]);
+            let amounts = |amounts: &Amounts| amounts.0.map(|amount| u64::try_from(amount).ok());
+            let mut limit = amounts(&limits.max[at]);
+            (0..MAX_DIMS).for_each(|d| limit[d] = limit[d].filter(|_| at != ROOT && d < books.dims()));
+            Standing {
+                name: tree.nodes[at].name.clone(),
+                values: vec![("used of guarantee".to_owned(), used.shown())],
+                guaranteed: amounts(&limits.guaranteed[at]),
+                limit,
+            }
+        };
+        (0..tree.nodes.len()).map(one).collect()
+    }
+
+    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+        let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
+        let (one, other) = (next(one)?, next(other)?);
+        if one.queue == other.queue {
+            return Some(one.turn() < other.turn());
+        }
+        if self.limits.max.len() < tree.nodes.len() {
+            return None;
+        }
+        let calculator = self.calculator(books);
+        let common = tree.common(one.queue, other.queue);
+        let queue = |at: QueueAt| {
+            let at = tree.child_towards(common, at);
+            self.queue(&calculator, &self.limits, at, &desk.usage[at])
+        };
+        Some(queue(one.queue) < queue(other.queue))
+    }
+}

@@ -1,0 +1,119 @@
+//! The containers that are taken from queues above their guarantee.
+
+use std::collections::BTreeMap;
+
+use super::super::cycle::{ONE, QueueAt, Runs, Session};
+use super::YarnCapacity;
+use super::amounts::{Amounts, NONE};
+use super::ideal::{Rules, Temp};
+use super::limits::Limits;
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
+
+const TOWARDS_IDEAL: &str = "its queue is above its guarantee and above what it would ideally have";
+
+impl YarnCapacity {
+    /// Whether any leaf is above its guarantee by more than is ignored.
+    fn is_over(&self, session: &Session, limits: &Limits, at: QueueAt) -> bool {
+        let calculator = self.calculator(session.books);
+        let ignored = limits.guaranteed[at].part((ONE + self.max_ignored).into(), ONE.into());
+        self.settings[at].reclaimable && calculator.is_more(&Amounts::of(&session.usage[at]), &ignored)
+    }
+
+    /// Stops containers towards the ideal, for this user; whether any.
+    pub fn preempt(&self, session: &mut Session, limits: &Limits, by: Option<UserId>) -> bool {
+        let leaves = (0..session.tree.nodes.len()).filter(|at| session.tree.is_leaf(*at));
+        let over: Vec<QueueAt> = leaves.filter(|at| self.is_over(session, limits, *at)).collect();
+        if over.is_empty() {
+            return false;
+        }
+        let temps = self.temps(session, limits);
+        if self.guarded {
+            return by.is_some_and(|by| self.preempt_for(session, &temps, &over, by));
+        }
+        let calculator = self.calculator(session.books);
+        let mut allowed = calculator.whole.part(self.per_round.into(), ONE.into());
+        let mut stopped = false;
+        for leaf in over {
+            let excess = &temps[leaf].excess;
+            let mut obtain = excess.part_up(self.natural_termination.into(), ONE.into(), &self.units);
+            let runs: Vec<_> = session.running(leaf).to_vec();
+            for unit in runs.iter().flat_map(|runs| runs.units()) {
+                if !calculator.is_more(&obtain, &NONE) {
+                    break;
+                }
+                let amount = Amounts::of(&unit.unit());
+                if !amount.fits(&allowed) {
+                    continue;
+                }
+                (obtain, allowed) = (obtain.minus(&amount), allowed.minus(&amount));
+                session.evict(&unit, unit.count, by, TOWARDS_IDEAL);
+                stopped = true;
+            }
+        }
+        stopped
+    }
+
+    /// Under the guard: the container of a queue that stays within its ideal starts in the room of what others have beyond theirs, if that
+    /// is enough on one machine; else nothing is stopped.
+    fn preempt_for(&self, session: &mut Session, temps: &[Temp], over: &[QueueAt], by: UserId) -> bool {
+        let Some(next) = session.next(by) else { return false };
+        let calculator = self.calculator(session.books);
+        let need = next.need();
+        let of = &temps[next.queue];
+        if calculator.is_more(&of.used.plus(&Amounts::of(&need)), &of.ideal) {
+            return false;
+        }
+        let mut machines: BTreeMap<MachineId, (Resources, Vec<Runs>)> = BTreeMap::new();
+        for leaf in over.iter().filter(|leaf| **leaf != next.queue) {
+            let mut obtain = temps[*leaf].excess;
+            for unit in session.running(*leaf).iter().flat_map(|runs| runs.units()) {
+                obtain = obtain.minus(&Amounts::of(&unit.unit()));
+                if calculator.is_more(&NONE, &obtain) {
+                    break;
+                }
+                let (room, taken) = machines.entry(unit.machine).or_insert_with(|| {
+                    let free = session.free_on(unit.machine).0;
+                    (Resources(std::array::from_fn(|d| free[d].min(session.free.0[d]))), Vec::new())
+                });
+                room.0.iter_mut().zip(unit.unit().0).for_each(|(room, more)| *room += more);
+                taken.push(unit);
+            }
+        }
+        let Some((_, taken)) = machines.into_values().find(|(room, _)| need.fits(room)) else { return false };
+        taken.iter().for_each(|unit| session.evict(unit, unit.count, Some(by), TOWARDS_IDEAL));
+        session.launch(&next, 1);
+        true
+    }
+
+    fn temps(&self, session: &Session, limits: &Limits) -> Vec<Temp> {
+        let calculator = self.calculator(session.books);
+        let mut temps: Vec<Temp> = Vec::new();
+        for at in 0..session.tree.nodes.len() {
+            temps.push(Temp {
+                used: Amounts::of(&session.usage[at]),
+                guaranteed: limits.guaranteed[at],
+                max: limits.max[at],
+                fixed: !self.settings[at].reclaimable,
+                priority: if self.by_priority { self.settings[at].priority } else { 0 },
+                ..Temp::default()
+            });
+        }
+        for at in session.tree.upwards() {
+            let mut pending = [0u128; MAX_DIMS];
+            for next in session.waiting(at) {
+                let held = session.held[next.user.index()].0;
+                let wanted = |d: usize| session.books.wanted(next.user, d).saturating_sub(held[d].into());
+                (0..session.books.dims()).for_each(|d| pending[d] = pending[d].saturating_add(wanted(d)));
+            }
+            let own = Amounts::each(|d| pending[d].min(1 << 62) as i128);
+            temps[at].pending = temps[at].pending.plus(&own);
+            let parent = session.tree.nodes[at].parent;
+            if parent != at {
+                temps[parent].pending = temps[parent].pending.plus(&temps[at].pending.clone());
+            }
+        }
+        let most = calculator.whole.part(self.per_round.into(), ONE.into());
+        Rules { calculator, units: self.units, takes_more: self.takes_more, most }.work_out(session.tree, &mut temps);
+        temps
+    }
+}

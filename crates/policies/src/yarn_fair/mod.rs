@@ -1,0 +1,280 @@
+//! YARN's fair scheduler with dominant resource fairness: a tree of queues with minimum shares, and preemption for starved
+//! applications.
+//!
+//! A user is an application, a task a container. From the root down the first of siblings is served, container by container:
+//! those that use less of their dominant resource than their minimum share of it (*needy*) go first, the one furthest below
+//! before others; the rest by the part of the cluster that they use of their dominant resource, over the weight, then of the
+//! others. A tie in dominance is memory; ties go by start (the oldest waiting task set of an application), those of queues by
+//! name. Nothing starts beyond the `max` of a queue or of one above.
+//!
+//! Fair shares are made level by level, resource by resource ([`shares`](self::shares)), among queues and applications that use
+//! or wait for anything. An application is starved if its dominant part is below that of `preemption_threshold` (0.5) times its
+//! fair share, as far as it demands it; or if its queue is below its minimum share. For as many containers as it lacks, the least
+//! starved first, the first machine is looked for on which containers of applications that stay at their fair share without them
+//! are enough; all of them are stopped, the least urgent and youngest first, and the container starts in their place.
+//!
+//! Source: Apache Hadoop 3.4 to trunk (August 2026): `FSLeafQueue`, `FSParentQueue`, `FSAppAttempt`, `FSPreemptionThread`,
+//! `ComputeFairShares` and `DominantResourceFairnessPolicy`; YARN-5605, YARN-11482. Still so there, and repaired under
+//! `@guarded`: the last application to get of what its queue lacks of its minimum counts as starved of its demand *less* that,
+//! not of that.
+//!
+//! Departures: preemption is on (`preemption = false` is YARN's default), without time-outs; shares are exact where floats are
+//! bisected there; a minimum of nothing counts as infinitely exceeded by any use, and weight 0 as infinitely much used, where
+//! there 0/0 is equal to all; application masters are containers like others; no reservations. In shares cores and devices are
+//! whole. Without a file every user is a queue with its weight, no minimum and no maximum.
+
+mod order;
+mod preempt;
+mod shares;
+
+use super::cycle::{
+    Cycled, Desk, Member, ONE, QueueAt, QueueFile, QueueKey, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
+};
+use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Time, Unit, UserId};
+use plimsoll_sim::books::Books;
+
+use order::{Dims, Rule, Stand};
+use preempt::Shares;
+
+/// `yarn-fair[@ISSUE][:FILE]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "yarn-fair",
+    spelling: "yarn-fair[@ISSUE][:FILE]",
+    rank: "from the root down: the needy, then the dominant part of the cluster over the weight",
+    meaning: "YARN's fair scheduler: dominant shares over queues with minimum shares, and preemption.",
+    source: "Apache Hadoop, FairScheduler of August 2026",
+    example: "yarn-fair",
+    checked: "yarn-fair",
+    variants: &[
+        (
+            "guarded",
+            "ours: an application is starved of what is left of its queue's minimum share, not of its demand less that",
+        ),
+        ("11482", "with two resources the second one compared is needy by what the first one uses (YARN-11482)"),
+    ],
+    keys: &[
+        QueueKey::group("min", "its minimum share: what it is offered before others"),
+        QueueKey::group("max", "the most that it may have"),
+        QueueKey::group("weight", "by which its part of the cluster is divided"),
+        QueueKey::group(
+            "preemption_threshold",
+            "the part of its fair share below which an application of it is starved (0.5)",
+        ),
+        QueueKey::group("reclaimable", "false: none of its containers is preempted, nor of queues under it"),
+        QueueKey::whole("preemption", "false: nothing is preempted"),
+    ],
+    read: |given| {
+        Parsed::queued(given, |file, variant, setup| {
+            Ok(Box::new(Cycled::new(file, setup, YarnFair::new(file, variant, setup)?)))
+        })
+    },
+};
+
+/// The settings of a queue.
+#[derive(Clone, Debug)]
+struct Settings {
+    min: Resources,
+    max: [Option<u64>; MAX_DIMS],
+    weight: u64,
+    /// In millionths.
+    threshold: u64,
+    reclaimable: bool,
+}
+
+struct YarnFair {
+    settings: Vec<Settings>,
+    dims: Dims,
+    names: Vec<Dim>,
+    units: [u64; MAX_DIMS],
+    rule: Rule,
+    guarded: bool,
+    preemption: bool,
+    /// By node, its place by name.
+    named: Vec<u64>,
+}
+
+const NO_ROOM: Reason = Reason::Rule("there is no room, and no preemption makes any");
+
+/// The amounts of a resource that a scheduler counts in whole numbers: whole cores and devices.
+fn unit(dim: &Dim) -> u64 {
+    if dim.unit == Unit::Milli { 1000 } else { 1 }
+}
+
+impl YarnFair {
+    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnFair> {
+        let mut settings = vec![Settings {
+            min: Resources::ZERO,
+            max: [None; MAX_DIMS],
+            weight: ONE,
+            threshold: ONE / 2,
+            reclaimable: true,
+        }];
+        for at in 0..file.groups.len() {
+            settings.push(Settings {
+                min: Resources(file.amounts(at, "min", setup.dims)?.unwrap_or_default().map(Option::unwrap_or_default)),
+                max: file.amounts(at, "max", setup.dims)?.unwrap_or_default(),
+                weight: file.weight(at)?,
+                threshold: file.number(at, "preemption_threshold")?.unwrap_or(ONE / 2),
+                reclaimable: file.truth(at, "reclaimable")?.unwrap_or(true),
+            });
+        }
+        let mut units = [1; MAX_DIMS];
+        units.iter_mut().zip(setup.dims).for_each(|(known, dim)| *known = unit(dim));
+        Ok(YarnFair {
+            settings,
+            dims: Dims::new(setup.dims.iter().map(|dim| dim.name.as_str())),
+            names: setup.dims.to_vec(),
+            units,
+            rule: if variant == Some("11482") { Rule::Fault } else { Rule::Right },
+            guarded: variant == Some("guarded"),
+            preemption: truth(&file.policy, "preemption")?.unwrap_or(true),
+            named: Vec::new(),
+        })
+    }
+
+    /// Queues by name, anew if there are new ones.
+    fn rank_names(&mut self, tree: &Tree) {
+        if self.named.len() == tree.nodes.len() {
+            return;
+        }
+        let mut order: Vec<QueueAt> = (0..tree.nodes.len()).collect();
+        order.sort_by(|one, other| tree.nodes[*one].name.cmp(&tree.nodes[*other].name));
+        self.named = vec![0; order.len()];
+        order.into_iter().enumerate().for_each(|(place, at)| self.named[at] = place as u64);
+    }
+
+    fn queue(&self, capacity: &Resources, at: QueueAt, usage: &Resources) -> Stand {
+        let Settings { min, weight, .. } = &self.settings[at];
+        let name = self.named.get(at).copied().unwrap_or(at as u64);
+        Stand::new(self.rule, &self.dims, capacity, usage, min, *weight, (Time::ZERO, name))
+    }
+
+    fn app(&self, capacity: &Resources, held: &Resources, since: (Time, u64)) -> Stand {
+        Stand::new(self.rule, &self.dims, capacity, held, &Resources::ZERO, ONE, since)
+    }
+
+    fn member(&self, session: &Session, member: Member) -> Stand {
+        let capacity = session.books.offered();
+        match member {
+            Member::Queue(at) => self.queue(capacity, at, &session.usage[at]),
+            Member::User(user) => {
+                let since = session.next(user).map_or((Time(u64::MAX), u64::from(user.0)), |next| next.since);
+                self.app(capacity, &session.held[user.index()], since)
+            }
+        }
+    }
+
+    /// The queue on the way up, and the resource, with too small a maximum for so much more.
+    fn above_max(&self, session: &Session, next: &Waiting, need: &Resources) -> Option<Reason> {
+        let short = |at: QueueAt, d: usize| {
+            let most = self.settings[at].max[d].filter(|_| need.0[d] > 0)?;
+            (session.usage[at].0[d] + need.0[d]).checked_sub(most).filter(|short| *short > 0)
+        };
+        let mut limits = session.tree.path(next.queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
+        limits.find_map(|(at, d)| {
+            let short = short(at, d)?;
+            Some(Reason::Quota { group: at as u32, resource: d as u8, short })
+        })
+    }
+
+    /// Containers start where there is room.
+    fn assign(&self, session: &mut Session) {
+        let mut members = Vec::new();
+        for queue in session.waiting_queues() {
+            members.extend(session.waiting(queue).map(|next| (queue, next.user)));
+        }
+        let mut walk = Walk::new(session.tree, &members, |member| self.member(session, member));
+        while let Some((_, user)) = walk.first() {
+            let Some(next) = session.next(user) else {
+                walk.served(false, |member| self.member(session, member));
+                continue;
+            };
+            let above = self.above_max(session, &next, &next.need());
+            let starts = above.is_none() && session.has_room(&next);
+            if starts {
+                session.launch(&next, 1);
+            } else {
+                session.wait(user, above.unwrap_or(NO_ROOM));
+            }
+            let stays = starts && session.next(user).is_some();
+            walk.served(stays, |member| self.member(session, member));
+        }
+    }
+}
+
+impl Scheduler for YarnFair {
+    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
+        let weight = weight.ok_or_else(|| {
+            Error::plan(
+                "weights",
+                format!("a weight a resource for '{}'", name()),
+                "one weight a user under this policy",
+            )
+        })?;
+        let root = self.settings[ROOT].clone();
+        self.settings.push(Settings { weight, ..root });
+        Ok(())
+    }
+
+    fn cycle(&mut self, session: &mut Session) -> Result<()> {
+        self.rank_names(session.tree);
+        self.assign(session);
+        if self.preemption && !session.waiting_queues().is_empty() {
+            self.preempt(session);
+        }
+        Ok(())
+    }
+
+    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+        if desk.usage.len() < tree.nodes.len() {
+            return Vec::new();
+        }
+        let active = |user: &UserId| {
+            desk.waiting.get(user.index()).is_some_and(Option::is_some)
+                || desk.held.get(user.index()).is_some_and(|held| *held != Resources::ZERO)
+        };
+        let shares = Shares::new(self, tree, books, active);
+        let one = |at: QueueAt| {
+            let part = self.dims.dominant(&desk.usage[at], books.offered());
+            let fair = self.dims.dominant(&shares.queues[at], books.offered());
+            let amount =
+                |(d, dim): (usize, &Dim)| (format!("fair share of {}", dim.name), dim.amount(shares.queues[at].0[d]));
+            let amounts = self.names.iter().enumerate().map(amount);
+            let values = [("dominant share", part), ("fair dominant share", fair)];
+            let values = values.map(|(name, value)| (name.to_owned(), value.shown()));
+            Standing {
+                name: tree.nodes[at].name.clone(),
+                values: values.into_iter().chain(amounts).collect(),
+                guaranteed: self.settings[at].min.0.map(|min| (min > 0).then_some(min)),
+                limit: self.settings[at].max,
+            }
+        };
+        (0..tree.nodes.len()).map(one).collect()
+    }
+
+    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+        let queues = [one, other].map(|user| tree.users.get(user.index()).copied());
+        let [Some(mine), Some(theirs)] = queues else { return None };
+        let capacity = books.offered();
+        let order = if mine == theirs {
+            let app = |user: UserId| {
+                let next = desk.waiting.get(user.index()).copied().flatten();
+                let since = next.map_or((Time(u64::MAX), u64::from(user.0)), |next| next.since);
+                let held = desk.held.get(user.index()).copied().unwrap_or(Resources::ZERO);
+                self.app(capacity, &held, since)
+            };
+            app(one).compare(&app(other))
+        } else {
+            let common = tree.common(mine, theirs);
+            let queue = |at: QueueAt| {
+                let at = tree.child_towards(common, at);
+                self.queue(capacity, at, &desk.usage.get(at).copied().unwrap_or(Resources::ZERO))
+            };
+            queue(mine).compare(&queue(theirs))
+        };
+        Some(order.is_lt())
+    }
+}

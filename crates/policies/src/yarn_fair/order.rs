@@ -1,0 +1,218 @@
+//! The comparison of two queues, or two applications, by dominant resource and minimum share.
+//!
+//! Source: Apache Hadoop, `DominantResourceFairnessPolicy.java`, with both of its comparators; issue YARN-11482 for the fault.
+
+use std::cmp::{Ordering, Reverse};
+
+use super::super::cycle::{ONE, Ratio};
+use plimsoll_base::units::{MAX_DIMS, Resources, Time};
+
+/// Which comparison of two resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Each is needy or not by what it uses itself.
+    Right,
+    /// The second one is needy or not by what the *first* uses of its dominant resource, where there are two resources.
+    Fault,
+}
+
+/// The resources in the order in which they break ties of dominance: memory first, as in YARN.
+#[derive(Clone, Copy, Debug)]
+pub struct Dims {
+    order: [usize; MAX_DIMS],
+    count: usize,
+}
+
+impl Dims {
+    /// Of resources with these names.
+    pub fn new<'n>(names: impl Iterator<Item = &'n str>) -> Dims {
+        let mut dims = Dims { order: [0; MAX_DIMS], count: 0 };
+        for (d, name) in names.enumerate().take(MAX_DIMS) {
+            dims.order[dims.count] = d;
+            dims.count += 1;
+            if name == "memory" {
+                dims.order[..dims.count].rotate_right(1);
+            }
+        }
+        dims
+    }
+
+    /// Their places.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.order[..self.count].iter().copied()
+    }
+
+    /// The largest part of a capacity.
+    pub fn dominant(&self, amounts: &Resources, capacity: &Resources) -> Ratio {
+        Ratio::dominant(amounts, capacity, self.iter()).0
+    }
+}
+
+/// A queue or an application as it is compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Stand {
+    rule: Rule,
+    usage: Resources,
+    min: Resources,
+    /// By falling part of the cluster.
+    ranked: [usize; MAX_DIMS],
+    /// The parts of the cluster over the weight, in that order.
+    parts: [Ratio; MAX_DIMS],
+    count: usize,
+    /// When it started, and its place by name, or among those of one instant.
+    tie: (Time, u64),
+}
+
+impl Stand {
+    /// One that uses so much, with this minimum share, weight and place in ties.
+    pub fn new(
+        rule: Rule,
+        dims: &Dims,
+        capacity: &Resources,
+        usage: &Resources,
+        min: &Resources,
+        weight: u64,
+        tie: (Time, u64),
+    ) -> Stand {
+        let mut ranked = dims.order;
+        let part = |d: usize| Ratio::of(usage.0[d], capacity.0[d]);
+        // Stable: of equal parts memory is the dominant one.
+        ranked[..dims.count].sort_by_key(|d| Reverse(part(*d)));
+        let mut parts = [Ratio::ZERO; MAX_DIMS];
+        for (weighted, d) in parts.iter_mut().zip(&ranked[..dims.count]) {
+            *weighted = if weight == 0 { Ratio::INFINITE } else { part(*d).over(weight, ONE) };
+        }
+        let rule = if dims.count == 2 { rule } else { Rule::Right };
+        Stand { rule, usage: *usage, min: *min, ranked, parts, count: dims.count, tie }
+    }
+
+    fn needy(&self, usage: &Resources) -> bool {
+        usage.0[self.ranked[0]] < self.min.0[self.ranked[0]]
+    }
+
+    /// The comparison as it is written: under [`Rule::Fault`] it may contradict itself.
+    pub fn compare(&self, other: &Stand) -> Ordering {
+        let judged = if self.rule == Rule::Fault { &self.usage } else { &other.usage };
+        let order = match (self.needy(&self.usage), other.needy(judged)) {
+            (false, false) => self.parts[..self.count].cmp(&other.parts[..self.count]),
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+            (true, true) => {
+                let of = |stand: &Stand, at: usize| {
+                    let d = stand.ranked[at];
+                    Ratio::of(stand.usage.0[d], stand.min.0[d])
+                };
+                let ratios = (0..self.count).map(|at| of(self, at).cmp(&of(other, at)));
+                ratios.fold(Ordering::Equal, Ordering::then)
+            }
+        };
+        order.then(self.tie.cmp(&other.tie))
+    }
+}
+
+impl Ord for Stand {
+    fn cmp(&self, other: &Stand) -> Ordering {
+        self.compare(other)
+    }
+}
+
+impl PartialOrd for Stand {
+    fn partial_cmp(&self, other: &Stand) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Stand {
+    fn eq(&self, other: &Stand) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Stand {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stand(rule: Rule, cluster: (u64, u64), usage: (u64, u64), min: (u64, u64), weight: u64, tie: u64) -> Stand {
+        let dims = Dims::new(["memory", "cpu"].into_iter());
+        let two = |(memory, cpu): (u64, u64)| {
+            let mut amounts = Resources::ZERO;
+            (amounts.0[0], amounts.0[1]) = (memory, cpu);
+            amounts
+        };
+        Stand::new(rule, &dims, &two(cluster), &two(usage), &two(min), weight * ONE, (Time::ZERO, tie))
+    }
+
+    /// `TestDominantResourceFairnessPolicy.java`: in each pair the first is served before the second.
+    #[test]
+    fn the_source_s_own_pairs() {
+        type Of = ((u64, u64), (u64, u64), u64);
+        let pairs: [((u64, u64), Of, Of); 7] = [
+            ((8000, 4), ((1000, 1), (0, 0), 1), ((2000, 1), (0, 0), 1)),
+            ((8000, 8), ((4000, 3), (0, 0), 1), ((2000, 5), (0, 0), 1)),
+            ((8000, 100), ((2000, 5), (0, 0), 1), ((4000, 3), (0, 0), 1)),
+            ((8000, 100), ((2000, 5), (3000, 6), 1), ((4000, 3), (5000, 4), 1)),
+            ((8000, 8), ((3000, 1), (0, 0), 2), ((2000, 1), (0, 0), 1)),
+            ((8000, 8), ((1000, 3), (0, 0), 2), ((2000, 1), (0, 0), 1)),
+            ((8000, 8), ((3000, 1), (0, 0), 2), ((1000, 2), (0, 0), 1)),
+        ];
+        for (cluster, one, other) in pairs {
+            for rule in [Rule::Right, Rule::Fault] {
+                let one = stand(rule, cluster, one.0, one.1, one.2, 2);
+                let other = stand(rule, cluster, other.0, other.1, other.2, 1);
+                assert_eq!(one.compare(&other), Ordering::Less, "{one:?} {other:?}");
+                if rule == Rule::Right {
+                    assert_eq!(other.compare(&one), Ordering::Greater, "{one:?} {other:?}");
+                }
+            }
+        }
+    }
+
+    /// Derived: a queue below its minimum share goes first, though it uses more.
+    #[test]
+    fn the_needy_go_first() {
+        let needy = stand(Rule::Right, (8000, 100), (2000, 5), (3000, 6), 1, 2);
+        let other = stand(Rule::Right, (8000, 100), (1000, 3), (0, 0), 1, 1);
+        assert_eq!(needy.compare(&other), Ordering::Less);
+    }
+
+    /// Issue YARN-11482: 2000 of the first is below the minimum of the second, which uses 6000 itself.
+    #[test]
+    fn the_fault_contradicts_itself() {
+        let pair = |rule| {
+            let one = stand(rule, (8000, 8), (2000, 1), (0, 0), 1, 1);
+            let other = stand(rule, (8000, 8), (6000, 1), (5000, 0), 1, 2);
+            (one.compare(&other), other.compare(&one))
+        };
+        assert_eq!(pair(Rule::Right), (Ordering::Less, Ordering::Greater));
+        assert_eq!(pair(Rule::Fault), (Ordering::Greater, Ordering::Greater));
+    }
+
+    /// Over 60 that differ in everything: antisymmetric and transitive, which the fault is not.
+    #[test]
+    fn the_right_comparison_is_an_order() {
+        let some = |rule| -> Vec<Stand> {
+            let mut all = Vec::new();
+            for at in 0..60u64 {
+                let (memory, cpu, min) = (at * 7 % 5, at * 11 % 4, (at * 13 % 4, at * 5 % 3));
+                all.push(stand(rule, (8, 5), (memory, cpu), min, 1 + at % 3, at));
+            }
+            all
+        };
+        let wrong = |all: &[Stand]| {
+            let pairs = all.iter().flat_map(|one| all.iter().map(move |other| (one, other)));
+            pairs.filter(|(one, other)| one.compare(other) != other.compare(one).reverse()).count()
+        };
+        let right = some(Rule::Right);
+        assert_eq!(wrong(&right), 0);
+        assert!(wrong(&some(Rule::Fault)) > 0);
+        for (one, two, three) in right.iter().flat_map(|one| {
+            right.iter().flat_map(move |two| some(Rule::Right).into_iter().map(move |three| (one, two, three)))
+        }) {
+            if one < two && *two < three {
+                assert!(*one < three, "{one:?} {two:?} {three:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Fair shares of all queues and applications, the starved ones, and the containers that are stopped for them.
+
+use std::collections::BTreeMap;
+
+use super::super::cycle::{ONE, QueueAt, ROOT, Runs, Session, Tree, Waiting};
+use super::shares::{Claim, shares};
+use super::{Stand, YarnFair};
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
+use plimsoll_sim::books::Books;
+
+/// The fair shares at one time.
+pub struct Shares {
+    /// By node.
+    pub queues: Vec<Resources>,
+    /// By user, of its leaf's.
+    apps: Vec<Resources>,
+}
+
+impl Shares {
+    /// Among those that use or wait for anything.
+    pub fn new(yarn: &YarnFair, tree: &Tree, books: &Books, active: impl Fn(&UserId) -> bool) -> Shares {
+        let mut queues = vec![Resources::ZERO; tree.nodes.len()];
+        let mut apps = vec![Resources::ZERO; tree.users.len()];
+        let mut is_active = vec![false; tree.nodes.len()];
+        for at in tree.upwards() {
+            is_active[at] |= tree.nodes[at].users.iter().any(&active);
+            is_active[tree.nodes[at].parent] |= is_active[at];
+        }
+        queues[ROOT] = *books.offered();
+        let mut order = tree.upwards();
+        order.reverse();
+        for at in order {
+            let node = &tree.nodes[at];
+            let users: Vec<UserId> = node.users.iter().copied().filter(&active).collect();
+            for d in yarn.dims.iter() {
+                let total = queues[at].0[d];
+                let of_queue = |child: &QueueAt| {
+                    let settings = &yarn.settings[*child];
+                    let max = settings.max[d].unwrap_or(u64::MAX);
+                    Claim { min: settings.min.0[d], max, weight: settings.weight, active: is_active[*child] }
+                };
+                let of_app = |_: &UserId| Claim { min: 0, max: u64::MAX, weight: ONE, active: true };
+                let claims: Vec<Claim> = node.children.iter().map(of_queue).collect();
+                for (child, share) in node.children.iter().zip(shares(total, yarn.units[d], &claims)) {
+                    queues[*child].0[d] = share;
+                }
+                let claims: Vec<Claim> = users.iter().map(of_app).collect();
+                for (user, share) in users.iter().zip(shares(total, yarn.units[d], &claims)) {
+                    apps[user.index()].0[d] = share;
+                }
+            }
+        }
+        Shares { queues, apps }
+    }
+}
+
+/// An application that lacks so much.
+struct Starved {
+    next: Waiting,
+    lacks: Resources,
+}
+
+/// One task of an entry that may be stopped.
+struct Candidate {
+    runs: Runs,
+    left: u32,
+}
+
+const FOR_STARVED: &str = "its application stays at its fair share without it, and another one is starved";
+
+/// The amounts by which one is above another.
+fn above(amount: &Resources, other: &Resources) -> Resources {
+    Resources(std::array::from_fn(|d| amount.0[d].saturating_sub(other.0[d])))
+}
+
+fn least(one: &Resources, other: &Resources) -> Resources {
+    Resources(std::array::from_fn(|d| one.0[d].min(other.0[d])))
+}
+
+fn part(amounts: &Resources, millionths: u64) -> Resources {
+    Resources(amounts.0.map(|amount| (u128::from(amount) * u128::from(millionths) / u128::from(ONE)) as u64))
+}
+
+impl YarnFair {
+    fn is_below(&self, session: &Session, usage: &Resources, share: &Resources) -> bool {
+        let capacity = session.books.offered();
+        self.dims.dominant(usage, capacity) < self.dims.dominant(share, capacity)
+    }
+
+    /// The starved applications of a leaf.
+    fn starved(&self, session: &Session, fair: &Shares, leaf: QueueAt, starved: &mut Vec<Starved>) {
+        let wanted = |user: UserId| {
+            let of = |d: usize| u64::try_from(session.books.wanted(user, d)).unwrap_or(u64::MAX);
+            Resources(std::array::from_fn(|d| if d < session.books.dims() { of(d) } else { 0 }))
+        };
+        let mut apps: Vec<(Stand, Waiting)> = session
+            .waiting(leaf)
+            .map(|next| (self.app(session.books.offered(), &session.held[next.user.index()], next.since), next))
+            .collect();
+        apps.sort_by_key(|(stand, _)| *stand);
+        let mut lacks: Vec<Resources> = vec![Resources::ZERO; apps.len()];
+        let mut sum = Resources::ZERO;
+        for (at, (_, next)) in apps.iter().enumerate() {
+            let held = &session.held[next.user.index()];
+            let due = part(&fair.apps[next.user.index()], self.settings[leaf].threshold);
+            let due = least(&due, &wanted(next.user));
+            if !self.is_below(session, held, &due) {
+                break;
+            }
+            lacks[at] = above(&due, held);
+            (0..MAX_DIMS).for_each(|d| sum.0[d] += lacks[at].0[d]);
+        }
+        let mut demand = Resources::ZERO;
+        for user in &session.tree.nodes[leaf].users {
+            let wanted = wanted(*user);
+            (0..MAX_DIMS).for_each(|d| demand.0[d] = demand.0[d].saturating_add(wanted.0[d]));
+        }
+        let mut pending = above(&above(&least(&self.settings[leaf].min, &demand), &session.usage[leaf]), &sum);
+        for (at, (_, next)) in apps.iter().enumerate() {
+            if pending == Resources::ZERO {
+                break;
+            }
+            let mut more = above(&above(&wanted(next.user), &session.held[next.user.index()]), &lacks[at]);
+            if self.is_below(session, &pending, &more) {
+                more = if self.guarded { least(&more, &pending) } else { above(&more, &pending) };
+                pending = Resources::ZERO;
+            } else {
+                pending = above(&pending, &more);
+            }
+            (0..MAX_DIMS).for_each(|d| lacks[at].0[d] = lacks[at].0[d].saturating_add(more.0[d]));
+        }
+        let all = apps.into_iter().zip(lacks).filter(|(_, lacks)| *lacks != Resources::ZERO);
+        starved.extend(all.map(|((_, next), lacks)| Starved { next, lacks }));
+    }
+
+    /// Containers that may be stopped, by machine, in the order of stopping.
+    fn candidates(&self, session: &Session, fair: &Shares) -> BTreeMap<MachineId, Vec<Candidate>> {
+        let mut by_machine: BTreeMap<MachineId, Vec<Candidate>> = BTreeMap::new();
+        for leaf in (0..session.tree.nodes.len()).filter(|at| session.tree.is_leaf(*at)) {
+            let users = &session.tree.nodes[leaf].users;
+            let over = |user: &&UserId| {
+                let held = &session.held[user.index()];
+                *held != Resources::ZERO && self.is_below(session, &fair.apps[user.index()], held)
+            };
+            let open = session.tree.path(leaf).all(|at| self.settings[at].reclaimable);
+            if !open || users.iter().find(over).is_none() {
+                continue;
+            }
+            for runs in session.running(leaf) {
+                let left = if runs.gang { 1 } else { runs.count };
+                by_machine.entry(runs.machine).or_default().push(Candidate { runs: *runs, left });
+            }
+        }
+        by_machine.values_mut().for_each(|all| all.sort_by_key(|candidate| candidate.runs.turn()));
+        by_machine
+    }
+
+    /// Stops containers for the starved and starts theirs in the room.
+    pub fn preempt(&self, session: &mut Session) {
+        let active = |user: &UserId| session.books.waiting(*user) > 0 || session.held[user.index()] != Resources::ZERO;
+        let fair = Shares::new(self, session.tree, session.books, active);
+        let mut starved = Vec::new();
+        for leaf in session.waiting_queues() {
+            self.starved(session, &fair, leaf, &mut starved);
+        }
+        if starved.is_empty() {
+            return;
+        }
+        let mut by_machine = self.candidates(session, &fair);
+        // The room that this preemption makes and uses on each machine.
+        let mut more: BTreeMap<MachineId, [i128; MAX_DIMS]> = BTreeMap::new();
+        let capacity = *session.books.offered();
+        starved.sort_by(|one, other| {
+            let key = |starved: &Starved| (self.dims.dominant(&starved.lacks, &capacity), starved.next.since);
+            key(one).cmp(&key(other))
+        });
+        for Starved { next, lacks } in starved {
+            let need = next.need();
+            // As many containers as fit into what it lacks, by the resource that has room for most of them.
+            let fit = |d: usize| lacks.0[d].checked_div(need.0[d]).unwrap_or(0);
+            let containers = (0..MAX_DIMS).map(fit).max().unwrap_or(0);
+            for _ in 0..containers {
+                let Some(next) = session.next(next.user) else { break };
+                let need = next.need();
+                if self.above_max(session, &next, &need).is_some() {
+                    break;
+                }
+                let Some((machine, victims)) = self.victims(session, &fair, &by_machine, &more, &need) else { break };
+                let change = more.entry(machine).or_default();
+                let all = by_machine.entry(machine).or_default();
+                for (at, count) in victims {
+                    let Some(candidate) = all.get_mut(at) else { continue };
+                    candidate.left -= count;
+                    let tasks = if candidate.runs.gang { candidate.runs.count } else { count };
+                    let freed = candidate.runs.each.times(tasks);
+                    (0..MAX_DIMS).for_each(|d| change[d] += i128::from(freed.0[d]));
+                    session.evict(&candidate.runs, tasks, Some(next.user), FOR_STARVED);
+                }
+                (0..MAX_DIMS).for_each(|d| change[d] -= i128::from(need.0[d]));
+                session.launch(&next, 1);
+            }
+        }
+    }
+
+    /// The first machine on which stopping is enough, and by place among its candidates how many are stopped of each.
+    fn victims(
+        &self,
+        session: &Session,
+        fair: &Shares,
+        by_machine: &BTreeMap<MachineId, Vec<Candidate>>,
+        more: &BTreeMap<MachineId, [i128; MAX_DIMS]>,
+        need: &Resources,
+    ) -> Option<(MachineId, Vec<(usize, u32)>)> {
+        for (machine, candidates) in by_machine {
+            let change = more.get(machine).copied().unwrap_or_default();
+            // What has started elsewhere in this cycle may stand here, too.
+            let free = session.free_on(*machine).0;
+            let mut room: [u64; MAX_DIMS] = std::array::from_fn(|d| {
+                let there = u64::try_from(i128::from(free[d]) + change[d]).unwrap_or(0);
+                there.min(session.free.0[d])
+            });
+            let mut taken: BTreeMap<UserId, Resources> = BTreeMap::new();
+            let mut victims: Vec<(usize, u32)> = Vec::new();
+            for (at, candidate) in candidates.iter().enumerate() {
+                let unit = candidate.runs.unit();
+                let (user, mut count) = (candidate.runs.user, 0);
+                let share = &fair.apps[user.index()];
+                while count < candidate.left && !need.fits(&Resources(room)) {
+                    let gone = taken.entry(user).or_insert(Resources::ZERO);
+                    let sum = Resources(std::array::from_fn(|d| gone.0[d] + unit.0[d]));
+                    let after = above(&session.held[user.index()], &sum);
+                    if self.is_below(session, &after, share) {
+                        break;
+                    }
+                    *gone = sum;
+                    (0..MAX_DIMS).for_each(|d| room[d] += unit.0[d]);
+                    count += 1;
+                }
+                if count > 0 {
+                    victims.push((at, count));
+                }
+            }
+            if need.fits(&Resources(room)) && !victims.is_empty() {
+                return Some((*machine, victims));
+            }
+        }
+        None
+    }
+}

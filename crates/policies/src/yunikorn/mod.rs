@@ -1,0 +1,267 @@
+//! YuniKorn's fair sorting of queues and applications, and its preemption for queues below their guarantee.
+//!
+//! A user is an application, a task an allocation. From the root down the first of siblings is served, allocation by allocation:
+//! the more urgent (a queue is as urgent as the most urgent ask in it, plus its `priority`), then the lowest ratio, then the one
+//! that waits for more of everything, then the first in the file. A queue's ratio is the largest, over the resources, of what it
+//! uses over its guarantee, or else over its maximum (of its own, those above and the cluster the least); over a denominator of 0
+//! it is 1 with usage and 0 without. Applications go by priority and then by their parts of the cluster, the largest first
+//! compared with the largest (`sort = "fifo"`: by age). With `[policy] priority = false` ratios come before priorities.
+//!
+//! An ask that fits nowhere preempts if a queue on its side, below the one above both it and the victim, has a guarantee that
+//! covers it with what is used there, and none on that side is exceeded by it. Victims are allocations of other queues, no more
+//! urgent than the ask, the least urgent and youngest first; without them no queue on their side falls below its guarantee. On
+//! each machine those that shorten what is missing are tried before the others; the machine with the fewest victims is taken, and
+//! the ask starts there.
+//!
+//! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `preemption.go`, and the threads of the variants.
+//! Still so there, repaired under `@guarded`: victims that together are less than the ask are given up, though the machine has
+//! room besides (YUNIKORN-3449).
+//!
+//! Departures: preemption is tried at once, not after a delay; an ask of a queue may preempt again at any time; nothing is marked
+//! as an originator or as exempt. Equal waiting demand is not an equivalence among three queues (a test shows a circle), so there
+//! what comes first is unspecified, as with the sort of the source. Without a file every user is a queue without guarantee and
+//! maximum.
+
+mod order;
+mod preempt;
+
+use super::cycle::{
+    Cycled, Desk, Member, QueueAt, QueueFile, QueueKey, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
+};
+use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
+use plimsoll_sim::books::Books;
+
+use order::{App, Place, Queue, Rule};
+
+/// `yunikorn-fair[@ISSUE][:FILE]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "yunikorn-fair",
+    spelling: "yunikorn-fair[@ISSUE][:FILE]",
+    rank: "from the root down: priority, then usage over guarantee or else maximum, then waiting demand",
+    meaning: "YuniKorn's fair sorting of queues, and preemption for those below their guarantee.",
+    source: "Apache YuniKorn, core of August 2026",
+    example: "yunikorn-fair",
+    checked: "yunikorn-fair",
+    variants: &[
+        ("guarded", "ours: what is free on the machine counts besides the victims (the repair of YUNIKORN-3449)"),
+        ("64", "both queues of a comparison are divided by the first one's guarantee (yunikorn-core pull request 64)"),
+        ("2270", "the room of victims is not kept for the ask (YUNIKORN-2270)"),
+        (
+            "2795",
+            "a guarantee above both queues is a claim of either, so that siblings preempt each other (YUNIKORN-2795, 2761)",
+        ),
+    ],
+    keys: &[
+        QueueKey::group("guaranteed", "what it is guaranteed of each resource"),
+        QueueKey::group("max", "the most that it may have"),
+        QueueKey::group("priority", "is added to the priorities of its asks: the larger, the earlier"),
+        QueueKey::group("sort", "of a leaf's applications: fair (usual), fifo"),
+        QueueKey::group("reclaimable", "false: nothing of it is preempted, nor of queues under it"),
+        QueueKey::whole("priority", "false: ratios come before priorities"),
+        QueueKey::whole("preemption", "false: nothing is preempted"),
+    ],
+    read: |given| {
+        Parsed::queued(given, |file, variant, setup| {
+            Ok(Box::new(Cycled::new(file, setup, YuniKorn::new(file, variant, setup)?)))
+        })
+    },
+};
+
+/// The settings of a queue.
+#[derive(Clone, Debug, Default)]
+struct Settings {
+    guaranteed: [Option<u64>; MAX_DIMS],
+    max: [Option<u64>; MAX_DIMS],
+    priority: i64,
+    by_age: bool,
+    fixed: bool,
+}
+
+struct YuniKorn {
+    settings: Vec<Settings>,
+    rule: Rule,
+    priority_first: bool,
+    preemption: bool,
+    /// The room that is free on a machine counts besides victims: the repair of YUNIKORN-3449.
+    counts_free: bool,
+    /// Room of victims is the ask's.
+    keeps_room: bool,
+    /// See `@2795`.
+    inherits: bool,
+}
+
+const NO_ROOM: Reason = Reason::Rule("there is no room, and no guarantee that preemption would serve");
+const MAKING_ROOM: Reason = Reason::Rule("its victims have to go first, and their room is open to all");
+
+impl YuniKorn {
+    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YuniKorn> {
+        let mut settings = vec![Settings::default()];
+        for at in 0..file.groups.len() {
+            settings.push(Settings {
+                guaranteed: file.amounts(at, "guaranteed", setup.dims)?.unwrap_or_default(),
+                max: file.amounts(at, "max", setup.dims)?.unwrap_or_default(),
+                priority: file.integer(at, "priority")?.unwrap_or(0),
+                by_age: file.choice(at, "sort", &[("fair", false), ("fifo", true)])?.unwrap_or(false),
+                fixed: !file.truth(at, "reclaimable")?.unwrap_or(true),
+            });
+        }
+        Ok(YuniKorn {
+            settings,
+            rule: if variant == Some("64") { Rule::OneDenominator } else { Rule::Separately },
+            priority_first: truth(&file.policy, "priority")?.unwrap_or(true),
+            preemption: truth(&file.policy, "preemption")?.unwrap_or(true),
+            counts_free: variant == Some("guarded"),
+            keeps_room: variant != Some("2270"),
+            inherits: variant == Some("2795"),
+        })
+    }
+
+    /// The least maximum of a queue and all above, the cluster included.
+    fn fair_max(&self, tree: &Tree, capacity: &Resources, at: QueueAt) -> [u64; MAX_DIMS] {
+        let mut most = capacity.0;
+        for above in tree.path(at) {
+            for (most, max) in most.iter_mut().zip(self.settings[above].max) {
+                // An explicit maximum of 0 stays: usage above it counts as 1.
+                *most = max.map_or(*most, |max| max.min(*most));
+            }
+        }
+        most
+    }
+
+    /// How urgent the asks of a queue and those under it are: 0 is the most urgent of a file's, less what the queue adds.
+    fn urgency(&self, tree: &Tree, desk: &dyn Fn(QueueAt) -> Option<u8>, at: QueueAt) -> Option<i64> {
+        let own = desk(at).map(i64::from);
+        let below = tree.nodes[at].children.iter().filter_map(|child| self.urgency(tree, desk, *child));
+        own.into_iter().chain(below).min().map(|urgency| urgency - self.settings[at].priority)
+    }
+
+    fn queue(&self, tree: &Tree, books: &Books, at: QueueAt, usage: &Resources, urgency: Option<i64>) -> Queue {
+        let mut pending = [0u128; MAX_DIMS];
+        self.add_pending(tree, books, at, &mut pending);
+        Queue {
+            rule: self.rule,
+            priority_first: self.priority_first,
+            urgency: urgency.unwrap_or(i64::MAX),
+            usage: *usage,
+            guaranteed: self.settings[at].guaranteed,
+            max: self.fair_max(tree, books.offered(), at),
+            dims: books.dims(),
+            pending,
+            at,
+        }
+    }
+
+    fn add_pending(&self, tree: &Tree, books: &Books, at: QueueAt, pending: &mut [u128; MAX_DIMS]) {
+        for user in tree.nodes[at].users.iter().filter(|user| books.waiting(**user) > 0) {
+            let held = books.held(*user);
+            (0..books.dims()).for_each(|d| pending[d] += books.wanted(*user, d).saturating_sub(held[d].into()));
+        }
+        tree.nodes[at].children.iter().for_each(|child| self.add_pending(tree, books, *child, pending));
+    }
+
+    fn app(&self, books: &Books, next: &Waiting, held: &Resources) -> App {
+        App::new(self.settings[next.queue].by_age, self.priority_first, next, held, books.offered(), books.dims())
+    }
+
+    /// The queue on the way up, and the resource, with too small a maximum for so much more.
+    fn above_max(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
+        let mut limits = session.tree.path(queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
+        limits.find_map(|(at, d)| {
+            let most = self.settings[at].max[d].filter(|_| need.0[d] > 0)?;
+            let short = (session.usage[at].0[d] + need.0[d]).checked_sub(most).filter(|short| *short > 0)?;
+            Some(Reason::Quota { group: at as u32, resource: d as u8, short })
+        })
+    }
+
+    /// Allocations start where there is room; those that ask in vain, in the order of their turns.
+    fn assign(&self, session: &mut Session) -> Vec<UserId> {
+        let mut members = Vec::new();
+        for queue in session.waiting_queues() {
+            members.extend(session.waiting(queue).map(|next| (queue, next.user)));
+        }
+        // What waits counts as at the beginning of the cycle: it decides ties alone.
+        let first = |at: QueueAt| session.waiting(at).map(|next| next.priority).min();
+        let urgencies: Vec<Option<i64>> =
+            (0..session.tree.nodes.len()).map(|at| self.urgency(session.tree, &first, at)).collect();
+        let queues: Vec<Queue> = (0..session.tree.nodes.len())
+            .map(|at| self.queue(session.tree, session.books, at, &session.usage[at], urgencies[at]))
+            .collect();
+        let place = |session: &Session, member: Member| match member {
+            Member::Queue(at) => Place::Queue(Queue { usage: session.usage[at], ..queues[at] }),
+            Member::User(user) => match session.next(user) {
+                Some(next) => Place::App(self.app(session.books, &next, &session.held[user.index()])),
+                None => Place::None,
+            },
+        };
+        let mut walk = Walk::new(session.tree, &members, |member| place(session, member));
+        let mut vain = Vec::new();
+        while let Some((queue, user)) = walk.first() {
+            let Some(next) = session.next(user) else {
+                walk.served(false, |member| place(session, member));
+                continue;
+            };
+            let above = self.above_max(session, queue, &next.need());
+            let starts = above.is_none() && session.has_room(&next);
+            match (starts, above) {
+                (true, _) => session.launch(&next, 1),
+                (false, Some(reason)) => session.wait(user, reason),
+                (false, None) => {
+                    session.wait(user, NO_ROOM);
+                    vain.push(user);
+                }
+            }
+            walk.served(starts && session.next(user).is_some(), |member| place(session, member));
+        }
+        vain
+    }
+}
+
+impl Scheduler for YuniKorn {
+    fn made(&mut self, _tree: &Tree, _weight: Option<u64>) -> Result<()> {
+        self.settings.push(Settings::default());
+        Ok(())
+    }
+
+    fn cycle(&mut self, session: &mut Session) -> Result<()> {
+        let vain = self.assign(session);
+        if self.preemption {
+            self.preempt(session, &vain);
+        }
+        Ok(())
+    }
+
+    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+        if desk.usage.len() < tree.nodes.len() {
+            return Vec::new();
+        }
+        let one = |at: QueueAt| {
+            let queue = self.queue(tree, books, at, &desk.usage[at], None);
+            Standing {
+                name: tree.nodes[at].name.clone(),
+                values: vec![("ratio".to_owned(), queue.ratio(&queue.guaranteed).shown())],
+                guaranteed: self.settings[at].guaranteed,
+                limit: if at == ROOT { [None; MAX_DIMS] } else { self.settings[at].max },
+            }
+        };
+        (0..tree.nodes.len()).map(one).collect()
+    }
+
+    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+        let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
+        let (one, other) = (next(one)?, next(other)?);
+        if one.queue == other.queue {
+            let app = |next: &Waiting| self.app(books, next, &desk.held[next.user.index()]);
+            return Some(app(&one) < app(&other));
+        }
+        let common = tree.common(one.queue, other.queue);
+        let first = |at: QueueAt| desk.lines.get(at)?.keys().map(|(priority, ..)| *priority).min();
+        let queue = |at: QueueAt| {
+            let at = tree.child_towards(common, at);
+            let urgency = self.urgency(tree, &first, at);
+            self.queue(tree, books, at, &desk.usage[at], urgency)
+        };
+        Some(queue(one.queue).compare(&queue(other.queue)).is_lt())
+    }
+}

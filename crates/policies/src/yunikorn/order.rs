@@ -1,0 +1,232 @@
+//! The comparisons of queues and of applications.
+//!
+//! Source: Apache YuniKorn core, `sorters.go` and `resources.go`; pull request 64 for the fault.
+
+use std::cmp::Ordering;
+
+use super::super::cycle::{QueueAt, Ratio, Waiting};
+use plimsoll_base::units::{MAX_DIMS, Resources, Time};
+
+/// By what two queues are divided that are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Each by its own.
+    Separately,
+    /// Both by that of the first.
+    OneDenominator,
+}
+
+/// A queue as it is compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Queue {
+    pub rule: Rule,
+    pub priority_first: bool,
+    /// The lower, the more urgent.
+    pub urgency: i64,
+    pub usage: Resources,
+    pub guaranteed: [Option<u64>; MAX_DIMS],
+    pub max: [u64; MAX_DIMS],
+    pub dims: usize,
+    /// The amounts that it waits for.
+    pub pending: [u128; MAX_DIMS],
+    pub at: QueueAt,
+}
+
+impl Queue {
+    /// The largest part of a guarantee that it uses, of its maximum where there is none.
+    pub fn ratio(&self, guaranteed: &[Option<u64>; MAX_DIMS]) -> Ratio {
+        let part = |d: usize| match (guaranteed[d].unwrap_or(self.max[d]), self.usage.0[d]) {
+            (0, 0) => Ratio::ZERO,
+            (0, _) => Ratio::WHOLE,
+            (whole, used) => Ratio::of(used, whole),
+        };
+        (0..self.dims).map(part).max().unwrap_or(Ratio::ZERO)
+    }
+
+    /// The comparison as it is written: with one denominator it may contradict itself.
+    pub fn compare(&self, other: &Queue) -> Ordering {
+        let theirs = if self.rule == Rule::OneDenominator { &self.guaranteed } else { &other.guaranteed };
+        let ratios = self.ratio(&self.guaranteed).cmp(&other.ratio(theirs));
+        let urgencies = self.urgency.cmp(&other.urgency);
+        let order = if self.priority_first { urgencies.then(ratios) } else { ratios.then(urgencies) };
+        order.then_with(|| self.waits_for_more(other)).then(self.at.cmp(&other.at))
+    }
+
+    /// Which of them waits for at least as much of everything, and for more of something.
+    fn waits_for_more(&self, other: &Queue) -> Ordering {
+        let at_least =
+            |one: &Queue, other: &Queue| one.pending.iter().zip(other.pending).all(|(one, other)| *one >= other);
+        match (at_least(self, other), at_least(other, self)) {
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+            _ => Ordering::Equal,
+        }
+    }
+}
+
+/// An application as it is compared.
+#[derive(Clone, Copy, Debug)]
+pub struct App {
+    priority_first: bool,
+    by_age: bool,
+    priority: u8,
+    since: (Time, u64),
+    /// Its parts of the cluster, the largest first.
+    parts: [Ratio; MAX_DIMS],
+    dims: usize,
+}
+
+impl App {
+    /// With this next ask, and so much in use.
+    pub fn new(
+        by_age: bool,
+        priority_first: bool,
+        next: &Waiting,
+        held: &Resources,
+        capacity: &Resources,
+        dims: usize,
+    ) -> App {
+        let mut parts = [Ratio::ZERO; MAX_DIMS];
+        (0..dims).for_each(|d| parts[d] = Ratio::of(held.0[d], capacity.0[d]));
+        parts[..dims].sort_by(|one, other| other.cmp(one));
+        App { priority_first, by_age, priority: next.priority, since: next.since, parts, dims }
+    }
+
+    fn compare(&self, other: &App) -> Ordering {
+        let second = if self.by_age {
+            self.since.cmp(&other.since)
+        } else {
+            self.parts[..self.dims].cmp(&other.parts[..other.dims])
+        };
+        let priorities = self.priority.cmp(&other.priority);
+        let order = if self.priority_first { priorities.then(second) } else { second.then(priorities) };
+        order.then(self.since.cmp(&other.since))
+    }
+}
+
+impl Ord for App {
+    fn cmp(&self, other: &App) -> Ordering {
+        self.compare(other)
+    }
+}
+
+impl PartialOrd for App {
+    fn partial_cmp(&self, other: &App) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for App {
+    fn eq(&self, other: &App) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for App {}
+
+/// The place of a queue among queues, or of an application among applications.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    Queue(Queue),
+    App(App),
+    /// Of one that has nothing to ask for: behind all.
+    None,
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Place) -> Ordering {
+        match (self, other) {
+            (Place::Queue(one), Place::Queue(other)) => one.compare(other),
+            (Place::App(one), Place::App(other)) => one.compare(other),
+            (Place::None, Place::None) => Ordering::Equal,
+            (Place::None, _) => Ordering::Greater,
+            (_, Place::None) => Ordering::Less,
+            // Never in one line.
+            (Place::Queue(_), Place::App(_)) => Ordering::Less,
+            (Place::App(_), Place::Queue(_)) => Ordering::Greater,
+        }
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Place) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Place {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(at: usize, used: &[u64], guaranteed: &[Option<u64>], max: u64, pending: &[u128]) -> Queue {
+        let mut queue = Queue {
+            rule: Rule::Separately,
+            priority_first: true,
+            urgency: 0,
+            usage: Resources::ZERO,
+            guaranteed: [None; MAX_DIMS],
+            max: [max; MAX_DIMS],
+            dims: used.len(),
+            pending: [0; MAX_DIMS],
+            at,
+        };
+        queue.usage.0[..used.len()].copy_from_slice(used);
+        queue.guaranteed[..guaranteed.len()].copy_from_slice(guaranteed);
+        queue.pending[..pending.len()].copy_from_slice(pending);
+        queue
+    }
+
+    /// `TestGetFairShare`.
+    #[test]
+    fn the_source_s_own_ratios() {
+        let of = |queue: Queue| queue.ratio(&queue.guaranteed);
+        assert_eq!(of(queue(1, &[100, 2500], &[Some(1000), Some(5000)], 0, &[])), Ratio::new(1u64, 2u64));
+        let mut many = queue(1, &[1000, 1000, 1000, 1000], &[], 99_999, &[]);
+        many.max[0] = 2000;
+        assert_eq!(of(many), Ratio::new(1u64, 2u64));
+        // A guarantee of 0: 1 with usage; without, whatever the others say.
+        assert_eq!(of(queue(1, &[10, 1000], &[Some(0)], 5000, &[])), Ratio::WHOLE);
+        assert_eq!(of(queue(1, &[0, 1000], &[Some(0)], 5000, &[])), Ratio::new(1u64, 5u64));
+    }
+
+    #[test]
+    fn pairs_are_in_one_order_but_for_the_fault() {
+        let some = |rule: Rule| -> Vec<Queue> {
+            let one = |at: usize| {
+                let n = at as u64;
+                let guaranteed = |by: u64| (!(n * by).is_multiple_of(5)).then_some(n * by % 4);
+                let mut queue =
+                    queue(at, &[n * 7 % 6, n * 11 % 5], &[guaranteed(3), guaranteed(7)], 8, &[n as u128 * 5 % 3]);
+                (queue.rule, queue.urgency) = (rule, (n % 2) as i64);
+                queue
+            };
+            (0..80).map(one).collect()
+        };
+        let wrong = |rule: Rule| {
+            let all = some(rule);
+            let pairs = all.iter().flat_map(|one| all.iter().map(move |other| (one, other)));
+            pairs.filter(|(one, other)| one.compare(other) != other.compare(one).reverse()).count()
+        };
+        assert_eq!(wrong(Rule::Separately), 0);
+        assert!(wrong(Rule::OneDenominator) > 0);
+    }
+
+    /// Ours: three queues of equal ratio of which each goes before the next. More waiting demand counts only where it is more of
+    /// everything, and the rest is left as it stood.
+    #[test]
+    fn equal_ratios_may_go_in_a_circle() {
+        let of = |at, pending: &[u128]| queue(at, &[0, 0], &[], 8, pending);
+        let [one, two, three] = [of(1, &[1, 1]), of(2, &[0, 3]), of(3, &[2, 2])];
+        assert_eq!(one.compare(&two), Ordering::Less, "neither waits for more: as in the file");
+        assert_eq!(two.compare(&three), Ordering::Less, "likewise");
+        assert_eq!(three.compare(&one), Ordering::Less, "the third waits for more than the first");
+    }
+}
