@@ -8,7 +8,7 @@ use super::{Context, print};
 use crate::error::{Error, Result};
 use crate::output::file::write_whole;
 use crate::queues::{FORMATS, Format, format, import};
-use crate::rows::{read_text, text_of};
+use crate::rows::read_input;
 
 /// Make files of queues
 #[derive(clap::Args, Debug)]
@@ -64,12 +64,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if args.files.iter().filter(|file| *file == stdin).count() > 1 {
         return Err(Error::plan("FILE", "'-'", "standard input once"));
     }
-    let name = Path::new("standard input");
-    let read = |file: &PathBuf| match file == stdin {
-        true => Ok((name.to_owned(), text_of(name, std::io::stdin().lock())?)),
-        false => Ok((file.clone(), read_text(file)?)),
-    };
-    let texts = args.files.iter().map(read).collect::<Result<_>>()?;
+    let texts = args.files.iter().map(|file| read_input(file)).collect::<Result<_>>()?;
     let imported = import(texts, format)?;
     imported.notes.iter().for_each(|note| context.warn(note));
     match args.output.as_deref().filter(|path| *path != stdin) {

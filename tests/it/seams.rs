@@ -318,8 +318,8 @@ fn a_run_begins_from_a_state_and_is_stepped() {
     let weights = Weights::default();
     let parties = Parties::lent(&mut source, &mut policy, &mut recorder);
     let mut engine = engine::Engine::new(parties, Arc::clone(&cluster), weights, &options).expect("a run");
-    engine.begin(MachineId(1), Time::ZERO).expect("room for two");
-    let full = engine.begin(MachineId(1), Time::ZERO).expect_err("no room for a third").to_string();
+    engine.begin(&[(MachineId(1), 2)], Time::ZERO).expect("room for two");
+    let full = engine.begin(&[(MachineId(1), 1)], Time::ZERO).expect_err("no room for a third").to_string();
     assert!(full.contains("rows.csv, line 3") && full.contains("no room"), "{full}");
     drop(engine);
 
@@ -328,8 +328,8 @@ fn a_run_begins_from_a_state_and_is_stepped() {
     let weights = Weights::default();
     let parties = Parties::lent(&mut source, &mut policy, &mut recorder);
     let mut engine = engine::Engine::new(parties, cluster, weights, &options).expect("a run");
-    engine.begin(MachineId(1), Time::ZERO).expect("room for two");
-    engine.begin(MachineId(0), Time::ZERO).expect("room for one");
+    engine.begin(&[(MachineId(1), 2)], Time::ZERO).expect("room for two");
+    engine.begin(&[(MachineId(0), 1)], Time::ZERO).expect("room for one");
     let seconds = |engine: &mut engine::Engine| engine.step().expect("an instant").map(|time| time.0 / 1_000_000);
     assert_eq!(seconds(&mut engine), Some(0));
     // One at a time: `b` and `a` wait for the end of what runs already.

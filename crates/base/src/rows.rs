@@ -57,6 +57,16 @@ pub fn read_text(path: &Path) -> Result<String> {
     text_of(path, open(path)?)
 }
 
+/// The same, or all of standard input for `-`: its name in messages, and the text. Errors: as [`read_text`].
+pub fn read_input(path: &Path) -> Result<(PathBuf, String)> {
+    if path.as_os_str() != "-" {
+        return Ok((path.to_owned(), read_text(path)?));
+    }
+    let name = PathBuf::from("standard input");
+    let text = text_of(&name, io::stdin().lock())?;
+    Ok((name, text))
+}
+
 /// The same of a file that may be missing. Errors: those of [`read_text`] of a file that is there.
 pub fn read_text_if_there(path: &Path) -> Result<Option<String>> {
     match read_text(path) {
@@ -68,7 +78,7 @@ pub fn read_text_if_there(path: &Path) -> Result<Option<String>> {
 /// Reads a whole `input`, which messages call `name`, without its byte-order mark.
 ///
 /// Errors: [`Error::Io`], also for more than 64 MiB; [`Error::Trace`] with the line that is no text.
-pub fn text_of(name: &Path, input: impl Read) -> Result<String> {
+fn text_of(name: &Path, input: impl Read) -> Result<String> {
     let mut bytes = Vec::new();
     input.take(TEXT_MOST + 1).read_to_end(&mut bytes).map_err(|source| Error::io(name, source))?;
     if bytes.len() as u64 > TEXT_MOST {

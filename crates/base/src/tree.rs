@@ -65,6 +65,19 @@ pub struct Entry {
 }
 
 impl Node {
+    /// Reads TOML or JSON, as the ending of its place's file says, or else the text; `place` is the whole text. Errors: as
+    /// [`Node::toml`] and [`Node::json`].
+    pub fn document(place: &Place) -> Result<Node, Error> {
+        let ending = place.file().extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+        let json = match ending.as_deref() {
+            Some("json") => true,
+            Some("toml") => false,
+            // No TOML document starts with a brace, and every table in JSON does.
+            _ => place.text().trim_start().starts_with('{'),
+        };
+        if json { Node::json(place) } else { Node::toml(place) }
+    }
+
     /// Reads TOML; `place` is the whole text. Errors: the parser's message, at its place.
     pub fn toml(place: &Place) -> Result<Node, Error> {
         let document = DeTable::parse(place.text())

@@ -91,7 +91,7 @@ pub fn hearing(bench: &Bench, hearing: &Hearing, ok: Option<bool>) -> Value {
 
 fn running(state: &State, situation: &Situation) -> Value {
     let runs = situation.running.iter().map(
-        |run| json!({"name": state.workloads[run.workload].name, "tasks": run.tasks, "leaving": run.leaves.is_some()}),
+        |run| json!({"name": state.workloads[run.workload].name, "tasks": run.tasks(), "leaving": run.leaves.is_some()}),
     );
     runs.collect()
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
+use plimsoll_base::units::{MachineId, Span, Time, UserId};
 use plimsoll_policies::{NamedPolicy, Policy, PolicySpec, Registry, Setup, Standing};
 use plimsoll_sim::books::{Books, Weights};
 use plimsoll_sim::cluster::{Cluster, Placement, Shortage};
@@ -14,7 +14,7 @@ use plimsoll_sim::policy::Reason;
 use plimsoll_sim::record::{Decision, Recorder, Stuck, StuckRecord, TaskRecord, Turn};
 use plimsoll_sim::workload::{TaskSet, Workload as Rows};
 
-use crate::situation::{Run, Situation};
+use crate::situation::{Run, Situation, free};
 use crate::state::{State, Workload};
 
 /// A policy that decides on situations of a state.
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
     pub fn play(&self, situation: &mut Situation) -> Result<Round> {
         let mut rows = Rows { dims: self.cluster.dims.clone(), ..Rows::default() };
         for run in &situation.running {
-            self.row(&mut rows, run.workload, run.tasks, Time::ZERO);
+            self.row(&mut rows, run.workload, run.tasks(), Time::ZERO);
         }
         // The last of those that wait arrives, and so there is a round.
         for (at, wait) in situation.waiting.iter().enumerate() {
@@ -181,7 +181,8 @@ impl<'a> Bench<'a> {
         let mut engine = Engine::new(parties, self.cluster.clone(), self.weights.clone(), &options)?;
         for run in &situation.running {
             let workload = &self.state.workloads[run.workload];
-            engine.begin(MachineId(run.machine), ages.of_running(workload)).map_err(|error| Error::Mismatch {
+            let parts: Vec<_> = run.parts.iter().map(|(machine, tasks)| (MachineId(*machine), *tasks)).collect();
+            engine.begin(&parts, ages.of_running(workload)).map_err(|error| Error::Mismatch {
                 problem: format!("'{}' runs where it cannot: {error}", workload.name),
             })?;
         }
@@ -219,11 +220,6 @@ impl<'a> Bench<'a> {
     /// The new situation follows from all that happened.
     fn follow(&self, situation: &mut Situation, heard: Heard, rows: &Rows, round: &mut Round) {
         let before = situation.running.len();
-        // By row: what waited comes behind what ran.
-        let workload_of = |row: usize| match row.checked_sub(before) {
-            None => situation.running[row].workload,
-            Some(at) => situation.waiting[at].workload,
-        };
         let name = |user: UserId| rows.users.name(user.0).to_owned();
         let mut stopped: Vec<(usize, u32)> = heard.stopped.iter().map(|(row, tasks)| (*row, *tasks)).collect();
         stopped.sort_by_key(|(row, _)| {
@@ -235,81 +231,113 @@ impl<'a> Bench<'a> {
             // Whoever is on the way out goes only once.
             if situation.running[*row].leaves.is_none() {
                 let cause = cause.map(|(_, user, rule)| (name(*user), *rule));
-                round.evicted.push(Evicted { workload: workload_of(*row), tasks: *tasks, cause });
+                round.evicted.push(Evicted { workload: situation.running[*row].workload, tasks: *tasks, cause });
             }
         }
-        let mut launched = heard.launched.clone();
-        launched.sort_by_key(|(row, ..)| heard.order.iter().position(|known| known == row));
-        let mut free = self.free(situation, &stopped);
-        for (row, tasks, machine) in launched {
-            let workload = workload_of(row);
-            let need = self.state.workloads[workload].demand.times(tasks);
-            let room = &mut free[machine as usize];
-            if need.fits(room) {
-                room.0.iter_mut().zip(need.0).for_each(|(room, need)| *room -= need);
-                round.launched.push((workload, tasks, machine));
-            }
+        self.launch(situation, &heard, &stopped, round);
+        // What a workload starts is of those of it that waited longest.
+        let mut started: HashMap<usize, u32> = HashMap::new();
+        for launch in &round.launched {
+            *started.entry(launch.0).or_default() += launch.1;
         }
-        for (at, wait) in situation.waiting.iter().enumerate() {
+        for (at, wait) in situation.waiting.iter_mut().enumerate() {
             let row = before + at;
-            let of = |(workload, tasks, _): &(usize, u32, u32)| if *workload == wait.workload { *tasks } else { 0 };
-            let started: u32 = round.launched.iter().map(of).sum();
-            if started < wait.tasks {
-                let planned = started == 0 && heard.order.contains(&row);
+            let left = started.entry(wait.workload).or_default();
+            let now = wait.tasks.min(*left);
+            (wait.tasks, *left) = (wait.tasks - now, *left - now);
+            if wait.tasks > 0 {
+                let planned = now == 0 && heard.order.contains(&row);
                 let known = heard.waits.get(&row).cloned().unwrap_or(Why::Behind);
                 let reason = if planned { Why::Rule("the tasks that it replaces have not left yet") } else { known };
-                round.waits.push(Waits { workload: wait.workload, tasks: wait.tasks - started, reason });
-            }
-        }
-        self.carry_out(situation, &stopped, round);
-    }
-
-    /// By machine, the amounts that are free once whoever is stopped and takes no time to go has gone.
-    fn free(&self, situation: &Situation, stopped: &[(usize, u32)]) -> Vec<Resources> {
-        let mut free = self.cluster.capacities.clone();
-        for (row, run) in situation.running.iter().enumerate() {
-            let workload = &self.state.workloads[run.workload];
-            let gone = stopped.iter().find(|(known, _)| *known == row).map_or(0, |(_, tasks)| *tasks);
-            let gone = if run.leaves.is_some() || workload.grace > 0 { 0 } else { gone };
-            let held = workload.demand.times(run.tasks - gone);
-            free[run.machine as usize]
-                .0
-                .iter_mut()
-                .zip(held.0)
-                .for_each(|(free, held)| *free = free.saturating_sub(held));
-        }
-        free
-    }
-
-    fn carry_out(&self, situation: &mut Situation, stopped: &[(usize, u32)], round: &Round) {
-        let mut running = Vec::new();
-        let mut again = Vec::new();
-        for (row, run) in situation.running.iter().enumerate() {
-            let workload = &self.state.workloads[run.workload];
-            let gone = stopped.iter().find(|(known, _)| *known == row).map_or(0, |(_, tasks)| *tasks);
-            let gone = if run.leaves.is_some() { 0 } else { gone };
-            if gone < run.tasks {
-                running.push(Run { tasks: run.tasks - gone, ..*run });
-            }
-            if gone > 0 && workload.grace > 0 {
-                running.push(Run { tasks: gone, leaves: Some(workload.grace), ..*run });
-            } else if gone > 0 && workload.resubmit {
-                again.push((run.workload, gone));
-            }
-        }
-        again.into_iter().for_each(|(workload, tasks)| situation.wait(self.state, workload, tasks, false));
-        for (workload, tasks, machine) in &round.launched {
-            let ends = self.state.workloads[*workload].ends_after;
-            running.push(Run { workload: *workload, tasks: *tasks, machine: *machine, ends, leaves: None });
-            let mut left = *tasks;
-            for wait in situation.waiting.iter_mut().filter(|wait| wait.workload == *workload) {
-                let started = wait.tasks.min(left);
-                (wait.tasks, left) = (wait.tasks - started, left - started);
+                round.waits.push(Waits { workload: wait.workload, tasks: wait.tasks, reason });
             }
         }
         situation.waiting.retain(|wait| wait.tasks > 0);
-        situation.running = running;
+        self.carry_out(situation, &stopped, round, &started);
     }
+
+    /// The launches of a round that there is room for, in the order of the decisions, once whoever is stopped and takes no time to go
+    /// has gone; of a gang all or none.
+    fn launch(&self, situation: &Situation, heard: &Heard, stopped: &[(usize, u32)], round: &mut Round) {
+        let of = |row: usize| self.about(situation, row);
+        let stays = |(row, run): (usize, &Run)| match gone(stopped, row) {
+            tasks if run.leaves.is_none() && of(row).1.grace == 0 => run.without(tasks),
+            _ => Some(run.clone()),
+        };
+        let stay: Vec<Run> = situation.running.iter().enumerate().filter_map(stays).collect();
+        let mut free = free(self.state, &stay);
+        let mut launched = heard.launched.clone();
+        launched.sort_by_key(|(row, ..)| heard.order.iter().position(|known| known == row));
+        for parts in launched.chunk_by(|one, other| one.0 == other.0) {
+            let (row, (workload, about)) = (parts[0].0, of(parts[0].0));
+            // Whoever was stopped in this very round and has not gone, or does not wait again, cannot start.
+            if gone(stopped, row) > 0 && (about.grace > 0 || !about.resubmit) {
+                continue;
+            }
+            let fits = |part: &(usize, u32, u32)| about.demand.times(part.1).fits(&free[part.2 as usize]);
+            if about.gang && !parts.iter().all(fits) {
+                continue;
+            }
+            for (_, tasks, machine) in parts {
+                let (need, room) = (about.demand.times(*tasks), &mut free[*machine as usize]);
+                if need.fits(room) {
+                    room.0.iter_mut().zip(need.0).for_each(|(room, need)| *room -= need);
+                    round.launched.push((workload, *tasks, *machine));
+                }
+            }
+        }
+    }
+
+    /// The workload of a row: what waited comes behind what ran.
+    fn about(&self, situation: &Situation, row: usize) -> (usize, &'a Workload) {
+        let workload = match row.checked_sub(situation.running.len()) {
+            None => situation.running[row].workload,
+            Some(at) => situation.waiting[at].workload,
+        };
+        (workload, &self.state.workloads[workload])
+    }
+
+    /// Those that are stopped leave or wait again, but for as many as have started again, and those that start run.
+    fn carry_out(
+        &self,
+        situation: &mut Situation,
+        stopped: &[(usize, u32)],
+        round: &Round,
+        again: &HashMap<usize, u32>,
+    ) {
+        let mut again = again.clone();
+        for (row, run) in std::mem::take(&mut situation.running).into_iter().enumerate() {
+            let workload = &self.state.workloads[run.workload];
+            let gone = if run.leaves.is_some() { 0 } else { gone(stopped, row) };
+            situation.running.extend(run.without(gone));
+            if gone > 0 && workload.grace > 0 {
+                let parts = run.parts.clone();
+                let leaving = Run { parts, leaves: Some(workload.grace), ..run.clone() };
+                situation.running.extend(leaving.without(run.tasks() - gone));
+            } else if gone > 0 && workload.resubmit {
+                let left = again.entry(run.workload).or_default();
+                let now = gone.min(*left);
+                *left -= now;
+                if gone > now {
+                    situation.wait(self.state, run.workload, gone - now, false);
+                }
+            }
+        }
+        for parts in round.launched.chunk_by(|one, other| one.0 == other.0) {
+            let (workload, about) = (parts[0].0, &self.state.workloads[parts[0].0]);
+            let all: Vec<(u32, u32)> = parts.iter().map(|(_, tasks, machine)| (*machine, *tasks)).collect();
+            let run = |parts| Run { workload, parts, ends: about.ends_after, leaves: None };
+            match about.gang {
+                true => situation.running.push(run(all)),
+                false => situation.running.extend(all.into_iter().map(|part| run(vec![part]))),
+            }
+        }
+    }
+}
+
+/// How many tasks of a row are stopped.
+fn gone(stopped: &[(usize, u32)], row: usize) -> u32 {
+    stopped.iter().find(|(known, _)| *known == row).map_or(0, |(_, tasks)| *tasks)
 }
 
 /// When workloads first came, as far as that tells the older from the younger.

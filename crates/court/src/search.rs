@@ -23,8 +23,6 @@ pub struct Class {
     pub urgent: bool,
     /// The keys of both queues, as lines of a state.
     pub keys: String,
-    /// The table `[policy]`, as lines of a state.
-    pub switches: String,
 }
 
 /// A state of a class that came to a verdict.
@@ -39,9 +37,6 @@ pub struct Found {
 /// A workload of a candidate: in `a` or not, urgent or not, and its size.
 type Small = (bool, bool, u32);
 
-/// How many rounds of each state are played: more than there are situations of so few workloads that differ.
-const ROUNDS: u32 = 64;
-
 impl Class {
     /// The class in which a policy is searched unless something else is said: queues that may take back and displace, and are
     /// promised nothing.
@@ -51,17 +46,19 @@ impl Class {
             "kueue" => "within = \"lower-priority\"\nreclaim = \"any\"\n",
             _ => "",
         };
-        Class { size, running: 3, urgent: false, keys: keys.to_owned(), switches: String::new() }
+        Class { size, running: 3, urgent: false, keys: keys.to_owned() }
     }
 
     /// How many states there are.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         (1..=self.size).map(|capacity| self.states(capacity).len() as u64).sum()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.size == 0
+    /// More rounds than there are situations: workloads that run in any order, while the others wait.
+    fn rounds(&self) -> u32 {
+        let all = self.running as u32 + 1;
+        let orders = |running: u32| (all - running + 1..=all).product::<u32>();
+        (0..=all).map(orders).sum::<u32>() + 1
     }
 
     /// All states of one capacity, those of few and small workloads first.
@@ -96,9 +93,6 @@ impl Class {
 
     fn text(&self, policy: &str, capacity: u32, (set, arrival): &(Vec<Small>, Small)) -> String {
         let mut text = format!("[capacity]\ncpu = {capacity}\n");
-        if !self.switches.is_empty() {
-            let _ = writeln!(text, "[policy]\n{}", self.switches.trim_end());
-        }
         for name in ["a", "b"] {
             let _ = write!(text, "[[group]]\nname = \"{name}\"\n{}", self.keys);
         }
@@ -134,7 +128,7 @@ pub fn search(
             tell()?;
             let text = class.text(policy, capacity, state);
             let parsed = parse(Path::new("search.toml"), &text)?;
-            let hearing = judge(&Bench::new(&parsed, policy, registry)?, ROUNDS)?;
+            let hearing = judge(&Bench::new(&parsed, policy, registry)?, class.rounds())?;
             Ok(verdicts.contains(&hearing.verdict).then_some((at, Found { text, hearing })))
         });
         // The first in order, whatever the number of threads; an error as well.

@@ -1,5 +1,7 @@
 //! The situation of a state between two rounds: who runs, who is on the way out, who waits.
 
+use plimsoll_base::units::Resources;
+
 use crate::state::State;
 
 /// The situation. Equal situations go on alike under a policy without memory.
@@ -15,15 +17,13 @@ pub struct Situation {
     pub arrived: usize,
 }
 
-/// Tasks of a workload that run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Tasks of a workload that run: on one machine, or all of a gang.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
     /// The workload.
     pub workload: usize,
-    /// How many of its tasks.
-    pub tasks: u32,
-    /// Where; 0 for a pool.
-    pub machine: u32,
+    /// Machines, and how many of its tasks run on each; machine 0 for a pool.
+    pub parts: Vec<(u32, u32)>,
     /// How many rounds until they end, if they do.
     pub ends: Option<u32>,
     /// They were stopped, and take so many rounds to go.
@@ -41,6 +41,37 @@ pub struct Wait {
     pub anew: bool,
 }
 
+impl Run {
+    /// How many tasks run.
+    pub fn tasks(&self) -> u32 {
+        self.parts.iter().map(|(_, tasks)| tasks).sum()
+    }
+
+    /// The same without so many of its tasks, the last ones; nothing if none are left.
+    pub fn without(&self, mut gone: u32) -> Option<Run> {
+        let mut run = self.clone();
+        for (_, tasks) in run.parts.iter_mut().rev() {
+            let fewer = gone.min(*tasks);
+            (*tasks, gone) = (*tasks - fewer, gone - fewer);
+        }
+        run.parts.retain(|(_, tasks)| *tasks > 0);
+        (!run.parts.is_empty()).then_some(run)
+    }
+}
+
+/// By machine, the amounts that are free beside these.
+pub fn free<'a>(state: &State, runs: impl IntoIterator<Item = &'a Run>) -> Vec<Resources> {
+    let mut free = state.cluster.capacities.clone();
+    for run in runs {
+        for (machine, tasks) in &run.parts {
+            let held = state.workloads[run.workload].demand.times(*tasks);
+            let free = &mut free[*machine as usize].0;
+            free.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));
+        }
+    }
+    free
+}
+
 impl Situation {
     /// The situation before the first round.
     pub fn first(state: &State) -> Situation {
@@ -48,8 +79,7 @@ impl Situation {
             let workload = &state.workloads[*at];
             Run {
                 workload: *at,
-                tasks: workload.tasks,
-                machine: workload.machine.unwrap_or(0),
+                parts: vec![(workload.machine.unwrap_or(0), workload.tasks)],
                 ends: workload.ends_after,
                 leaves: None,
             }
@@ -93,22 +123,17 @@ impl Situation {
             };
             let (gone, ended) = (due(&mut run.leaves), due(&mut run.ends));
             if gone || ended {
-                over.push((*run, ended && run.leaves.is_none_or(|left| left > 0)));
+                over.push((run.clone(), ended && run.leaves.is_none_or(|left| left > 0)));
             }
             !(gone || ended)
         });
         for (run, ended) in over {
             let workload = &state.workloads[run.workload];
             if if ended { workload.repeats } else { workload.resubmit } {
-                self.wait(state, run.workload, run.tasks, ended);
+                self.wait(state, run.workload, run.tasks(), ended);
             }
         }
         self.arrive(state);
-    }
-
-    /// Whether anything will happen of itself: an arrival, an end, a departure.
-    pub fn is_moving(&self, state: &State) -> bool {
-        self.arrived < state.arrivals.len() || self.running.iter().any(|run| run.ends.is_some() || run.leaves.is_some())
     }
 
     /// The same without the number of the round: what is compared when a situation may have been there before.

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::rows::{read_text, text_of};
+use plimsoll_base::rows::read_input;
 use plimsoll_base::tree::{Entry, Node, Place, Value};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Round, Span, decimal};
 use plimsoll_policies::queues::{self, QueueEntry, QueueFile};
@@ -123,26 +123,17 @@ const OF_WORKLOAD: [&str; 15] = [
 ];
 const OF_EXPECTATION: [&str; 5] = ["policy", "verdict", "launched", "evicted", "rounds"];
 
-/// Reads the state in a file, or on standard input for `-`. Errors: those of [`read_text`] and [`parse`].
+/// Reads the state in a file, or on standard input for `-`. Errors: those of [`read_input`] and [`parse`].
 pub fn open(path: &Path) -> Result<State> {
-    let (name, text) = match path.as_os_str() == "-" {
-        true => (Path::new("standard input"), text_of(Path::new("standard input"), std::io::stdin().lock())?),
-        false => (path, read_text(path)?),
-    };
-    parse(name, &text)
+    let (name, text) = read_input(path)?;
+    parse(&name, &text)
 }
 
 /// Reads a state from text. The ending of `path` says whether it is JSON or TOML, or else the text does. Errors:
 /// [`Error::Placed`] with the place, the problem, and the values that would be accepted.
 pub fn parse(path: &Path, text: &str) -> Result<State> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let json = match path.extension().and_then(|ending| ending.to_str()) {
-        Some("json") => true,
-        Some("toml") => false,
-        _ => text.trim_start().starts_with('{'),
-    };
-    let whole = Place::whole(path, text);
-    let tree = if json { Node::json(&whole)? } else { Node::toml(&whole)? };
+    let whole = Place::whole(path, text.strip_prefix('\u{feff}').unwrap_or(text));
+    let tree = Node::document(&whole)?;
     state(&tree, &whole).map_err(|error| match error {
         Error::Placed { .. } => error,
         error => whole.wrong("", error),
@@ -233,7 +224,14 @@ impl State {
 fn enlist(queues: &mut QueueFile, drafts: &[Draft]) -> Result<()> {
     let described = !queues.groups.is_empty();
     for Draft { workload, place, .. } in drafts {
-        let Some(group) = &workload.group else { continue };
+        let Some(group) = &workload.group else {
+            // By its own name, so that another name of it is found as well as one that a pattern names.
+            let user = workload.user.as_ref().unwrap_or(&workload.name);
+            if let Some(at) = queues.owner(user).filter(|_| !queues.users.iter().any(|(known, _)| known == user)) {
+                queues.users.push((user.clone(), at));
+            }
+            continue;
+        };
         let known = queues.groups.iter().position(|known| known.name == *group);
         let at = known.unwrap_or(queues.groups.len());
         if known.is_none() && !described {

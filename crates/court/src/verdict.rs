@@ -9,7 +9,7 @@ use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
 use crate::round::{Bench, Round, Why};
-use crate::situation::Situation;
+use crate::situation::{Situation, free};
 use crate::state::{Expectation, State};
 
 /// The verdict on a scenario under a policy.
@@ -201,7 +201,7 @@ fn held(state: &State, bench: &Bench, situation: &Situation, group: usize) -> Re
     for run in &situation.running {
         let Some(name) = group_of(state, bench, run.workload) else { continue };
         if above(state, &name).contains(&group) {
-            let amount = state.workloads[run.workload].demand.times(run.tasks);
+            let amount = state.workloads[run.workload].demand.times(run.tasks());
             sum.0.iter_mut().zip(amount.0).for_each(|(sum, amount)| *sum += amount);
         }
     }
@@ -242,7 +242,7 @@ fn fits_beside(bench: &Bench, before: &Situation, round: &Round, need: &Resource
     let (state, total) = (bench.state(), bench.state().cluster.total());
     let mut held_of: HashMap<String, Resources> = HashMap::new();
     for run in &before.running {
-        let amount = state.workloads[run.workload].demand.times(run.tasks);
+        let amount = state.workloads[run.workload].demand.times(run.tasks());
         let held = held_of.entry(group_of(state, bench, run.workload).unwrap_or_default()).or_default();
         held.0.iter_mut().zip(amount.0).for_each(|(held, amount)| *held += amount);
     }
@@ -261,11 +261,7 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
     let state = bench.state();
     let about = &state.workloads[workload];
     let need = about.demand.times(if about.gang { about.tasks } else { 1 });
-    let mut free = state.cluster.capacities.clone();
-    for run in &before.running {
-        let held = state.workloads[run.workload].demand.times(run.tasks);
-        free[run.machine as usize].0.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));
-    }
+    let mut free = free(state, &before.running);
     for (other, tasks, machine) in &round.launched {
         let held = state.workloads[*other].demand.times(*tasks);
         free[*machine as usize].0.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));

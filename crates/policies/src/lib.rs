@@ -44,6 +44,7 @@ mod target;
 mod tetris;
 mod time_based;
 mod tsf;
+mod values;
 mod volcano;
 mod yarn_capacity;
 mod yarn_fair;

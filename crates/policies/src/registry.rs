@@ -99,37 +99,16 @@ pub struct PlanGroups<'a> {
     pub queues: &'a [(String, QueueFile)],
 }
 
-enum Found {
-    Quota(QuotaFile),
-    Queues(QueueFile),
-}
-
-impl PlanGroups<'_> {
-    /// The table that a policy names. Errors: there is none.
-    fn find(groups: Option<PlanGroups>, policy: &str, table: &str, queued: bool) -> Result<Found> {
-        let kind = if queued { "queues" } else { "quota" };
-        let wrong = |key: &str, expected: String| Err(Error::plan(key, format!("'{policy}'"), expected));
-        let Some(groups) = groups else {
-            return wrong(
-                "policy",
-                format!("a file here; only a plan has [{kind}.NAME] tables, and finds them itself"),
-            );
-        };
-        let quota = groups.quota.iter().find(|(name, _)| name == table).filter(|_| !queued);
-        let queues = groups.queues.iter().find(|(name, _)| name == table).filter(|_| queued);
-        match (quota, queues) {
-            (Some((_, found)), _) => Ok(Found::Quota(found.clone())),
-            (_, Some((_, found))) => Ok(Found::Queues(found.clone())),
-            (None, None) => {
-                let names: Vec<&str> = match queued {
-                    true => groups.queues.iter().map(|(name, _)| name.as_str()).collect(),
-                    false => groups.quota.iter().map(|(name, _)| name.as_str()).collect(),
-                };
-                let hint = did_you_mean(table, names);
-                wrong("policies", format!("a table [{kind}.{table}] in this plan{hint}"))
-            }
-        }
-    }
+/// The table of a plan that a policy names, out of those of one kind. Errors: there is no plan, or no such table.
+fn table<T: Clone>(tables: Option<&[(String, T)]>, kind: &str, policy: &str, name: &str) -> Result<T> {
+    let wrong = |key: &str, expected: String| Error::plan(key, format!("'{policy}'"), expected);
+    let tables = tables.ok_or_else(|| {
+        wrong("policy", format!("a file here; only a plan has [{kind}.NAME] tables, and finds them itself"))
+    })?;
+    tables.iter().find(|(known, _)| known == name).map(|(_, table)| table.clone()).ok_or_else(|| {
+        let hint = did_you_mean(name, tables.iter().map(|(known, _)| known.as_str()));
+        wrong("policies", format!("a table [{kind}.{name}] in this plan{hint}"))
+    })
 }
 
 /// The policies a program knows: the built-in ones and its own.
@@ -233,10 +212,14 @@ impl Registry {
                 twice(inside, spec.inside())?;
                 let inline = |path: &Path| path.to_str()?.strip_prefix(NamedPolicy::INLINE).map(str::to_owned);
                 match spec.file().map(|path| (inline(path), folder.join(path))) {
-                    Some((Some(table), _)) => match PlanGroups::find(groups, name, &table, spec.is_queued())? {
-                        Found::Quota(groups) => NamedPolicy::grouped(spec, groups),
-                        Found::Queues(queues) => NamedPolicy::queued(spec, queues),
-                    },
+                    Some((Some(at), _)) if spec.is_queued() => {
+                        let queues = table(groups.map(|groups| groups.queues), "queues", name, &at)?;
+                        NamedPolicy::queued(spec, queues)
+                    }
+                    Some((Some(at), _)) => {
+                        let quota = table(groups.map(|groups| groups.quota), "quota", name, &at)?;
+                        NamedPolicy::grouped(spec, quota)
+                    }
                     Some((None, path)) if spec.is_queued() => NamedPolicy::queued(spec, QueueFile::read(&path)?),
                     Some((None, path)) => NamedPolicy::grouped(spec, QuotaFile::read(&path)?),
                     None => NamedPolicy::of(spec.to_string(), spec),

@@ -63,7 +63,7 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
             class.keys.clone_from(keys);
         }
         let steps = Steps::new(context.quiet, "states", &context.stop);
-        steps.planned(usize::try_from(class.len()).unwrap_or(usize::MAX));
+        steps.planned(usize::try_from(class.count()).unwrap_or(usize::MAX));
         let tell = || {
             steps.done();
             steps.go_on()

@@ -263,7 +263,7 @@ fn the_end_of_issue_1934() {
         assert_eq!(hearing.verdict, plimsoll_court::Verdict::Settled);
         let of = |name: &str| {
             let runs = hearing.last.running.iter().filter(|run| state.workloads[run.workload].name == name);
-            runs.map(|run| run.tasks).sum::<u32>()
+            runs.map(|run| run.tasks()).sum::<u32>()
         };
         (of("a"), of("b"))
     };

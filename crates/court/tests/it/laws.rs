@@ -94,7 +94,7 @@ fn held(state: &State, situation: &Situation) -> Vec<[u64; 2]> {
         let workload = &state.workloads[run.workload];
         let mut at = groups.iter().position(|group| Some(&group.name) == workload.group.as_ref());
         while let Some(queue) = at {
-            (0..2).for_each(|d| held[queue][d] += workload.demand.0[d] * u64::from(run.tasks));
+            (0..2).for_each(|d| held[queue][d] += workload.demand.0[d] * u64::from(run.tasks()));
             at = groups[queue].parent;
         }
     }
@@ -136,7 +136,7 @@ fn check(start: &str, keys: Keys, states: u32) {
             let bench = Bench::new(&state, &name, &registry).unwrap_or_else(|error| panic!("{error}\n{text}"));
             let mut situation = Situation::first(&state);
             let tasks = |situation: &Situation| -> u32 {
-                let running: u32 = situation.running.iter().map(|run| run.tasks).sum();
+                let running: u32 = situation.running.iter().map(|run| run.tasks()).sum();
                 running + situation.waiting.iter().map(|wait| wait.tasks).sum::<u32>()
             };
             let all = tasks(&situation);

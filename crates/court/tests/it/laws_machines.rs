@@ -97,7 +97,7 @@ fn held(state: &State, situation: &Situation, group: usize) -> u64 {
         let workload = &state.workloads[run.workload];
         let at = groups.iter().position(|known| workload.group.as_ref() == Some(&known.name));
         let inside = std::iter::successors(at, |at| groups[*at].parent).any(|at| at == group);
-        if inside { workload.demand.0[0] * u64::from(run.tasks) } else { 0 }
+        if inside { workload.demand.0[0] * u64::from(run.tasks()) } else { 0 }
     };
     situation.running.iter().map(of).sum()
 }
@@ -118,7 +118,7 @@ fn starts_keep_maximums_and_comparisons_are_orders() {
             let bench = Bench::new(&state, name, &registry).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
             let mut situation = Situation::first(&state);
             let tasks = |situation: &Situation| -> u32 {
-                let running = situation.running.iter().map(|run| run.tasks);
+                let running = situation.running.iter().map(|run| run.tasks());
                 running.chain(situation.waiting.iter().map(|wait| wait.tasks)).sum()
             };
             let all = tasks(&situation);

@@ -13,6 +13,7 @@ mod laws;
 mod laws_machines;
 mod random;
 mod scenarios;
+mod situations;
 mod volcano;
 mod yarn_capacity;
 mod yarn_fair;

@@ -76,11 +76,11 @@ fn nothing_starts_where_there_is_no_room() {
                 let mut held = [0; 2];
                 for run in &situation.running {
                     let demand = state.workloads[run.workload].demand.0;
-                    (0..2).for_each(|d| held[d] += demand[d] * u64::from(run.tasks));
+                    (0..2).for_each(|d| held[d] += demand[d] * u64::from(run.tasks()));
                 }
                 let capacity = state.cluster.total().0;
                 assert!((0..2).all(|d| held[d] <= capacity[d]), "{name} holds {held:?}\n{text}");
-                let all = situation.running.iter().map(|run| (run.workload, run.tasks));
+                let all = situation.running.iter().map(|run| (run.workload, run.tasks()));
                 let all = all.chain(situation.waiting.iter().map(|wait| (wait.workload, wait.tasks)));
                 let tasks: u32 = all.map(|(_, tasks)| tasks).sum();
                 assert_eq!(tasks as usize, state.workloads.len(), "{name}: every task runs or waits\n{text}");

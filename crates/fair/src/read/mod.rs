@@ -12,7 +12,7 @@ use std::path::Path;
 use super::quota::GroupInstance;
 use super::{Exact, Instance, User};
 use plimsoll_base::error::{Error, Result, nearest};
-use plimsoll_base::rows::{read_text, text_of};
+use plimsoll_base::rows::read_input;
 use plimsoll_base::tree::{Entry, Node, Place, Value, brief};
 
 /// The question of an instance: how many tasks each user runs, or the quota of each group.
@@ -24,13 +24,10 @@ pub enum Question {
     Groups(GroupInstance),
 }
 
-/// Reads the instance in a file, or on standard input for `-`. Errors: those of [`read_text`] and [`parse`].
+/// Reads the instance in a file, or on standard input for `-`. Errors: those of [`read_input`] and [`parse`].
 pub fn open(path: &Path) -> Result<Question> {
-    let (name, text) = match path.as_os_str() == "-" {
-        true => (Path::new("standard input"), text_of(Path::new("standard input"), std::io::stdin().lock())?),
-        false => (path, read_text(path)?),
-    };
-    parse(name, &text)
+    let (name, text) = read_input(path)?;
+    parse(&name, &text)
 }
 
 /// Reads an instance from text. The ending of `name` says whether it is JSON or TOML, or else the text does.
@@ -38,16 +35,8 @@ pub fn open(path: &Path) -> Result<Question> {
 /// Errors: [`Error::Placed`] with the name, the place if it is known, the problem, and the values that would be
 /// accepted.
 pub fn parse(name: &Path, text: &str) -> Result<Question> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let ending = name.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-    let json = match ending.as_deref() {
-        Some("json") => true,
-        Some("toml") => false,
-        // No TOML document starts with a brace, and every instance in JSON does.
-        _ => text.trim_start().starts_with('{'),
-    };
-    let whole = Place::whole(name, text);
-    let tree = if json { Node::json(&whole)? } else { Node::toml(&whole)? };
+    let whole = Place::whole(name, text.strip_prefix('\u{feff}').unwrap_or(text));
+    let tree = Node::document(&whole)?;
     question(&tree).map_err(|error| match error {
         Error::Placed { .. } => error,
         // An error of the instance itself.

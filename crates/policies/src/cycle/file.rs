@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::super::spec::PolicySpec;
+use super::super::values::{self, connect, refused, string};
 use plimsoll_base::error::{Error, Result, did_you_mean, either};
 use plimsoll_base::rows::read_text;
 use plimsoll_base::tree::{Entry, Node, Place, Value};
-use plimsoll_base::units::{Dim, MAX_DIMS, Round, decimal};
+use plimsoll_base::units::{Dim, MAX_DIMS, Round};
 use plimsoll_sim::policy::Owners;
 
 /// Amounts of some resources, in base units; none of those that are not named.
@@ -111,13 +112,16 @@ impl QueueFile {
             file.policy = entry.node.clone();
         }
         let parents = file.read_groups(top)?;
-        file.connect(&parents)?;
+        let named: Vec<(&str, &Place)> =
+            file.groups.iter().map(|group| (group.name.as_str(), &group.table.place)).collect();
+        let parents = connect(&named, &parents)?;
+        file.groups.iter_mut().zip(parents).for_each(|(group, parent)| group.parent = parent);
         file.read_users(top)?;
         Ok(file)
     }
 
     /// The groups, and the name of the parent of each.
-    fn read_groups<'n>(&mut self, top: &'n Node) -> Result<Vec<Option<&'n Node>>> {
+    fn read_groups<'n>(&mut self, top: &'n Node) -> Result<Vec<Option<(String, &'n Place)>>> {
         let known: Vec<&str> = OF_GROUP.into_iter().chain(keys(false)).collect();
         let mut parents = Vec::new();
         let mut names: HashSet<&str> = HashSet::new();
@@ -134,29 +138,10 @@ impl QueueFile {
             }
             let default = truth(node, "default")?.unwrap_or(false);
             self.groups.push(QueueEntry { name: name.to_owned(), parent: None, default, table: node.clone() });
-            parents.push(node.get("parent").map(|entry| &entry.node));
+            let parent = node.get("parent").map(|entry| Ok((string("parent", &entry.node)?, &entry.node.place)));
+            parents.push(parent.transpose()?.filter(|(name, _)| name != "root"));
         }
         Ok(parents)
-    }
-
-    fn connect(&mut self, parents: &[Option<&Node>]) -> Result<()> {
-        for (at, parent) in parents.iter().enumerate() {
-            let Some(parent) = parent.filter(|parent| parent.text() != Some("root")) else { continue };
-            let found = self.groups.iter().position(|group| parent.text() == Some(&group.name));
-            self.groups[at].parent = Some(found.ok_or_else(|| self.no_group("parent", parent))?);
-        }
-        for at in 0..self.groups.len() {
-            let (mut above, mut steps) = (self.groups[at].parent, 0);
-            while let Some(parent) = above {
-                steps += 1;
-                if parent == at || steps > self.groups.len() {
-                    let problem = format!("'{}' is above itself; expected a tree", self.groups[at].name);
-                    return Err(self.groups[at].table.place.wrong("parent", problem));
-                }
-                above = self.groups[parent].parent;
-            }
-        }
-        Ok(())
     }
 
     fn no_group(&self, key: &str, node: &Node) -> Error {
@@ -198,6 +183,11 @@ impl QueueFile {
         }
         self.users = named.into_iter().map(|(user, at, _)| (user, at)).collect();
         Ok(())
+    }
+
+    /// The group of a user, by place in the file: named, by a pattern, or because no other names it.
+    pub fn owner(&self, user: &str) -> Option<usize> {
+        self.owners().of(user)
     }
 
     /// The group of each user.
@@ -280,7 +270,7 @@ pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<Amounts> {
             return Err(entry.place.wrong(key, problem));
         };
         let key = format!("{key}.{}", entry.key);
-        let amount = scaled(&entry.node, &key, scale, "an amount of at least 0")?;
+        let amount = values::number(&key, &entry.node, (scale, Round::Down), "an amount of at least 0")?;
         if amount > LARGEST {
             let problem = format!("{} is too large; expected at most {}", entry.node.shown(), LARGEST / scale.max(1));
             return Err(entry.node.place.wrong(&key, problem));
@@ -290,32 +280,20 @@ pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<Amounts> {
     Ok(amounts)
 }
 
-/// A number of at least 0, times `scale`, rounded down.
-fn scaled(node: &Node, key: &str, scale: u64, expected: &str) -> Result<u64> {
-    let problem = match &node.value {
-        Value::Integer(digits) | Value::Float(digits) => match decimal(digits.as_bytes(), scale, Round::Down) {
-            Ok(number) => return Ok(number),
-            Err(problem) => problem.to_string(),
-        },
-        _ => "is not a number".to_owned(),
-    };
-    Err(node.place.wrong(key, format!("{} {problem}; expected {expected}", node.shown())))
-}
-
 /// A number of at least 0, in millionths.
 pub fn number(node: &Node, key: &str) -> Result<u64> {
-    scaled(node, key, ONE, "a number of at least 0")
+    values::number(key, node, (ONE, Round::Down), "a number of at least 0")
 }
 
 /// A whole number, which may be below 0.
 pub fn integer(node: &Node, key: &str) -> Result<i64> {
     let read = if let Value::Integer(digits) = &node.value { digits.parse().ok() } else { None };
-    read.ok_or_else(|| node.place.wrong(key, format!("{} is not accepted; expected a whole number", node.shown())))
+    read.ok_or_else(|| refused(key, node, "a whole number"))
 }
 
 /// A truth value under a key, if it is there.
 pub fn truth(table: &Node, key: &str) -> Result<Option<bool>> {
-    choice_of(table, key, "true or false", |node| if let Value::Truth(truth) = node.value { Some(truth) } else { None })
+    table.get(key).map(|entry| values::truth(key, &entry.node)).transpose()
 }
 
 /// One of some words under a key, if it is there.
@@ -330,7 +308,7 @@ fn choice_of<T>(table: &Node, key: &str, expected: &str, read: impl Fn(&Node) ->
     let Some(Entry { node, .. }) = table.get(key) else { return Ok(None) };
     match read(node) {
         Some(value) => Ok(Some(value)),
-        None => Err(node.place.wrong(key, format!("{} is not accepted; expected {expected}", node.shown()))),
+        None => Err(refused(key, node, expected)),
     }
 }
 

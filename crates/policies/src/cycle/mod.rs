@@ -69,6 +69,8 @@ pub struct Cycled<S> {
     at: Option<Time>,
     /// It started or stopped something.
     acted: bool,
+    /// It wants something stopped, and the engine has not said yet that anything was.
+    stops: bool,
 }
 
 /// A launch that a cycle has decided.
@@ -89,7 +91,7 @@ impl<S: Scheduler> Cycled<S> {
     pub fn new(file: &QueueFile, setup: &Setup, scheduler: S) -> Cycled<S> {
         let (desk, places, waits) = Default::default();
         let weights = setup.weights.clone();
-        Cycled { scheduler, tree: Tree::new(file), weights, desk, places, waits, at: None, acted: false }
+        Cycled { scheduler, tree: Tree::new(file), weights, desk, places, waits, at: None, acted: false, stops: false }
     }
 }
 
@@ -164,6 +166,8 @@ impl<S: Scheduler> Policy for Cycled<S> {
 impl<S: Scheduler> Preemption for Cycled<S> {
     fn reclaim(&mut self, now: Time, running: &dyn RunningView, books: &Books) -> Result<Reclaims> {
         if self.at == Some(now) {
+            // Asked again since something was stopped; not all has to be (`stop_limit`).
+            self.acted |= std::mem::take(&mut self.stops);
             return Ok(Reclaims::default());
         }
         self.at = Some(now);
@@ -187,7 +191,7 @@ impl<S: Scheduler> Preemption for Cycled<S> {
             cause: evicted.cause,
         };
         let victims: Vec<Victims> = decided.evictions.iter().map(victim).collect();
-        self.acted |= !victims.is_empty();
+        self.stops = !victims.is_empty();
         let stale = Stale::Some(decided.launches.iter().map(|(user, _)| *user).collect());
         Ok(Reclaims { victims, stale })
     }

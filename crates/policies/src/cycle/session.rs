@@ -179,6 +179,26 @@ impl<'a> Session<'a> {
         self.running.free(machine)
     }
 
+    /// The same, but no more than is free in all by now: what has started elsewhere in this cycle may stand there, too.
+    pub fn room_on(&self, machine: MachineId) -> Resources {
+        let free = self.free_on(machine).0;
+        Resources(std::array::from_fn(|d| free[d].min(self.free.0[d])))
+    }
+
+    /// Whether there is room for a task of a workload, or for a gang, on one of the machines of those that would go.
+    pub fn would_fit(&self, next: &Waiting, gone: &[Runs]) -> bool {
+        let need = next.need();
+        let mut rooms: Vec<(MachineId, Resources)> = Vec::new();
+        for runs in gone {
+            let at = rooms.iter().position(|(machine, _)| *machine == runs.machine).unwrap_or_else(|| {
+                rooms.push((runs.machine, self.room_on(runs.machine)));
+                rooms.len() - 1
+            });
+            rooms[at].1.0.iter_mut().zip(runs.unit().0).for_each(|(room, more)| *room += more);
+        }
+        rooms.iter().any(|(_, room)| need.fits(room))
+    }
+
     /// Whether so much is free in all, and some machine had room at the beginning of the cycle for one task of it.
     pub fn has_room(&self, next: &Waiting) -> bool {
         self.fits(&next.need()) && self.running.has_room(&next.each)

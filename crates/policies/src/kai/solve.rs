@@ -204,9 +204,7 @@ impl Search<'_, '_> {
         for victim in taken {
             let machine = victim.runs.machine;
             let at = rooms.iter().position(|(known, _)| *known == machine).unwrap_or_else(|| {
-                let free = self.session.free_on(machine).0;
-                let free = std::array::from_fn(|d: usize| free[d].min(self.session.free.0[d]));
-                rooms.push((machine, Resources(free)));
+                rooms.push((machine, self.session.room_on(machine)));
                 rooms.len() - 1
             });
             rooms[at].1.0 = plus(&rooms[at].1, &victim.amount());

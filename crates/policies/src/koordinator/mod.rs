@@ -254,8 +254,8 @@ impl Koordinator {
                 let (machine, gone, taken) = &mut machines[at];
                 gone.0.iter_mut().zip(unit.unit().0).for_each(|(gone, unit)| *gone += unit);
                 taken.push(unit);
-                let free = session.free_on(*machine).0;
-                let room = Resources(std::array::from_fn(|d| free[d].min(session.free.0[d]) + gone.0[d]));
+                let room = session.room_on(*machine).0;
+                let room = Resources(std::array::from_fn(|d| room[d] + gone.0[d]));
                 if need.fits(&room) && self.admits(session, runtime, next, gone).is_ok() {
                     found = Some(at);
                     break;

@@ -125,6 +125,7 @@ enum Mode {
 }
 
 const NO_CANDIDATES: Reason = Reason::Rule("it does not fit, and no workloads may be displaced that would help");
+const NO_ROOM: Reason = Reason::Rule("its quota allows it, and no machine has room for it");
 const OVERLAPS: Reason = Reason::Rule("others displace the same workloads in this cycle");
 const TOO_LATE: Reason = Reason::Rule("it no longer fits after those that came first in this cycle");
 const DISPLACING: Reason = Reason::Rule("it waits for the workloads that it displaces to go");
@@ -215,7 +216,8 @@ impl Kueue {
     fn short(&self, snapshot: &Snapshot, entry: &Entry) -> Reason {
         match snapshot.short(entry.next.queue, &entry.need) {
             Some((d, short)) => Reason::Quota { group: entry.next.queue as u32, resource: d as u8, short },
-            None => NO_CANDIDATES,
+            None if matches!(entry.mode, Mode::Displaces(_)) => NO_CANDIDATES,
+            None => NO_ROOM,
         }
     }
 
@@ -228,14 +230,20 @@ impl Kueue {
     ) -> Entry {
         let (need, quota) = (next.need(), &self.quotas.nodes[next.queue]);
         let mode = if snapshot.fits(next.queue, &need) {
-            Mode::Fits
+            // Quotas know no machines, and may add up to more than there is: whoever cannot start holds up nobody.
+            if session.has_room(&next) { Mode::Fits } else { Mode::Nothing }
         } else if !self.quotas.could(next.queue, &need)
             || (quota.reclaim == Reclaim::Never && !need.fits(&Resources(quota.nominal)))
         {
             Mode::Nothing
         } else {
             let mut targets = Search::targets(session, snapshot, &self.rules, guard, &next);
-            if guard.is_some_and(|guard| !guard.is_worth_it(session, snapshot, &next, &targets)) {
+            // Nobody goes in vain, either: there has to be a machine, which quotas do not know.
+            let gone: Vec<Runs> = targets.iter().map(|target| target.runs).collect();
+            let mut worth = |guard: &Guard<'a>| {
+                session.would_fit(&next, &gone) && guard.is_worth_it(session, snapshot, &next, &targets)
+            };
+            if guard.is_some_and(|guard| !worth(guard)) {
                 targets.clear();
             }
             Mode::Displaces(targets)
@@ -377,7 +385,7 @@ impl Kueue {
                 if self.quotas.nodes[next.queue].reclaim != Reclaim::Any {
                     snapshot.add(next.queue, &self.reserved(snapshot, entry));
                 }
-                return session.wait(next.user, NO_CANDIDATES);
+                return session.wait(next.user, self.short(snapshot, entry));
             }
             Mode::Displaces(targets) => targets,
             Mode::Fits => &[],
@@ -391,7 +399,7 @@ impl Kueue {
         gone.iter().for_each(|runs| snapshot.remove(runs.queue, &runs.unit()));
         let fits = snapshot.fits(next.queue, need);
         gone.iter().for_each(|runs| snapshot.add(runs.queue, &runs.unit()));
-        if !fits {
+        if !fits || (targets.is_empty() && !session.has_room(next)) {
             return session.wait(next.user, TOO_LATE);
         }
         if let Some(guard) = guard.filter(|_| !targets.is_empty()) {

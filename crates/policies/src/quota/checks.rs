@@ -3,34 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::file::{GroupEntry, QuotaFile};
-use plimsoll_base::error::{Result, did_you_mean};
-use plimsoll_base::tree::Place;
-
-/// Finds parents, and refuses cycles.
-pub(super) fn connect(file: &mut QuotaFile, parents: &[Option<(String, &Place)>]) -> Result<()> {
-    let places: HashMap<String, usize> =
-        file.groups.iter().enumerate().map(|(at, group)| (group.name.clone(), at)).collect();
-    for (at, parent) in parents.iter().enumerate() {
-        let Some((name, place)) = parent else { continue };
-        file.groups[at].parent = Some(*places.get(name).ok_or_else(|| {
-            let hint = did_you_mean(name, places.keys().map(String::as_str));
-            place.wrong("parent", format!("'{name}' is no group{hint}; expected a group's name, or root"))
-        })?);
-    }
-    for (at, group) in file.groups.iter().enumerate() {
-        let (mut above, mut steps) = (group.parent, 0);
-        while let Some(parent) = above {
-            steps += 1;
-            if parent == at || steps > file.groups.len() {
-                let place = parents[at].as_ref().map_or(&group.place, |(_, place)| *place);
-                let problem = format!("'{}' is above itself; expected a tree", group.name);
-                return Err(place.wrong("parent", problem));
-            }
-            above = file.groups[parent].parent;
-        }
-    }
-    Ok(())
-}
+use plimsoll_base::error::Result;
 
 /// Refuses users of groups that have groups under them, users of two groups, and two defaults.
 pub(super) fn users(file: &QuotaFile) -> Result<()> {

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use super::super::values::{connect, number, refused, string, truth};
 use super::{checks, labels, roster};
-use plimsoll_base::error::{Error, Result};
+use plimsoll_base::error::Result;
 use plimsoll_base::named;
 use plimsoll_base::rows::read_text;
-use plimsoll_base::tree::{Entry, Node, Place, Value};
-use plimsoll_base::units::{Dim, Round, Span, decimal, span};
+use plimsoll_base::tree::{Entry, Node, Place};
+use plimsoll_base::units::{Dim, Round, Span, span};
 pub use plimsoll_fair::water::Semantics as Variant;
 
 /// One in the integers that ratios are kept in (millionths).
@@ -145,7 +146,9 @@ fn file(top: &Node, place: &Place, folder: &Path) -> Result<QuotaFile> {
     let (groups, parents) = groups(top, place)?;
     let (path, files, labels) = (place.file().to_owned(), Vec::new(), Vec::new());
     let mut file = QuotaFile { path, files, variant, inside, reclaim, groups, labels };
-    checks::connect(&mut file, &parents)?;
+    let named: Vec<(&str, &Place)> = file.groups.iter().map(|group| (group.name.as_str(), &group.place)).collect();
+    let parents = connect(&named, &parents)?;
+    file.groups.iter_mut().zip(parents).for_each(|(group, parent)| group.parent = parent);
     checks::users(&file)?;
     checks::amounts(&file.groups)?;
     file.labels = labels::read(top, &file.groups)?;
@@ -248,18 +251,6 @@ pub(super) fn shares(table: &Node, group: &mut GroupEntry) -> Result<()> {
     Ok(())
 }
 
-fn refused(key: &str, node: &Node, expected: &str) -> Error {
-    node.place.wrong(key, format!("{} is not accepted; expected {expected}", node.shown()))
-}
-
-fn truth(key: &str, node: &Node) -> Result<bool> {
-    if let Value::Truth(truth) = node.value { Ok(truth) } else { Err(refused(key, node, "true or false")) }
-}
-
-pub(super) fn string(key: &str, node: &Node) -> Result<String> {
-    node.text().map(str::to_owned).ok_or_else(|| refused(key, node, "text in quotes"))
-}
-
 fn ratio(key: &str, node: &Node) -> Result<u64> {
     // Rounded up so that a ratio above 0 stays one.
     let ratio = number(key, node, (RATIO_ONE, Round::Up), "a number of at least 0")?;
@@ -287,15 +278,4 @@ fn amounts(key: &str, node: &Node, ratios: bool) -> Result<Vec<(Amount, u64)>> {
         amounts.push((Amount { dim, key: entry.key.clone(), place: entry.place.clone() }, value));
     }
     Ok(amounts)
-}
-
-/// A number, exactly.
-fn number(key: &str, node: &Node, (scale, round): (u64, Round), expected: &str) -> Result<u64> {
-    let number = match &node.value {
-        Value::Integer(digits) | Value::Float(digits) => {
-            decimal(digits.as_bytes(), scale, round).map_err(|problem| problem.to_string())
-        }
-        _ => Err("is not a number".to_owned()),
-    };
-    number.map_err(|problem| node.place.wrong(key, format!("{} {problem}; expected {expected}", node.shown())))
 }

@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 
+use super::super::values::string;
 use super::checks;
-use super::file::{GroupEntry, LabelTree, QuotaFile, shares, string};
+use super::file::{GroupEntry, LabelTree, QuotaFile, shares};
 use plimsoll_base::error::{Result, did_you_mean};
 use plimsoll_base::tree::{Entry, Node};
 use plimsoll_sim::books::Partition;

@@ -71,10 +71,8 @@ impl YarnCapacity {
                 if calculator.is_more(&NONE, &obtain) {
                     break;
                 }
-                let (room, taken) = machines.entry(unit.machine).or_insert_with(|| {
-                    let free = session.free_on(unit.machine).0;
-                    (Resources(std::array::from_fn(|d| free[d].min(session.free.0[d]))), Vec::new())
-                });
+                let room = || (session.room_on(unit.machine), Vec::new());
+                let (room, taken) = machines.entry(unit.machine).or_insert_with(room);
                 room.0.iter_mut().zip(unit.unit().0).for_each(|(room, more)| *room += more);
                 taken.push(unit);
             }

@@ -102,7 +102,7 @@ impl Core<'_> {
 
     /// Takes the next row of the source before the first step, the only one of its job, and puts it in line; `since` is when it could
     /// have started at the earliest. Errors: those of the row, and [`Error::Mismatch`] if there is none, or it is not the only one.
-    pub(super) fn enter(&mut self, since: Time) -> Result<SetSlot> {
+    pub(super) fn enter(&mut self, since: Time) -> Result<Option<SetSlot>> {
         let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
         if self.outcome.instants > 0 {
             return wrong("tasks that are there from the beginning come before the first step");
@@ -114,9 +114,7 @@ impl Core<'_> {
             return Err(self.mismatch(row, "submit_s", "is not 0, and its tasks are to be there from the beginning"));
         }
         let mut appeared = Appeared::default();
-        let Some((slot, _)) = self.take_row(&mut appeared)? else {
-            return Err(self.mismatch(row, "tasks", "are larger than any machine"));
-        };
+        let taken = self.take_row(&mut appeared)?;
         if self.outside.source.peek()?.is_some_and(|next| next.job == job) {
             return Err(self.mismatch(
                 row,
@@ -125,32 +123,37 @@ impl Core<'_> {
             ));
         }
         appeared.slots.iter().try_for_each(|job| self.work.jobs.complete(*job, &*self.outside.source))?;
+        let Some((slot, _)) = taken else { return Ok(None) };
         self.work.sets[slot].release = since;
         self.enqueue(slot);
-        Ok(slot)
+        Ok(Some(slot))
     }
 
-    /// The same, and starts its tasks on a machine, whatever the policy says. Errors: [`Error::Mismatch`] as well if they cannot run there.
-    pub(super) fn begin(&mut self, machine: MachineId, since: Time) -> Result<()> {
-        let slot = self.enter(since)?;
+    /// The same, and starts so many of its tasks on each of these machines, whatever the policy says. Errors: [`Error::Mismatch`] as
+    /// well if they cannot run there, or are others than all.
+    pub(super) fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
+        let row = self.outside.source.peek()?.map_or(0, |set| set.row);
+        let Some(slot) = self.enter(since)? else {
+            return Err(self.mismatch(row, "tasks", "are larger than any machine, and are to run"));
+        };
         let set = &self.work.sets[slot];
-        let (row, queue, waiting, gang) = (set.row, set.queue, set.waiting, set.gang);
-        let there = self.site.offers.len() > machine.index() && self.site.machines.is_present(machine);
-        if !there || !self.site.scopes.holds(self.work.queues.scope(queue), machine) {
-            let problem = format!("are to run on machine {machine}, which they may not use");
-            return Err(self.mismatch(row, "tasks", &problem));
+        let queue = set.queue;
+        if set.waiting != parts.iter().map(|(_, tasks)| tasks).sum::<u32>() {
+            return Err(self.mismatch(row, "tasks", "are others than those that are to run"));
         }
-        let at_once = if gang { waiting } else { 1 };
-        for left in (at_once..=waiting).rev() {
-            let need = amounts(self.work.sets.needs(slot).1).times(at_once);
-            if !self.site.machines.fits(machine, need.slice(self.books.dims())) {
-                let problem = format!("are to run on machine {machine}, which has no room for {left} of them");
+        for (machine, tasks) in parts {
+            let there = self.site.offers.len() > machine.index() && self.site.machines.is_present(*machine);
+            if !there || !self.site.scopes.holds(self.work.queues.scope(queue), *machine) {
+                let problem = format!("are to run on machine {machine}, which they may not use");
                 return Err(self.mismatch(row, "tasks", &problem));
             }
-            self.plan.clear();
-            self.plan.push((machine, at_once));
-            self.launch(queue, machine);
+            let need = amounts(self.work.sets.needs(slot).1).times(*tasks);
+            if !self.site.machines.fits(*machine, need.slice(self.books.dims())) {
+                let problem = format!("are to run on machine {machine}, which has no room for {tasks} of them");
+                return Err(self.mismatch(row, "tasks", &problem));
+            }
         }
+        self.launch_set(slot, parts);
         self.emptied(queue);
         self.start_launched()
     }

@@ -234,18 +234,18 @@ impl<'a> Engine<'a> {
     }
 
     /// Before the first step: takes the next row of the source, the only one of its job and submitted at 0, and starts all its
-    /// tasks on a machine, whatever the policy would say: so a run begins from a given state. `since` is when they could have started at
-    /// the earliest: it tells the older from the younger, and may be any instant. Errors: those of the row, and [`Error::Mismatch`] if
-    /// there is no such row, or the machine is not one that it may use or has no room for its tasks.
-    pub fn begin(&mut self, machine: MachineId, since: Time) -> Result<()> {
-        self.core.begin(machine, since)?;
+    /// tasks, so many on each of these machines, whatever the policy would say: so a run begins from a given state. `since` is when
+    /// they could have started at the earliest: it tells the older from the younger, and may be any instant. Errors: those of the
+    /// row, and [`Error::Mismatch`] if there is no such row, or a machine is not one that it may use or has no room for its tasks.
+    pub fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
+        self.core.begin(parts, since)?;
         self.extensions.begun(&mut self.core)
     }
 
-    /// The same for tasks that wait: they are in line before the first step. Errors: those of the row, and [`Error::Mismatch`] if there
-    /// is no such row.
-    pub fn enter(&mut self, since: Time) -> Result<()> {
-        self.core.enter(since).map(drop)
+    /// The same for tasks that wait: they are in line before the first step; returns whether they may ever start, or are larger than any
+    /// machine. Errors: those of the row, and [`Error::Mismatch`] if there is no such row.
+    pub fn enter(&mut self, since: Time) -> Result<bool> {
+        Ok(self.core.enter(since)?.is_some())
     }
 
     /// Between two steps: the task set that a user would start next, if it waits for anything. Of the sets at the heads of its
