@@ -164,7 +164,7 @@ fn verdict(bench: &Bench, hearing: &Hearing) -> (Verdict, String) {
         );
     }
     if back.is_none() {
-        return (Verdict::Undecided, format!("{} rounds are over", rounds.len()));
+        return (Verdict::Undecided, format!("nothing is shown by round {}", rounds.len()));
     }
     if let Some(played) = steady.first() {
         let idle =
