@@ -23,6 +23,8 @@ pub struct Class {
     pub urgent: bool,
     /// The keys of both queues, as lines of a state.
     pub keys: String,
+    /// The table `[policy]`, as lines of a state; empty without one.
+    pub switches: String,
 }
 
 /// A state of a class that came to a verdict.
@@ -44,9 +46,20 @@ impl Class {
         let name = policy.split(['@', ':']).next().unwrap_or(policy);
         let keys = match name {
             "kueue" => "within = \"lower-priority\"\nreclaim = \"any\"\n",
+            "volcano-drf" | "volcano-proportion" | "volcano-capacity" => {
+                "[policy]\nactions = [\"allocate\", \"preempt\", \"reclaim\"]\n"
+            }
             _ => "",
         };
-        Class { size, running: 3, urgent: false, keys: keys.to_owned() }
+        Class { size, running: 3, urgent: false, keys: String::new(), switches: String::new() }.with(keys)
+    }
+
+    /// The same with these keys of both queues, behind which a table `[policy]` may stand.
+    pub fn with(self, text: &str) -> Class {
+        let at = text.find("[policy]").unwrap_or(text.len());
+        let (keys, switches) = text.split_at(at);
+        let whole = |text: &str| if text.is_empty() { String::new() } else { format!("{}\n", text.trim_end()) };
+        Class { keys: whole(keys), switches: whole(switches), ..self }
     }
 
     /// How many states there are.
@@ -92,7 +105,7 @@ impl Class {
     }
 
     fn text(&self, policy: &str, capacity: u32, (set, arrival): &(Vec<Small>, Small)) -> String {
-        let mut text = format!("[capacity]\ncpu = {capacity}\n");
+        let mut text = format!("[capacity]\ncpu = {capacity}\n{}", self.switches);
         for name in ["a", "b"] {
             let _ = write!(text, "[[group]]\nname = \"{name}\"\n{}", self.keys);
         }

@@ -29,7 +29,7 @@ pub struct Args {
     /// The verdict to look for; may be given several times (with --search; default: livelock)
     #[arg(long = "verdict", value_name = "VERDICT")]
     verdicts: Vec<String>,
-    /// A file with the keys of both queues, as they stand in a [[group]] (with --search; default: those that let the policy displace)
+    /// A file with the keys of both queues, as they stand in a [[group]], and perhaps [policy] behind them (with --search; default: those with which the policy displaces)
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
         let mut class = Class::of(policy, given.size);
         (class.running, class.urgent) = (given.running, given.urgent);
         if let Some(keys) = &keys {
-            class.keys.clone_from(keys);
+            class = class.with(keys);
         }
         let steps = Steps::new(context.quiet, "states", &context.stop);
         steps.planned(usize::try_from(class.count()).unwrap_or(usize::MAX));
