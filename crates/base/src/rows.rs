@@ -48,7 +48,7 @@ pub fn with_text<T>(name: PathBuf, text: String, work: impl FnOnce() -> T) -> T 
     result
 }
 
-/// Reads a whole text file, such as a plan, without its byte-order mark. Errors: those of [`open`] and [`text_of`].
+/// Reads a whole text file, such as a plan, without its byte-order mark. Errors: those of [`open`], or a text that is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String> {
     let given = |given: &Option<(PathBuf, String)>| Some(given.as_ref().filter(|(name, _)| name == path)?.1.clone());
     if let Some(text) = GIVEN.with_borrow(given) {
