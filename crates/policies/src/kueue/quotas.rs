@@ -4,9 +4,7 @@
 
 use std::cmp::Ordering;
 
-use ethnum::U256;
-
-use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Tree};
+use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Ratio, Tree};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 
@@ -163,7 +161,7 @@ pub enum Arithmetic {
 }
 
 /// The share of a node: the part of what its parent could lend that it borrows, by its weight.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Share {
     borrowed: u64,
     lendable: u64,
@@ -184,21 +182,18 @@ impl Share {
         if arithmetic != Arithmetic::Exact {
             return self.thousandths().cmp(&other.thousandths());
         }
-        let infinite = |share: &Share| share.borrowed > 0 && share.weight == 0;
-        let by = |share: &Share| if infinite(share) { 1 } else { share.weight.max(1) };
-        match (infinite(self), infinite(other)) {
-            (false, true) => Ordering::Less,
-            (true, false) => Ordering::Greater,
-            _ => {
-                let product = |one: u64, two: u64, three: u64| U256::from(one) * U256::from(two) * U256::from(three);
-                let (one, two) = (self, other);
-                product(one.borrowed, two.lendable.max(1), by(two)).cmp(&product(
-                    two.borrowed,
-                    one.lendable.max(1),
-                    by(one),
-                ))
-            }
-        }
+        self.exact().cmp(&other.exact())
+    }
+
+    /// Whether it is infinite, and the fraction; that of queues of weight 0 is not divided.
+    fn exact(&self) -> (bool, Ratio) {
+        let infinite = self.borrowed > 0 && self.weight == 0;
+        let by = if infinite { 1 } else { self.weight.max(1) };
+        (infinite, self.part().over(by, 1))
+    }
+
+    fn part(&self) -> Ratio {
+        Ratio::of(self.borrowed, self.lendable)
     }
 
     fn thousandths(&self) -> u128 {
@@ -207,7 +202,7 @@ impl Share {
             (_, 0) => u128::MAX,
             (borrowed, weight) => {
                 // The ratio is cut before the weight divides it, as it was.
-                let ratio = u128::from(borrowed) * 1000 / u128::from(self.lendable.max(1));
+                let ratio = u128::from(borrowed) * 1000 / u128::from(self.lendable);
                 ratio * u128::from(ONE) / u128::from(weight)
             }
         }
@@ -218,7 +213,7 @@ impl Share {
         match (self.borrowed, self.weight) {
             (0, _) => 0.0,
             (_, 0) => f64::INFINITY,
-            (borrowed, weight) => borrowed as f64 * 1000.0 / self.lendable.max(1) as f64 / (weight as f64 / ONE as f64),
+            (borrowed, weight) => borrowed as f64 * 1000.0 / self.lendable as f64 / (weight as f64 / ONE as f64),
         }
     }
 }
@@ -314,9 +309,9 @@ impl<'a> Snapshot<'a> {
         let lendable = &self.quotas.potential[self.tree.nodes[at].parent];
         for d in (0..MAX_DIMS).filter(|d| lendable[*d] > 0) {
             let borrowed = self.usage[at][d] - self.quotas.subtree[at][d] as i64;
-            let borrowed = u64::try_from(borrowed).unwrap_or(0);
-            if u128::from(borrowed) * u128::from(most.lendable) > u128::from(most.borrowed) * u128::from(lendable[d]) {
-                most = Share { borrowed, lendable: lendable[d], weight };
+            let share = Share { borrowed: u64::try_from(borrowed).unwrap_or(0), lendable: lendable[d], weight };
+            if share.part() > most.part() {
+                most = share;
             }
         }
         most
