@@ -94,11 +94,11 @@ struct Rules {
     strategies: Vec<Strategy>,
     arithmetic: Arithmetic,
     guarded: bool,
-    /// See `kueue@3779`.
+    /// See `kueue@3779`. Shares were those of queues then, wherever their cohorts stood.
     borrows_within: bool,
     /// See `kueue@7101`.
     blocked_heads: bool,
-    /// See `kueue@10126`.
+    /// See `kueue@10126`, and it was so before.
     queue_borrows: bool,
 }
 
@@ -152,7 +152,7 @@ impl Kueue {
             guarded: variant == Some("guarded"),
             borrows_within: variant == Some("3779"),
             blocked_heads: matches!(variant, Some("6947" | "7101")),
-            queue_borrows: variant == Some("10126"),
+            queue_borrows: matches!(variant, Some("3779" | "10126")),
         };
         Ok(Kueue { quotas: Quotas::new(file, setup.dims, setup.capacity)?, rules, stale: true })
     }
@@ -263,7 +263,8 @@ impl Kueue {
             let of = if self.rules.queue_borrows { entry.next.queue } else { child };
             let needed: [bool; MAX_DIMS] = entry.need.0.map(|need| need > 0);
             snapshot.add(entry.next.queue, &entry.need);
-            let key = (snapshot.borrows(of, &needed), snapshot.share(child));
+            let sharing = if self.rules.borrows_within { entry.next.queue } else { child };
+            let key = (snapshot.borrows(of, &needed), snapshot.share(sharing));
             snapshot.remove(entry.next.queue, &entry.need);
             let first = best.as_ref().and_then(|(other, known)| Some((entries[*other].as_ref()?, known)));
             let before = first.is_none_or(|(other, known)| {
