@@ -105,7 +105,10 @@ fn wrong_states_are_refused_with_their_place() {
         (wrong("within = \"lower-priority\"", "within = \"lower\""), "\"lower-priority\""),
         (wrong("priority = 1", "priority = 1.5"), "expected a whole number"),
         (wrong("reclaim = \"any\"", "parent = \"b\""), "unknown"),
-        (wrong("demand = { cpu = 4 }", "demand = { cpu = 5 }"), "'v' runs where it cannot"),
+        (
+            wrong("demand = { cpu = 4 }", "demand = { cpu = 5 }"),
+            "'v' cannot run as the state has it: no room is left for 1",
+        ),
         (wrong("[capacity]\ncpu = 6\n", ""), "expected one of [capacity]"),
         (wrong("name = \"b\"", "name = \"a\""), "two groups are called 'a'"),
         (wrong("priority = 1", "at_round = 2"), "it is for [[arrive]]"),

@@ -228,8 +228,15 @@ impl QueueFile {
 }
 
 /// All keys of groups, or of `[policy]`, that any policy knows.
+/// The keys of all policies, each once.
 fn keys(whole: bool) -> Vec<&'static str> {
-    PolicySpec::queue_keys().filter(|key| key.whole == whole).map(|key| key.name).collect()
+    let keys = PolicySpec::queue_keys().filter(|key| key.whole == whole).map(|key| key.name);
+    keys.fold(Vec::new(), |mut keys, key| {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+        keys
+    })
 }
 
 fn table<'n>(node: &'n Node, key: &str, of: &str) -> Result<&'n [Entry]> {

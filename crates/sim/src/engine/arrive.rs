@@ -130,27 +130,24 @@ impl Core<'_> {
     }
 
     /// The same, and starts so many of its tasks on each of these machines, whatever the policy says. Errors: [`Error::Mismatch`] as
-    /// well if they cannot run there, or are others than all.
+    /// well if they cannot run there, or are others than all; in words that follow on the name of the tasks.
     pub(super) fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
-        let row = self.outside.source.peek()?.map_or(0, |set| set.row);
-        let Some(slot) = self.enter(since)? else {
-            return Err(self.mismatch(row, "tasks", "are larger than any machine, and are to run"));
-        };
+        let wrong = |problem: String| Err(Error::Mismatch { problem });
+        let Some(slot) = self.enter(since)? else { return wrong("larger than any machine".to_owned()) };
         let set = &self.work.sets[slot];
         let queue = set.queue;
-        if set.waiting != parts.iter().map(|(_, tasks)| tasks).sum::<u32>() {
-            return Err(self.mismatch(row, "tasks", "are others than those that are to run"));
+        let tasks = parts.iter().map(|(_, tasks)| tasks).sum::<u32>();
+        if set.waiting != tasks {
+            return wrong(format!("{tasks} of {} tasks", set.waiting));
         }
         for (machine, tasks) in parts {
             let there = self.site.offers.len() > machine.index() && self.site.machines.is_present(*machine);
             if !there || !self.site.scopes.holds(self.work.queues.scope(queue), *machine) {
-                let problem = format!("are to run on machine {machine}, which they may not use");
-                return Err(self.mismatch(row, "tasks", &problem));
+                return wrong("its machine may not be used".to_owned());
             }
             let need = amounts(self.work.sets.needs(slot).1).times(*tasks);
             if !self.site.machines.fits(*machine, need.slice(self.books.dims())) {
-                let problem = format!("are to run on machine {machine}, which has no room for {tasks} of them");
-                return Err(self.mismatch(row, "tasks", &problem));
+                return wrong(format!("no room is left for {tasks} of its tasks beside those before it"));
             }
         }
         self.launch_set(slot, parts);
