@@ -1,6 +1,7 @@
 """Small traces and plans, the command line, and tables as plain rows."""
 
 import os
+import signal
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -25,6 +26,14 @@ def root():
     """The repository."""
     assert (ROOT / "experiments").is_dir(), f"{ROOT} is not the repository"
     return ROOT
+
+
+@pytest.fixture
+def ctrl_c():
+    """An interrupt raises KeyboardInterrupt, also in a shell's background, where it is ignored from the start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

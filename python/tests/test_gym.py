@@ -304,7 +304,7 @@ def test_wrong_input_is_an_exception_with_its_place(folder, kind):
     assert message in str(raised.value)
 
 
-def test_an_interrupt_ends_the_loop():
+def test_an_interrupt_ends_the_loop(ctrl_c):
     environment = VectorEnvironment(WORKLOAD, MACHINES, 8)
     environment.reset(seed=1)
     timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])

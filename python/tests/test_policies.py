@@ -357,7 +357,7 @@ def test_runs_side_by_side_do_not_disturb_one_another(busy):
             assert tasks(results, name) == wanted
 
 
-def test_ctrl_c_is_heard_while_a_function_ranks(busy):
+def test_ctrl_c_is_heard_while_a_function_ranks(busy, ctrl_c):
     """Slow calls make a long run, which looks only now and then whether it is to end."""
     calls = []
 
@@ -368,12 +368,8 @@ def test_ctrl_c_is_heard_while_a_function_ranks(busy):
         time.sleep(0.05)
         return users.running
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            replay("busy0.csv", plimsoll.policy(rank=slow))
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        replay("busy0.csv", plimsoll.policy(rank=slow))
     assert len(calls) < 50
 
 

@@ -47,16 +47,14 @@ def test_ctrl_c_ends_a_run_and_leaves_nothing_half_written(root, tmp_path, out):
         assert path.suffix == ".json" or (path.suffix == ".parquet" and path.name in listed), path
 
 
-def test_another_call_goes_on_after_an_interrupted_one(folder, root):
+def test_another_call_goes_on_after_an_interrupted_one(folder, root, ctrl_c):
     interrupt = threading.Timer(0.7, signal.raise_signal, [signal.SIGINT])
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         interrupt.start()
         with pytest.raises(KeyboardInterrupt):
             plimsoll.run(root / "experiments/facebook.toml", seeds=50, changes={"workload.hours": 24}, quiet=True, jobs=1)
     finally:
         interrupt.cancel()
-        signal.signal(signal.SIGINT, before)
     assert len(replay().jobs) == 6
 
 

@@ -184,7 +184,7 @@ def test_a_pool_that_lost_a_process_is_told_and_the_next_call_goes_on(sweep, tmp
 
 
 @posix
-def test_ctrl_c_cancels_what_has_not_begun_and_the_next_call_makes_the_rest(sweep):
+def test_ctrl_c_cancels_what_has_not_begun_and_the_next_call_makes_the_rest(sweep, ctrl_c):
     run(sweep)
     begun, go_on = threading.Event(), threading.Event()
 
@@ -206,15 +206,11 @@ def test_ctrl_c_cancels_what_has_not_begun_and_the_next_call_makes_the_rest(swee
         assert begun.wait(DEADLINE)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with Waiting(1) as executor:
-            threading.Thread(target=press).start()
-            with pytest.raises(KeyboardInterrupt):
-                study(sweep, executor, shards=4)
-            go_on.set()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with Waiting(1) as executor:
+        threading.Thread(target=press).start()
+        with pytest.raises(KeyboardInterrupt):
+            study(sweep, executor, shards=4)
+        go_on.set()
     # The second one had begun.
     assert [future.cancelled() for future in Waiting.futures] == [False, False, True, True]
     there = receipts("mine")
