@@ -8,6 +8,7 @@ mod armada;
 mod first;
 mod kai;
 mod koordinator;
+mod koordinator_quotas;
 mod kueue;
 mod laws;
 mod laws_machines;

@@ -7,27 +7,32 @@
 //! `scale_min` minimums that exceed the total are cut to their parts of it.
 //!
 //! Pods are asked in one line, by priority, then age: one starts if its group stays within its runtime quota of what it asks for
-//! (with `check_parent` the groups above, too), and there is room. One that does not displaces less urgent pods of its own group,
-//! the least urgent and youngest first, if that makes it fit on one machine. Of a group above its runtime quota pods are revoked,
-//! the least urgent and youngest first, until it is not; then whichever still fit are given back, the last first. Their room is
-//! open to all in the next cycle.
+//! (with `check_parent` the groups above, too), and there is room. One that does not displaces less urgent pods of its own group on one
+//! machine: if it fits without all of them, those with which it still fits are put back, the most urgent and oldest first; of machines the
+//! one where the most urgent victim is the least urgent, then where they are the fewest. Of a group above its runtime quota pods are
+//! revoked, the least urgent and youngest first, until it is not; then whichever still fit are given back, the last first. Their room
+//! is open to all in the next cycle.
 //!
 //! Source: Koordinator (koordinator-sh/koordinator, August 2026), `pkg/scheduler/plugins/elasticquota`, the proposal of
 //! multi-hierarchy quotas, and the threads of the variants. The policy `quota` is the same kind of quota as the Fuxi article
 //! describes it, with levels kept in O(log groups).
 //!
 //! Departures: revocation is on (`revoke = false` is the source's default) and follows at once; minimums are kept unless
-//! `scale_min` says otherwise (there they are always scaled, see the variant); no pods are exempt, and quotas are in one tree.
+//! `scale_min` says otherwise (there they are always scaled, see the variant); nothing is displaced for a pod that its quota does not admit
+//! even then (the source stops pods in vain); no pods are exempt, and quotas are in one tree.
 //! Without a file every user is a group with its weight, no minimum and no maximum.
 
 mod runtime;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use super::cycle::{
     Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Runs, Scheduler, Session, Tree, Waiting, truth,
 };
 use super::{Parsed, PolicyRow, Reason, Setup, Standing};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Unit, UserId};
+use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
 
 use runtime::{Claim, Scaling, runtimes, scaled};
@@ -240,37 +245,46 @@ impl Koordinator {
         if session.least_urgent(next.queue).is_none_or(|least| least <= next.priority) {
             return false;
         }
-        let need = next.need();
-        let mut machines: Vec<(MachineId, Resources, Vec<Runs>)> = Vec::new();
-        let mut found = None;
-        let runs: Vec<Runs> = session.running(next.queue).to_vec();
-        for runs in runs.iter().filter(|runs| runs.priority > next.priority) {
+        let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
+        for runs in session.running(next.queue).iter().filter(|runs| runs.priority > next.priority) {
             let left = if runs.gang { 1 } else { runs.count }.saturating_sub(session.stopped(runs.key));
             for unit in runs.units().take(left as usize) {
-                let at = machines.iter().position(|(machine, ..)| *machine == unit.machine).unwrap_or_else(|| {
-                    machines.push((unit.machine, Resources::ZERO, Vec::new()));
-                    machines.len() - 1
-                });
-                let (machine, gone, taken) = &mut machines[at];
-                gone.0.iter_mut().zip(unit.unit().0).for_each(|(gone, unit)| *gone += unit);
-                taken.push(unit);
-                let room = session.room_on(*machine).0;
-                let room = Resources(std::array::from_fn(|d| room[d] + gone.0[d]));
-                if need.fits(&room) && self.admits(session, runtime, next, gone).is_ok() {
-                    found = Some(at);
-                    break;
-                }
-            }
-            if found.is_some() {
-                break;
+                machines.entry(unit.machine).or_default().push(unit);
             }
         }
-        let Some(at) = found else { return false };
-        for unit in machines.swap_remove(at).2 {
+        let found = machines.into_values().filter_map(|units| self.victims(session, runtime, next, units));
+        let Some(victims) = found.min_by_key(|victims| harm(victims)) else { return false };
+        for unit in victims {
             session.evict(&unit, unit.count, Some(next.user), IN_GROUP);
         }
         session.launch(next, 1);
         true
+    }
+
+    /// Of these pods of one machine, in the order of stopping, those that have to go for a pod: if it fits without all of them, the most
+    /// urgent and oldest with which it still does are put back.
+    fn victims(&self, session: &Session, runtime: &[Resources], next: &Waiting, units: Vec<Runs>) -> Option<Vec<Runs>> {
+        let (need, room) = (next.need(), session.room_on(units.first()?.machine).0);
+        let fits = |gone: &Resources| {
+            let room = Resources(std::array::from_fn(|d| room[d] + gone.0[d]));
+            need.fits(&room) && self.admits(session, runtime, next, gone).is_ok()
+        };
+        let mut gone = Resources::ZERO;
+        for unit in &units {
+            gone.0.iter_mut().zip(unit.unit().0).for_each(|(gone, unit)| *gone += unit);
+        }
+        if !fits(&gone) {
+            return None;
+        }
+        let mut victims = units;
+        for at in (0..victims.len()).rev() {
+            let with = Resources(std::array::from_fn(|d| gone.0[d] - victims[at].unit().0[d]));
+            if fits(&with) {
+                gone = with;
+                victims.remove(at);
+            }
+        }
+        Some(victims)
     }
 
     /// Revokes what a group has above its runtime quota.
@@ -301,6 +315,15 @@ impl Koordinator {
             }
         }
     }
+}
+
+/// How much harm victims on one machine are, the least first: the most urgent of them, how many they are, how urgent all of them, and
+/// how long the oldest of the most urgent has run.
+fn harm(victims: &[Runs]) -> (Reverse<u8>, usize, Reverse<u64>, Reverse<Option<Time>>) {
+    let first = victims.iter().map(|unit| unit.priority).min().unwrap_or(u8::MAX);
+    let all = victims.iter().map(|unit| u64::from(unit.priority)).sum();
+    let oldest = victims.iter().filter(|unit| unit.priority == first).map(|unit| unit.start).min();
+    (Reverse(first), victims.len(), Reverse(all), Reverse(oldest))
 }
 
 /// Groups by name.
