@@ -16,6 +16,7 @@ mod random;
 mod scenarios;
 mod situations;
 mod volcano;
+mod volcano_vectors;
 mod yarn_capacity;
 mod yarn_fair;
 mod yunikorn;
