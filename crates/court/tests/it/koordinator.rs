@@ -44,6 +44,7 @@ fn the_vectors_of_runtime_quotas() {
     let example = [(10, 100, 40, 5), (15, 100, 60, 20), (20, 100, 50, 40), (15, 100, 80, 70)];
     assert_eq!(of(100, &example), [5.0, 20.0, 35.0, 40.0]);
     assert_eq!(of(100, &[(60, 80, 1, 0), (50, 100, 1, 90)]), [0.0, 90.0]);
+    assert_eq!(of(100, &[(50, 100, 1, 90)]), [90.0], "`TestRuntimeQuotaCalculator_DeleteOneGroup`");
     assert_eq!(of(100, &[(60, 80, 1, 30), (50, 100, 1, 90)]), [30.0, 70.0]);
     assert_eq!(of(100, &[(60, 80, 1, 60), (50, 100, 1, 90)]), [60.0, 50.0], "minimums are kept");
     assert_eq!(of(120, &[(50, 80, 1, 100), (50, 100, 1, 150)]), [60.0, 60.0]);

@@ -247,3 +247,31 @@ fn system_groups_are_taken_out() {
     assert_eq!(of((20, 10)), [(70.0, 450.0); 2]);
     assert_eq!(of((20, 20)), [(60.0, 420.0); 2]);
 }
+
+/// `QuotaAdd_AutoMakeUpScaleRatio2`: a shared weight of nothing counts as none, and the maximum is the weight;
+/// `TestQuotaInfo_GetRuntime`: a resource that `max` does not name is not limited. Derived: with a shared weight of some resources
+/// the others have none.
+#[test]
+fn weights_and_limits_go_by_what_is_named() {
+    let of = |max: &str, weight: &str| {
+        let mut text = "[capacity]\ncpu = 64\nmemory_gib = 64\n".to_owned();
+        for (name, keys) in
+            [("a", format!("max = {max}\n{weight}")), ("b", "max = { cpu = 32, memory_gib = 32 }".into())]
+        {
+            let demand = "demand = { cpu = 1, memory_gib = 1 }\ntasks = 64";
+            let _ = write!(text, "[[group]]\nname = \"{name}\"\n{keys}\n");
+            let _ = write!(text, "[[waiting]]\nname = \"{name}\"\ngroup = \"{name}\"\n{demand}\n");
+        }
+        decide("koordinator", &text)
+    };
+    let most = "{ cpu = 96, memory_gib = 96 }";
+    for weight in ["", "shared_weight = { cpu = 0, memory_gib = 0 }"] {
+        let answer = of(most, weight);
+        assert_eq!([quota(&answer, "a"), quota(&answer, "b")], [(48.0, 48.0), (16.0, 16.0)]);
+    }
+    let answer = of(most, "shared_weight = { cpu = 96 }");
+    assert_eq!([quota(&answer, "a"), quota(&answer, "b")], [(48.0, 0.0), (16.0, 32.0)]);
+    let answer = of("{ cpu = 96 }", "");
+    assert_eq!(answer.launched, [("a".to_owned(), 48), ("b".to_owned(), 16)]);
+    assert_eq!(answer.share("a", "runtime of cpu"), 48.0);
+}

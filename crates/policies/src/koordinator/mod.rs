@@ -3,8 +3,9 @@
 //! A user is a workload of equal pods. Requests go up the tree, each cut to `max` (what does not lend counts at least its `min`);
 //! totals come down: every group gets its minimum as far as it requests it (all of it with `lend = false`), and the rest goes by
 //! shared weight (`shared_weight`, else `max`, else the cluster) in whole units, by the largest remainder
-//! ([`runtime`](self::runtime)). What groups with `system = true` use is taken out of the total first; they have no quota. With
-//! `scale_min` minimums that exceed the total are cut to their parts of it.
+//! ([`runtime`](self::runtime)). Only resources that `max` names are limited (without it those of `shared_weight`, without both all).
+//! The usage of groups with `system = true` is taken out of the total first; they have no quota. With `scale_min` minimums that exceed the
+//! total are cut to their parts of it.
 //!
 //! Pods are asked in one line, by priority, then age: one starts if its group stays within its runtime quota of what it asks for
 //! (with `check_parent` the groups above, too), and there is room. One that does not displaces less urgent pods of its own group on one
@@ -28,7 +29,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::cycle::{
-    Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Runs, Scheduler, Session, Tree, Waiting, truth,
+    Amounts, Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Runs, Scheduler, Session, Tree, Waiting, truth,
 };
 use super::{Parsed, PolicyRow, Reason, Setup, Standing};
 use plimsoll_base::error::{Error, Result};
@@ -59,7 +60,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: &[
         QueueKey::group("min", "what it gets before the rest is shared"),
         QueueKey::group("max", "the most that it may have"),
-        QueueKey::group("shared_weight", "its weight in the rest, by resource; absent: max, or else the cluster"),
+        QueueKey::group("shared_weight", "its weight in the rest, by resource; absent or 0: max, or else the cluster"),
         QueueKey::group("lend", "false: a minimum that it does not request is kept for it"),
         QueueKey::group("scale_min", "whether its minimum is cut where minimums exceed the total"),
         QueueKey::group("system", "true: it has no quota, and what it uses is taken out of the total"),
@@ -79,8 +80,11 @@ pub static ROW: PolicyRow = PolicyRow {
 #[derive(Clone, Debug)]
 struct Settings {
     min: Resources,
-    max: [Option<u64>; MAX_DIMS],
-    weight: [Option<u64>; MAX_DIMS],
+    max: Amounts,
+    /// Absent: the cluster.
+    weight: Amounts,
+    /// The resources that the quota is one of.
+    covers: [bool; MAX_DIMS],
     lends: bool,
     scaling: Scaling,
     system: bool,
@@ -111,14 +115,19 @@ impl Koordinator {
         let scale = truth(&file.policy, "scale_min")?.unwrap_or(false) || variant == Some("2393");
         let how = if variant == Some("2393") { Scaling::Floats } else { Scaling::Exact };
         let scaling = |scale: bool| if scale { how } else { Scaling::Kept };
-        let (min, max, weight) = (Resources::ZERO, [None; MAX_DIMS], [None; MAX_DIMS]);
-        let mut settings = vec![Settings { min, max, weight, lends: true, scaling: scaling(scale), system: false }];
+        let (none, covers) = ([None; MAX_DIMS], [true; MAX_DIMS]);
+        let (min, max, weight) = (Resources::ZERO, none, none);
+        let mut settings =
+            vec![Settings { min, max, weight, covers, lends: true, scaling: scaling(scale), system: false }];
         for at in 0..file.groups.len() {
-            let of = |key: &str| file.amounts(at, key, setup.dims).map(Option::unwrap_or_default);
+            let of = |key: &str| file.amounts(at, key, setup.dims);
+            let max = of("max")?;
+            let shared = of("shared_weight")?.filter(|weights| weights.iter().flatten().any(|weight| *weight > 0));
             settings.push(Settings {
-                min: Resources(of("min")?.map(Option::unwrap_or_default)),
-                max: of("max")?,
-                weight: of("shared_weight")?,
+                min: Resources(of("min")?.unwrap_or_default().map(Option::unwrap_or_default)),
+                max: max.unwrap_or_default(),
+                weight: shared.or(max).map_or(none, |weights| weights.map(|weight| weight.or(Some(0)))),
+                covers: max.or(shared).map_or(covers, |named| named.map(|amount| amount.is_some())),
                 lends: file.truth(at, "lend")?.unwrap_or(true),
                 scaling: scaling(file.truth(at, "scale_min")?.unwrap_or(scale)),
                 system: file.truth(at, "system")?.unwrap_or(false),
@@ -176,7 +185,7 @@ impl Koordinator {
                     taking.iter().map(|at| (self.settings[*at].min.0[d] / unit, self.settings[*at].scaling)).collect();
                 let claim = |(at, min): (&QueueAt, u64)| {
                     let settings = &self.settings[*at];
-                    let weight = settings.weight[d].or(settings.max[d]).unwrap_or(capacity);
+                    let weight = settings.weight[d].unwrap_or(capacity);
                     let weight = if settings.system { ENDLESS } else { weight.div_ceil(unit) };
                     Claim { request: requests[*at], min, weight, lends: settings.lends, named: named[*at] }
                 };
@@ -209,7 +218,7 @@ impl Koordinator {
         let need = next.need();
         let mut most = u64::MAX;
         for at in self.gates(session.tree, next.queue) {
-            for d in (0..MAX_DIMS).filter(|d| need.0[*d] > 0) {
+            for d in (0..MAX_DIMS).filter(|d| need.0[*d] > 0 && self.settings[at].covers[*d]) {
                 let used = session.usage[at].0[d].saturating_sub(gone.0[d]);
                 let room = runtime[at].0[d].saturating_sub(used);
                 if room < need.0[d] {
@@ -264,23 +273,24 @@ impl Koordinator {
     /// Of these pods of one machine, in the order of stopping, those that have to go for a pod: if it fits without all of them, the most
     /// urgent and oldest with which it still does are put back.
     fn victims(&self, session: &Session, runtime: &[Resources], next: &Waiting, units: Vec<Runs>) -> Option<Vec<Runs>> {
-        let (need, room) = (next.need(), session.room_on(units.first()?.machine).0);
-        let fits = |gone: &Resources| {
-            let room = Resources(std::array::from_fn(|d| room[d] + gone.0[d]));
-            need.fits(&room) && self.admits(session, runtime, next, gone).is_ok()
+        let (need, room) = (next.need(), session.room_on(units.first()?.machine));
+        // A gang on several machines gives back more to the quota than to this machine.
+        let fits = |gone: &Resources, here: &Resources| {
+            need.fits(&plus(&room, here)) && self.admits(session, runtime, next, gone).is_ok()
         };
-        let mut gone = Resources::ZERO;
+        let (mut gone, mut here) = (Resources::ZERO, Resources::ZERO);
         for unit in &units {
-            gone.0.iter_mut().zip(unit.unit().0).for_each(|(gone, unit)| *gone += unit);
+            (gone, here) = (plus(&gone, &unit.unit()), plus(&here, &unit.unit_here()));
         }
-        if !fits(&gone) {
+        if !fits(&gone, &here) {
             return None;
         }
         let mut victims = units;
         for at in (0..victims.len()).rev() {
-            let with = Resources(std::array::from_fn(|d| gone.0[d] - victims[at].unit().0[d]));
-            if fits(&with) {
-                gone = with;
+            let with = minus(&gone, &victims[at].unit());
+            let with_here = minus(&here, &victims[at].unit_here());
+            if fits(&with, &with_here) {
+                (gone, here) = (with, with_here);
                 victims.remove(at);
             }
         }
@@ -289,7 +299,8 @@ impl Koordinator {
 
     /// Revokes what a group has above its runtime quota.
     fn take_back(&self, session: &mut Session, runtime: &Resources, leaf: QueueAt, by: Option<UserId>) {
-        let within = |used: &Resources| used.fits(runtime);
+        let covers = &self.settings[leaf].covers;
+        let within = |used: &Resources| (0..MAX_DIMS).all(|d| !covers[d] || used.0[d] <= runtime.0[d]);
         let mut used = session.usage[leaf];
         if within(&used) {
             return;
@@ -301,13 +312,13 @@ impl Koordinator {
                 if within(&used) {
                     break;
                 }
-                used.0.iter_mut().zip(unit.unit().0).for_each(|(used, unit)| *used = used.saturating_sub(unit));
+                used = minus(&used, &unit.unit());
                 taken.push(unit);
             }
         }
         let enough = within(&used);
         for unit in taken.into_iter().rev() {
-            let with = Resources(std::array::from_fn(|d| used.0[d] + unit.unit().0[d]));
+            let with = plus(&used, &unit.unit());
             if enough && within(&with) {
                 used = with;
             } else {
@@ -315,6 +326,14 @@ impl Koordinator {
             }
         }
     }
+}
+
+fn plus(one: &Resources, other: &Resources) -> Resources {
+    Resources(std::array::from_fn(|d| one.0[d].saturating_add(other.0[d])))
+}
+
+fn minus(one: &Resources, other: &Resources) -> Resources {
+    Resources(std::array::from_fn(|d| one.0[d].saturating_sub(other.0[d])))
 }
 
 /// How much harm victims on one machine are, the least first: the most urgent of them, how many they are, how urgent all of them, and
@@ -389,10 +408,12 @@ impl Scheduler for Koordinator {
         let runtime = self.runtimes(tree, books, &desk.usage, &names(tree));
         let one = |at: QueueAt| {
             let settings = &self.settings[at];
-            let value = |(d, dim): (usize, &Dim)| (format!("runtime of {}", dim.name), dim.amount(runtime[at].0[d]));
+            let value = |(d, dim): (usize, &Dim)| {
+                settings.covers[d].then(|| (format!("runtime of {}", dim.name), dim.amount(runtime[at].0[d])))
+            };
             Standing {
                 name: tree.nodes[at].name.clone(),
-                values: self.dims.iter().enumerate().map(value).collect(),
+                values: self.dims.iter().enumerate().filter_map(value).collect(),
                 guaranteed: settings.min.0.map(|min| (min > 0).then_some(min)),
                 limit: settings.max,
             }
