@@ -317,3 +317,59 @@ fn a_guarantee_is_not_taken_back() {
     let answer = of("a:q1:0:0:1:60:0", "b:q2:0:0:1:80:0");
     assert_eq!((started(&answer, "b"), answer.evicted), (80, owned(&[("a", 40)])));
 }
+
+/// `test/e2e/schedulingaction/reclaim.go`, cases 1, 6, 8, 9 and 10: queues of weight 1 on machines of 1 CPU.
+#[test]
+fn reclaim_end_to_end() {
+    let of = |machines: u32, keys: &str, running: &str, waiting: &str| {
+        let machines: String = (0..machines).map(|at| format!("[[machine]]\nname = \"n{at}\"\ncpu = 1\n")).collect();
+        let queues = ["q1", "q2", "q3", "q4"].map(|queue| (queue, keys));
+        let text = state(&machines, "actions = [\"allocate\", \"reclaim\"]", &queues, running, waiting);
+        ["volcano-proportion", "volcano-capacity"].map(|policy| outcome(policy, &text))
+    };
+    let two = "j1@n0:q1:1:0:0:1:0 j2@n1:q2:1:0:0:1:0";
+    let three = format!("{two} j3@n2:q3:1:0:0:1:0");
+    let starts = expected(&[], &[("j3", 1)]);
+    for answer in of(4, "", two, "j3:q3:1:0:0:1:0").iter().chain(&of(3, "reclaimable = false", two, "j3:q3:1:0:0:1:0"))
+    {
+        assert_eq!(*answer, starts, "1: resource is enough; 9: no queue is reclaimable");
+    }
+    assert_eq!(of(3, "", &three, "j4:q3:1:0:0:1:0")[0], expected(&[], &[]), "6: overused");
+    assert_eq!(of(3, "", two, "j4:q3:4:0:0:1:0")[0], expected(&[], &[]), "8: larger than what can be reclaimed");
+    let running = "a1/j1@n0:q1:1:0:0:1:0 a2/j1@n1:q1:1:0:0:1:0 b1/j2@n2:q2:1:0:0:1:0 b2/j2@n3:q2:1:0:0:1:0";
+    let (evicted, launched) = &of(4, "", running, "j3:q3:1:0:0:1:9 j4:q4:1:0:0:1:9")[0];
+    assert_eq!(*launched, owned(&[("j3", 1), ("j4", 1)]), "10: several queues reclaim");
+    let from = |job: &str| evicted.iter().filter(|(name, _)| name.starts_with(job)).count();
+    assert_eq!((from("a"), from("b")), (1, 1));
+}
+
+/// `test/e2e/schedulingaction/preempt.go` on 8 CPUs, where the default switches decide (gang says who lacks tasks), and `guarantee.go`.
+#[test]
+fn preemption_and_guarantees_end_to_end() {
+    let of = |queues: [&str; 2], running: &str, waiting: &str| {
+        let queues = [("q1", queues[0]), ("q2", queues[1])];
+        outcome(
+            "volcano-proportion",
+            &state("cpu = 8", "actions = [\"allocate\", \"preempt\"]", &queues, running, waiting),
+        )
+    };
+    assert_eq!(of(["", ""], "low:q1:1:0:0:1:0", "high:q1:1:0:0:1:9"), expected(&[], &[("high", 1)]), "enough");
+    let half = of(["min_available = 4", ""], "low:q1:1:0:0:8:0", "high:q1:1:0:0:8:9");
+    assert_eq!(half, expected(&[("low", 4)], &[("high", 4)]), "what it takes to run");
+    let other = of(["min_available = 4", ""], "a:q1:1:0:0:4:0 b:q2:1:0:0:4:0", "high:q1:1:0:0:8:9");
+    assert_eq!(other, expected(&[("a", 4)], &[("high", 4)]), "only in the same queue");
+    let short = of(["min_available = 8", ""], "a:q1:1:0:0:1:0 b:q2:1:0:0:4:0", "high:q1:1:0:0:8:9");
+    assert_eq!(short, expected(&[], &[]), "the total is not enough");
+    let of = |guarantee: u32, cpu: f64| {
+        let keys = format!("guarantee = {{ cpu = {guarantee}, memory_gib = {guarantee} }}");
+        let job = format!("j:q2:{cpu}:0.5:0:1:0");
+        started(
+            &decide(
+                "volcano-proportion",
+                &state("cpu = 2\nmemory_gib = 2", "", &[("q1", &keys), ("q2", "")], "", &job),
+            ),
+            "j",
+        )
+    };
+    assert_eq!([of(2, 0.5), of(1, 1.5), of(1, 0.5)], [0, 0, 1], "what another queue is guaranteed is not there");
+}
