@@ -275,3 +275,18 @@ fn weights_and_limits_go_by_what_is_named() {
     assert_eq!(answer.launched, [("a".to_owned(), 48), ("b".to_owned(), 16)]);
     assert_eq!(answer.share("a", "runtime of cpu"), 48.0);
 }
+
+/// Derived: groups share what the group above them does not limit.
+#[test]
+fn what_is_not_limited_is_shared_below() {
+    let groups = "[[group]]\nname = \"p\"\nmax = { cpu = 4 }\n[[group]]\nname = \"a\"\nparent = \"p\"\n\
+                  [[group]]\nname = \"b\"\nparent = \"p\"\nmax = { cpu = 4, memory_gib = 9 }\n";
+    let wait = |group: &str| {
+        format!(
+            "[[waiting]]\nname = \"{group}\"\ngroup = \"{group}\"\ndemand = {{ cpu = 1, memory_gib = 2 }}\ntasks = 9\n"
+        )
+    };
+    let text = format!("[capacity]\ncpu = 8\nmemory_gib = 18\n{groups}{}{}", wait("a"), wait("b"));
+    let answer = decide("koordinator", &text);
+    assert_eq!([quota(&answer, "a"), quota(&answer, "b")], [(2.667, 12.0), (1.333, 6.0)]);
+}

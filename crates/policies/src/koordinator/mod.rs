@@ -191,7 +191,9 @@ impl Koordinator {
                 };
                 let claims: Vec<Claim> = taking.iter().zip(scaled(total, &mins)).map(claim).collect();
                 for (child, quota) in taking.iter().zip(runtimes(total, &claims)) {
-                    runtime[*child].0[d] = quota.saturating_mul(unit);
+                    let covered = self.settings[*child].covers[d];
+                    // Its own groups share all that there is of a resource that it does not limit.
+                    runtime[*child].0[d] = if covered { quota.saturating_mul(unit) } else { runtime[*at].0[d] };
                 }
             }
         }
