@@ -1,7 +1,8 @@
 //! Koordinator: runtime quotas, admission and revocation.
 //!
-//! Sources: koordinator-sh/koordinator, `runtime_quota_calculator_test.go`, `scale_minquota_when_over_root_res_test.go`, issues
-//! 2393 and 2263; states marked as derived are ours, worked out from the rule.
+//! Sources: koordinator-sh/koordinator, `runtime_quota_calculator_test.go`, `scale_minquota_when_over_root_res_test.go`,
+//! `quota_overuse_revoke_test.go`, `preempt_test.go`, `plugin_test.go`, issues 2393 and 2263; states marked as derived are ours,
+//! worked out from the rule.
 
 use crate::decide;
 use std::fmt::Write as _;
@@ -43,6 +44,7 @@ fn the_vectors_of_runtime_quotas() {
     let example = [(10, 100, 40, 5), (15, 100, 60, 20), (20, 100, 50, 40), (15, 100, 80, 70)];
     assert_eq!(of(100, &example), [5.0, 20.0, 35.0, 40.0]);
     assert_eq!(of(100, &[(60, 80, 1, 0), (50, 100, 1, 90)]), [0.0, 90.0]);
+    assert_eq!(of(100, &[(50, 100, 1, 90)]), [90.0], "`TestRuntimeQuotaCalculator_DeleteOneGroup`");
     assert_eq!(of(100, &[(60, 80, 1, 30), (50, 100, 1, 90)]), [30.0, 70.0]);
     assert_eq!(of(100, &[(60, 80, 1, 60), (50, 100, 1, 90)]), [60.0, 50.0], "minimums are kept");
     assert_eq!(of(120, &[(50, 80, 1, 100), (50, 100, 1, 150)]), [60.0, 60.0]);
@@ -126,4 +128,88 @@ fn the_minimum_of_issue_2393() {
     let state = include_str!("../../../../experiments/court/koordinator-2393.toml");
     let runtime = |policy: &str| decide(policy, state).share("pub", "runtime of gpu");
     assert_eq!((runtime("koordinator"), runtime("koordinator@2393")), (8.0, 7.0));
+}
+
+/// Pods that run or wait in a group: `NAME:GROUP:CPU:GIB:PRIORITY`, perhaps with `@MACHINE` behind; the oldest first.
+fn pods(kind: &str, pods: &str) -> String {
+    let mut text = String::new();
+    for pod in pods.split_whitespace() {
+        let (pod, machine) = pod.split_once('@').unwrap_or((pod, ""));
+        let [name, group, cpu, memory, priority] = pod.split(':').collect::<Vec<_>>()[..] else { panic!("{pod}") };
+        let memory = if memory == "0" { String::new() } else { format!(", memory_gib = {memory}") };
+        let _ = write!(
+            text,
+            "[[{kind}]]\nname = \"{name}\"\ngroup = \"{group}\"\ndemand = {{ cpu = {cpu}{memory} }}\npriority = {priority}\n"
+        );
+        if !machine.is_empty() {
+            let _ = writeln!(text, "machine = \"{machine}\"");
+        }
+    }
+    text
+}
+
+/// `TestQuotaOverUsedRevokeController_GetToRevokePodList`: four pods in a group with a quota of 50 CPUs and no memory, which one of
+/// them has besides; with no quota at all; and without the last of them.
+#[test]
+fn the_vector_of_revocation() {
+    let of = |quota: u32, running: &str| {
+        let group = format!("[[group]]\nname = \"test1\"\nmax = {{ cpu = {quota}, memory_gib = 0 }}\n");
+        let text = "[capacity]\ncpu = 100\nmemory_gib = 1\n".to_owned() + &group + &pods("running", running);
+        let text = text + &pods("waiting", "w:test1:100:0:0");
+        decide("koordinator", &text).evicted().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = "1:test1:20:0:9 2:test1:10:1:8 3:test1:20:0:7 4:test1:40:0:6";
+    assert_eq!(of(50, all), ["2", "4"], "2 has memory, 4 is too large to be given back");
+    assert_eq!(of(0, all).len(), 4);
+    assert_eq!(of(0, "1:test1:20:0:9 2:test1:10:1:8 3:test1:20:0:7").len(), 3);
+}
+
+/// `preempt_test.go`, `canPreempt` and `SelectVictimsOnNode`: only less urgent pods of the same group go, and none that may stay.
+/// Derived where several machines or sizes are.
+#[test]
+fn the_vectors_of_preemption() {
+    let of = |capacity: &str, most: u32, running: &str, waiting: &str| {
+        let groups = ["q1", "q2"].map(|name| format!("[[group]]\nname = \"{name}\"\nmax = {{ cpu = {most} }}\n"));
+        let text = capacity.to_owned() + "[policy]\nrevoke = false\n" + &groups.concat();
+        let text = text + &pods("running", running) + &pods("waiting", waiting);
+        let answer = decide("koordinator", &text);
+        let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        (names(answer.evicted()), names(answer.launched()))
+    };
+    let one = "[capacity]\ncpu = 1\n";
+    let w = |priority: u32| format!("w:q1:1:0:{priority}");
+    let none = (vec![], vec![]);
+    assert_eq!(of(one, 100, "v:q1:1:0:5", &w(5)), none, "as urgent");
+    assert_eq!(of(one, 100, "v:q1:1:0:9", &w(5)), none, "more urgent");
+    assert_eq!(of(one, 100, "v:q2:1:0:4", &w(5)), none, "of another group");
+    let owned = |evicted: &[&str]| (evicted.iter().map(|name| (*name).to_owned()).collect(), vec!["w".to_owned()]);
+    assert_eq!(of(one, 100, "v:q1:1:0:4", &w(5)), owned(&["v"]));
+    assert_eq!(of("[capacity]\ncpu = 9\n", 100, "v:q1:1:0:4", "w:q1:2:0:5"), owned(&[]), "there is room");
+    assert_eq!(of("[capacity]\ncpu = 9\n", 2, "v:q1:1:0:4", "w:q1:2:0:5"), owned(&["v"]), "its quota is used");
+    assert_eq!(of("[capacity]\ncpu = 9\n", 1, "v:q1:1:0:4", "w:q1:2:0:5"), none, "the quota is too small");
+    // Derived: the most urgent stay as far as it fits with them, whatever is smaller.
+    assert_eq!(of("[capacity]\ncpu = 5\n", 9, "a:q1:1:0:1 b:q1:4:0:2", "w:q1:4:0:5"), owned(&["b"]));
+    assert_eq!(of("[capacity]\ncpu = 6\n", 9, "a:q1:1:0:1 b:q1:2:0:2 c:q1:3:0:3", "w:q1:3:0:5"), owned(&["a", "b"]));
+    // Derived: of machines the one of the least urgent victim, then of the fewest, then the first.
+    let two = "machines = \"2x2c4g\"\n";
+    assert_eq!(of(two, 9, "a:q1:2:0:2@m1 b:q1:2:0:1@m2", "w:q1:2:0:5"), owned(&["b"]));
+    assert_eq!(of(two, 9, "a:q1:1:0:2@m1 b:q1:1:0:2@m1 c:q1:2:0:2@m2", "w:q1:2:0:5"), owned(&["c"]));
+    assert_eq!(of(two, 9, "a:q1:2:0:2@m1 b:q1:2:0:2@m2", "w:q1:2:0:5"), owned(&["a"]));
+}
+
+/// `TestPlugin_PreFilter`, and `TestPlugin_Prefilter_QuotaNonPreempt` without its labels: a pod within or beyond its quota.
+#[test]
+fn pods_stay_within_quotas() {
+    let of = |total: [u32; 2], most: [u32; 2], running: &str, waiting: &str| {
+        let capacity =
+            format!("[capacity]\ncpu = {}\nmemory_gib = {}\n[policy]\npreempt = false\n", total[0], total[1]);
+        let group = format!("[[group]]\nname = \"q\"\nmax = {{ cpu = {}, memory_gib = {} }}\n", most[0], most[1]);
+        let text = capacity + &group + &pods("running", running) + &pods("waiting", waiting);
+        decide("koordinator", &text).launched().len()
+    };
+    assert_eq!(of([100, 100], [0, 20], "", "w:q:1:2:0"), 0);
+    assert_eq!(of([100, 100], [10, 20], "", "w:q:1:2:0"), 1);
+    assert_eq!(of([100, 100], [1, 2], "", "w:q:1:3:0"), 0);
+    assert_eq!(of([10, 10], [10, 10], "1:q:2:1:9 2:q:1:1:8 3:q:1:1:7", "4:q:2:2:1"), 1);
+    assert_eq!(of([7, 5], [10, 8], "1:q:2:1:9 2:q:2:1:4 3:q:2:2:1", "4:q:2:1:9"), 0);
 }

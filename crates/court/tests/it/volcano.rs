@@ -9,9 +9,11 @@ use std::fmt::Write as _;
 const RECLAIM: &str = "actions = [\"allocate\", \"reclaim\"]";
 const PREEMPT: &str = "actions = [\"allocate\", \"preempt\"]";
 
-/// Queues with their keys; workloads in short: `NAME:QUEUE:CPU:GIB:GPU:TASKS:PRIORITY`, the oldest first.
-fn state(capacity: &str, policy: &str, queues: &[(&str, &str)], running: &str, waiting: &str) -> String {
-    let mut text = format!("[capacity]\n{capacity}\n[policy]\n{policy}\n");
+/// Queues with their keys; workloads in short: `NAME:QUEUE:CPU:GIB:GPU:TASKS:PRIORITY`, the oldest first. Behind the name may stand
+/// `/JOB` and `@MACHINE`; instead of amounts the capacity may be `[[machine]]`s.
+pub fn state(capacity: &str, policy: &str, queues: &[(&str, &str)], running: &str, waiting: &str) -> String {
+    let pool = if capacity.starts_with('[') { "" } else { "[capacity]\n" };
+    let mut text = format!("{pool}{capacity}\n[policy]\n{policy}\n");
     for (name, keys) in queues {
         let _ = write!(text, "[[group]]\nname = \"{name}\"\n{keys}\n");
     }
@@ -20,12 +22,18 @@ fn state(capacity: &str, policy: &str, queues: &[(&str, &str)], running: &str, w
             let [name, queue, cpu, memory, gpu, tasks, priority] = item.split(':').collect::<Vec<_>>()[..] else {
                 panic!("{item}")
             };
+            let (name, machine) = name
+                .split_once('@')
+                .map_or((name, String::new()), |(name, machine)| (name, format!("machine = \"{machine}\"\n")));
+            let (name, job) =
+                name.split_once('/').map_or((name, String::new()), |(name, job)| (name, format!("user = \"{job}\"\n")));
             let demand = [("cpu", cpu), ("memory_gib", memory), ("gpu", gpu)];
             let demand: Vec<String> =
                 demand.iter().filter(|(_, n)| *n != "0").map(|(key, n)| format!("{key} = {n}")).collect();
             let _ = write!(
                 text,
-                "[[{kind}]]\nname = \"{name}\"\ngroup = \"{queue}\"\ndemand = {{ {} }}\ntasks = {tasks}\npriority = {priority}\n",
+                "[[{kind}]]\nname = \"{name}\"\n{machine}{job}group = \"{queue}\"\ndemand = {{ {} }}\n\
+                 tasks = {tasks}\npriority = {priority}\n",
                 demand.join(", ")
             );
         }
@@ -33,7 +41,7 @@ fn state(capacity: &str, policy: &str, queues: &[(&str, &str)], running: &str, w
     text
 }
 
-fn owned(list: &[(&str, u32)]) -> Vec<(String, u32)> {
+pub fn owned(list: &[(&str, u32)]) -> Vec<(String, u32)> {
     list.iter().map(|(name, tasks)| ((*name).to_owned(), *tasks)).collect()
 }
 
@@ -42,7 +50,7 @@ fn deserved(answer: &Answer, queues: &[&str], resource: &str) -> Vec<f64> {
 }
 
 /// All that a workload starts in one round.
-fn started(answer: &Answer, name: &str) -> u32 {
+pub fn started(answer: &Answer, name: &str) -> u32 {
     answer.launched.iter().filter(|(known, _)| known == name).map(|(_, tasks)| tasks).sum()
 }
 

@@ -33,6 +33,8 @@ pub struct Runs {
     pub each: Resources,
     /// How many tasks.
     pub count: u32,
+    /// How many of a gang are on this machine.
+    pub here: u32,
     /// They start and stop together.
     pub gang: bool,
 }
@@ -41,6 +43,11 @@ impl Runs {
     /// The amounts that go back if they are stopped: of one task, or of all of a gang.
     pub fn unit(&self) -> Resources {
         if self.gang { self.each.times(self.count) } else { self.each }
+    }
+
+    /// The same, but of a gang only the part on this machine.
+    pub fn unit_here(&self) -> Resources {
+        if self.gang { self.each.times(self.here) } else { self.each }
     }
 
     /// Their place in the order of stopping: the least urgent first, then those that started last, then the last in the trace.
@@ -156,6 +163,7 @@ impl<'a> Session<'a> {
                     machine: tasks.machine,
                     each,
                     count: tasks.gang.map_or(tasks.count, |gang| gang.tasks),
+                    here: tasks.count,
                     gang: tasks.gang.is_some(),
                 });
                 ControlFlow::Continue(())

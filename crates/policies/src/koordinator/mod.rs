@@ -3,31 +3,37 @@
 //! A user is a workload of equal pods. Requests go up the tree, each cut to `max` (what does not lend counts at least its `min`);
 //! totals come down: every group gets its minimum as far as it requests it (all of it with `lend = false`), and the rest goes by
 //! shared weight (`shared_weight`, else `max`, else the cluster) in whole units, by the largest remainder
-//! ([`runtime`](self::runtime)). What groups with `system = true` use is taken out of the total first; they have no quota. With
-//! `scale_min` minimums that exceed the total are cut to their parts of it.
+//! ([`runtime`](self::runtime)). Only resources that `max` names are limited (without it those of `shared_weight`, without both all).
+//! The usage of groups with `system = true` is taken out of the total first; they have no quota. With `scale_min` minimums that exceed the
+//! total are cut to their parts of it.
 //!
 //! Pods are asked in one line, by priority, then age: one starts if its group stays within its runtime quota of what it asks for
-//! (with `check_parent` the groups above, too), and there is room. One that does not displaces less urgent pods of its own group,
-//! the least urgent and youngest first, if that makes it fit on one machine. Of a group above its runtime quota pods are revoked,
-//! the least urgent and youngest first, until it is not; then whichever still fit are given back, the last first. Their room is
-//! open to all in the next cycle.
+//! (with `check_parent` the groups above, too), and there is room. One that does not displaces less urgent pods of its own group on one
+//! machine: if it fits without all of them, those with which it still fits are put back, the most urgent and oldest first; of machines the
+//! one where the most urgent victim is the least urgent, then where they are the fewest. Of a group above its runtime quota pods are
+//! revoked, the least urgent and youngest first, until it is not; then whichever still fit are given back, the last first. Their room
+//! is open to all in the next cycle.
 //!
 //! Source: Koordinator (koordinator-sh/koordinator, August 2026), `pkg/scheduler/plugins/elasticquota`, the proposal of
 //! multi-hierarchy quotas, and the threads of the variants. The policy `quota` is the same kind of quota as the Fuxi article
 //! describes it, with levels kept in O(log groups).
 //!
 //! Departures: revocation is on (`revoke = false` is the source's default) and follows at once; minimums are kept unless
-//! `scale_min` says otherwise (there they are always scaled, see the variant); no pods are exempt, and quotas are in one tree.
+//! `scale_min` says otherwise (there they are always scaled, see the variant); nothing is displaced for a pod that its quota does not admit
+//! even then (the source stops pods in vain); no pods are exempt, and quotas are in one tree.
 //! Without a file every user is a group with its weight, no minimum and no maximum.
 
 mod runtime;
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use super::cycle::{
-    Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Runs, Scheduler, Session, Tree, Waiting, truth,
+    Amounts, Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Runs, Scheduler, Session, Tree, Waiting, truth,
 };
 use super::{Parsed, PolicyRow, Reason, Setup, Standing};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Unit, UserId};
+use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
 
 use runtime::{Claim, Scaling, runtimes, scaled};
@@ -54,7 +60,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: &[
         QueueKey::group("min", "what it gets before the rest is shared"),
         QueueKey::group("max", "the most that it may have"),
-        QueueKey::group("shared_weight", "its weight in the rest, by resource; absent: max, or else the cluster"),
+        QueueKey::group("shared_weight", "its weight in the rest, by resource; absent or 0: max, or else the cluster"),
         QueueKey::group("lend", "false: a minimum that it does not request is kept for it"),
         QueueKey::group("scale_min", "whether its minimum is cut where minimums exceed the total"),
         QueueKey::group("system", "true: it has no quota, and what it uses is taken out of the total"),
@@ -74,8 +80,11 @@ pub static ROW: PolicyRow = PolicyRow {
 #[derive(Clone, Debug)]
 struct Settings {
     min: Resources,
-    max: [Option<u64>; MAX_DIMS],
-    weight: [Option<u64>; MAX_DIMS],
+    max: Amounts,
+    /// Absent: the cluster.
+    weight: Amounts,
+    /// The resources that the quota is one of.
+    covers: [bool; MAX_DIMS],
     lends: bool,
     scaling: Scaling,
     system: bool,
@@ -106,14 +115,19 @@ impl Koordinator {
         let scale = truth(&file.policy, "scale_min")?.unwrap_or(false) || variant == Some("2393");
         let how = if variant == Some("2393") { Scaling::Floats } else { Scaling::Exact };
         let scaling = |scale: bool| if scale { how } else { Scaling::Kept };
-        let (min, max, weight) = (Resources::ZERO, [None; MAX_DIMS], [None; MAX_DIMS]);
-        let mut settings = vec![Settings { min, max, weight, lends: true, scaling: scaling(scale), system: false }];
+        let (none, covers) = ([None; MAX_DIMS], [true; MAX_DIMS]);
+        let (min, max, weight) = (Resources::ZERO, none, none);
+        let mut settings =
+            vec![Settings { min, max, weight, covers, lends: true, scaling: scaling(scale), system: false }];
         for at in 0..file.groups.len() {
-            let of = |key: &str| file.amounts(at, key, setup.dims).map(Option::unwrap_or_default);
+            let of = |key: &str| file.amounts(at, key, setup.dims);
+            let max = of("max")?;
+            let shared = of("shared_weight")?.filter(|weights| weights.iter().flatten().any(|weight| *weight > 0));
             settings.push(Settings {
-                min: Resources(of("min")?.map(Option::unwrap_or_default)),
-                max: of("max")?,
-                weight: of("shared_weight")?,
+                min: Resources(of("min")?.unwrap_or_default().map(Option::unwrap_or_default)),
+                max: max.unwrap_or_default(),
+                weight: shared.or(max).map_or(none, |weights| weights.map(|weight| weight.or(Some(0)))),
+                covers: max.or(shared).map_or(covers, |named| named.map(|amount| amount.is_some())),
                 lends: file.truth(at, "lend")?.unwrap_or(true),
                 scaling: scaling(file.truth(at, "scale_min")?.unwrap_or(scale)),
                 system: file.truth(at, "system")?.unwrap_or(false),
@@ -171,13 +185,15 @@ impl Koordinator {
                     taking.iter().map(|at| (self.settings[*at].min.0[d] / unit, self.settings[*at].scaling)).collect();
                 let claim = |(at, min): (&QueueAt, u64)| {
                     let settings = &self.settings[*at];
-                    let weight = settings.weight[d].or(settings.max[d]).unwrap_or(capacity);
+                    let weight = settings.weight[d].unwrap_or(capacity);
                     let weight = if settings.system { ENDLESS } else { weight.div_ceil(unit) };
                     Claim { request: requests[*at], min, weight, lends: settings.lends, named: named[*at] }
                 };
                 let claims: Vec<Claim> = taking.iter().zip(scaled(total, &mins)).map(claim).collect();
                 for (child, quota) in taking.iter().zip(runtimes(total, &claims)) {
-                    runtime[*child].0[d] = quota.saturating_mul(unit);
+                    let covered = self.settings[*child].covers[d];
+                    // Its own groups share all that there is of a resource that it does not limit.
+                    runtime[*child].0[d] = if covered { quota.saturating_mul(unit) } else { runtime[*at].0[d] };
                 }
             }
         }
@@ -204,7 +220,7 @@ impl Koordinator {
         let need = next.need();
         let mut most = u64::MAX;
         for at in self.gates(session.tree, next.queue) {
-            for d in (0..MAX_DIMS).filter(|d| need.0[*d] > 0) {
+            for d in (0..MAX_DIMS).filter(|d| need.0[*d] > 0 && self.settings[at].covers[*d]) {
                 let used = session.usage[at].0[d].saturating_sub(gone.0[d]);
                 let room = runtime[at].0[d].saturating_sub(used);
                 if room < need.0[d] {
@@ -240,42 +256,53 @@ impl Koordinator {
         if session.least_urgent(next.queue).is_none_or(|least| least <= next.priority) {
             return false;
         }
-        let need = next.need();
-        let mut machines: Vec<(MachineId, Resources, Vec<Runs>)> = Vec::new();
-        let mut found = None;
-        let runs: Vec<Runs> = session.running(next.queue).to_vec();
-        for runs in runs.iter().filter(|runs| runs.priority > next.priority) {
+        let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
+        for runs in session.running(next.queue).iter().filter(|runs| runs.priority > next.priority) {
             let left = if runs.gang { 1 } else { runs.count }.saturating_sub(session.stopped(runs.key));
             for unit in runs.units().take(left as usize) {
-                let at = machines.iter().position(|(machine, ..)| *machine == unit.machine).unwrap_or_else(|| {
-                    machines.push((unit.machine, Resources::ZERO, Vec::new()));
-                    machines.len() - 1
-                });
-                let (machine, gone, taken) = &mut machines[at];
-                gone.0.iter_mut().zip(unit.unit().0).for_each(|(gone, unit)| *gone += unit);
-                taken.push(unit);
-                let room = session.room_on(*machine).0;
-                let room = Resources(std::array::from_fn(|d| room[d] + gone.0[d]));
-                if need.fits(&room) && self.admits(session, runtime, next, gone).is_ok() {
-                    found = Some(at);
-                    break;
-                }
-            }
-            if found.is_some() {
-                break;
+                machines.entry(unit.machine).or_default().push(unit);
             }
         }
-        let Some(at) = found else { return false };
-        for unit in machines.swap_remove(at).2 {
+        let found = machines.into_values().filter_map(|units| self.victims(session, runtime, next, units));
+        let Some(victims) = found.min_by_key(|victims| harm(victims)) else { return false };
+        for unit in victims {
             session.evict(&unit, unit.count, Some(next.user), IN_GROUP);
         }
         session.launch(next, 1);
         true
     }
 
+    /// Of these pods of one machine, in the order of stopping, those that have to go for a pod: if it fits without all of them, the most
+    /// urgent and oldest with which it still does are put back.
+    fn victims(&self, session: &Session, runtime: &[Resources], next: &Waiting, units: Vec<Runs>) -> Option<Vec<Runs>> {
+        let (need, room) = (next.need(), session.room_on(units.first()?.machine));
+        // A gang on several machines gives back more to the quota than to this machine.
+        let fits = |gone: &Resources, here: &Resources| {
+            need.fits(&plus(&room, here)) && self.admits(session, runtime, next, gone).is_ok()
+        };
+        let (mut gone, mut here) = (Resources::ZERO, Resources::ZERO);
+        for unit in &units {
+            (gone, here) = (plus(&gone, &unit.unit()), plus(&here, &unit.unit_here()));
+        }
+        if !fits(&gone, &here) {
+            return None;
+        }
+        let mut victims = units;
+        for at in (0..victims.len()).rev() {
+            let with = minus(&gone, &victims[at].unit());
+            let with_here = minus(&here, &victims[at].unit_here());
+            if fits(&with, &with_here) {
+                (gone, here) = (with, with_here);
+                victims.remove(at);
+            }
+        }
+        Some(victims)
+    }
+
     /// Revokes what a group has above its runtime quota.
     fn take_back(&self, session: &mut Session, runtime: &Resources, leaf: QueueAt, by: Option<UserId>) {
-        let within = |used: &Resources| used.fits(runtime);
+        let covers = &self.settings[leaf].covers;
+        let within = |used: &Resources| (0..MAX_DIMS).all(|d| !covers[d] || used.0[d] <= runtime.0[d]);
         let mut used = session.usage[leaf];
         if within(&used) {
             return;
@@ -287,13 +314,13 @@ impl Koordinator {
                 if within(&used) {
                     break;
                 }
-                used.0.iter_mut().zip(unit.unit().0).for_each(|(used, unit)| *used = used.saturating_sub(unit));
+                used = minus(&used, &unit.unit());
                 taken.push(unit);
             }
         }
         let enough = within(&used);
         for unit in taken.into_iter().rev() {
-            let with = Resources(std::array::from_fn(|d| used.0[d] + unit.unit().0[d]));
+            let with = plus(&used, &unit.unit());
             if enough && within(&with) {
                 used = with;
             } else {
@@ -301,6 +328,23 @@ impl Koordinator {
             }
         }
     }
+}
+
+fn plus(one: &Resources, other: &Resources) -> Resources {
+    Resources(std::array::from_fn(|d| one.0[d].saturating_add(other.0[d])))
+}
+
+fn minus(one: &Resources, other: &Resources) -> Resources {
+    Resources(std::array::from_fn(|d| one.0[d].saturating_sub(other.0[d])))
+}
+
+/// How much harm victims on one machine are, the least first: the most urgent of them, how many they are, how urgent all of them, and
+/// how long the oldest of the most urgent has run.
+fn harm(victims: &[Runs]) -> (Reverse<u8>, usize, Reverse<u64>, Reverse<Option<Time>>) {
+    let first = victims.iter().map(|unit| unit.priority).min().unwrap_or(u8::MAX);
+    let all = victims.iter().map(|unit| u64::from(unit.priority)).sum();
+    let oldest = victims.iter().filter(|unit| unit.priority == first).map(|unit| unit.start).min();
+    (Reverse(first), victims.len(), Reverse(all), Reverse(oldest))
 }
 
 /// Groups by name.
@@ -366,10 +410,12 @@ impl Scheduler for Koordinator {
         let runtime = self.runtimes(tree, books, &desk.usage, &names(tree));
         let one = |at: QueueAt| {
             let settings = &self.settings[at];
-            let value = |(d, dim): (usize, &Dim)| (format!("runtime of {}", dim.name), dim.amount(runtime[at].0[d]));
+            let value = |(d, dim): (usize, &Dim)| {
+                settings.covers[d].then(|| (format!("runtime of {}", dim.name), dim.amount(runtime[at].0[d])))
+            };
             Standing {
                 name: tree.nodes[at].name.clone(),
-                values: self.dims.iter().enumerate().map(value).collect(),
+                values: self.dims.iter().enumerate().filter_map(value).collect(),
                 guaranteed: settings.min.0.map(|min| (min > 0).then_some(min)),
                 limit: settings.max,
             }

@@ -112,6 +112,9 @@ mod tests {
         let keeps = [(40, 5, 10, false), (60, 20, 15, true), (50, 40, 20, true), (80, 70, 15, true)];
         assert_eq!(of(100, &keeps)[0], 10);
         assert_eq!(of(100, &keeps).iter().sum::<u64>(), 100);
+        // `TestRuntimeQuotaCalculator_IterationAdjustQuota`: the last has no weight.
+        let weightless = [(40, 5, 10, true), (60, 20, 15, true), (50, 40, 20, true), (0, 70, 15, true)];
+        assert_eq!(of(100, &weightless), [5, 20, 40, 15]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! default configuration of August 2026: priority and gang in the first tier, drf in the second, and neither gang nor drf says whom to
 //! preempt (`gang_preemptable`, `drf_preemptable`, both off since v1.7).
 //!
-//! *Order.* Queues: the smaller share of what they deserve (capacity: the higher `priority` first; one that deserves nothing counts as
+//! *Order.* Queues: the higher `priority`, then the smaller share of what they deserve (capacity: one that deserves nothing counts as
 //! full, and comes behind a full one that does), then the first in the file. Jobs of a queue: the most urgent, then those that lack tasks
 //! to run (`min_available` of their queue, all of a gang), then the smaller dominant share, then the oldest. A `strict-fifo` queue starts
 //! nothing behind a job that does not start.
@@ -56,6 +56,7 @@ use queues::{Amounts, Levels, Plugin, Quotas, no_weight};
 const MIN: QueueKey =
     QueueKey::group("min_available", "the tasks without which a job of the queue does not run (1); of a gang all");
 const RECLAIMABLE: QueueKey = QueueKey::group("reclaimable", "false: others take nothing back from it (true)");
+const PRIORITY: QueueKey = QueueKey::group("priority", "the highest goes first (0)");
 const GUARANTEE: QueueKey = QueueKey::group("guarantee", "the amounts that nobody else may hold");
 const CAPABILITY: QueueKey = QueueKey::group("capability", "the most that it may hold; absent: no limit");
 const ORDER: QueueKey =
@@ -105,7 +106,7 @@ pub static DRF_ROW: PolicyRow = PolicyRow {
 pub static PROPORTION_ROW: PolicyRow = PolicyRow {
     name: "volcano-proportion",
     spelling: "volcano-proportion[@ISSUE][:FILE]",
-    rank: "what a queue holds of what it deserves by weight, then jobs by gang and dominant share",
+    rank: "a queue's priority, then what it holds of what it deserves by weight, then jobs by gang and dominant share",
     meaning: "Volcano with proportion: queues deserve parts of the cluster by weight.",
     source: "Volcano, default configuration of August 2026",
     example: "volcano-proportion",
@@ -134,6 +135,7 @@ pub static PROPORTION_ROW: PolicyRow = PolicyRow {
         QueueKey::group("weight", "its weight in what queues deserve (1)"),
         GUARANTEE,
         CAPABILITY,
+        PRIORITY,
         MIN,
         RECLAIMABLE,
         ORDER,
@@ -171,7 +173,7 @@ pub static CAPACITY_ROW: PolicyRow = PolicyRow {
         QueueKey::group("deserved", "the amounts up to which it may take back from others"),
         GUARANTEE,
         CAPABILITY,
-        QueueKey::group("priority", "the highest goes first (0)"),
+        PRIORITY,
         MIN,
         RECLAIMABLE,
         ORDER,

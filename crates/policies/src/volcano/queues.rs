@@ -18,7 +18,7 @@ pub struct Quota {
     pub deserved: Amounts,
     pub guarantee: Amounts,
     pub capability: [Option<u64>; MAX_DIMS],
-    /// The larger goes first (capacity).
+    /// The larger goes first.
     pub priority: i64,
     /// Others may take back from it.
     pub reclaimable: bool,
@@ -328,7 +328,7 @@ impl Quotas {
         (0..self.dims).all(may) && (0..self.dims).any(|d| held(d) < levels.deserved[leaf][d])
     }
 
-    /// Whether so much may be taken from a queue that holds so much; `need` is for whom.
+    /// Whether so much may be taken from a queue that holds so much, for a task that needs so much.
     pub fn may_lose(
         &self,
         levels: &Levels,
@@ -340,10 +340,7 @@ impl Quotas {
         let (deserved, quota) = (&levels.deserved[leaf], &self.nodes[leaf]);
         match self.plugin {
             Plugin::Drf => true,
-            Plugin::Proportion => {
-                let small = (0..self.dims).any(|d| held[d] < need.0[d]);
-                !small && (0..self.dims).any(|d| held[d] > deserved[d])
-            }
+            Plugin::Proportion => (0..self.dims).any(|d| held[d] > deserved[d]),
             Plugin::Capacity => {
                 let shared = (0..self.dims).any(|d| amount.0[d] > 0 && need.0[d] > 0);
                 let kept = (0..self.dims).all(|d| quota.guarantee[d] <= held[d].saturating_sub(amount.0[d]));
@@ -359,11 +356,11 @@ impl Quotas {
     /// The order of two queues, so far as the plugin says.
     pub fn compare(&self, tree: &Tree, levels: &Levels, usage: &[Resources], one: QueueAt, other: QueueAt) -> Ordering {
         let part = |at: QueueAt| self.share(&levels.deserved[at], &usage[at]);
+        let by_priority = self.nodes[other].priority.cmp(&self.nodes[one].priority);
         match self.plugin {
             Plugin::Drf => Ordering::Equal,
-            Plugin::Proportion => compare_parts(part(one), part(other)),
+            Plugin::Proportion => by_priority.then_with(|| compare_parts(part(one), part(other))),
             Plugin::Capacity => {
-                let by_priority = self.nodes[other].priority.cmp(&self.nodes[one].priority);
                 let above = tree.common(one, other);
                 let (one, other) = (tree.child_towards(above, one), tree.child_towards(above, other));
                 let nothing = |at: QueueAt| levels.deserved[at] == [0; MAX_DIMS];
