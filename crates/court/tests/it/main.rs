@@ -9,6 +9,7 @@ mod first;
 mod kai;
 mod koordinator;
 mod kueue;
+mod kueue_vectors;
 mod laws;
 mod laws_machines;
 mod random;

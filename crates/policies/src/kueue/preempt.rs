@@ -93,13 +93,14 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
     }
 
     /// Whether foreign workloads may be taken from a queue, whatever they are: else nobody has to go through them. As the
-    /// preemptor's share falls only where own workloads go, and the others' only fall.
+    /// preemptor's share falls only where own workloads go, or others of the cohort that is compared, and the others' only fall.
     fn may_give(&self, at: QueueAt, own: bool) -> bool {
         if own || self.within_nominal() || self.rules.borrows_within {
             return true;
         }
         let (mine, theirs) = self.pair(at);
-        self.cmp(&self.snapshot.share(mine), &self.snapshot.share(theirs)) != Ordering::Greater
+        mine != self.next.queue
+            || self.cmp(&self.snapshot.share(mine), &self.snapshot.share(theirs)) != Ordering::Greater
     }
 
     fn candidates(&mut self, of_own: bool) {
@@ -133,8 +134,8 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             };
             let all = self.session.running(at).iter().filter(|runs| may(runs)).flat_map(|runs| {
                 let kept = self.guard.map_or(0, |guard| guard.kept(self.session, runs)) as usize;
-                let units = runs.units().count();
-                runs.units().take(units.saturating_sub(kept))
+                let (units, stopped) = (runs.units().count(), self.session.stopped(runs.key) as usize);
+                runs.units().take(units.saturating_sub(kept + stopped))
             });
             let mut all: Vec<Runs> = all.collect();
             all.reverse();
