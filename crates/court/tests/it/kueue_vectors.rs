@@ -203,6 +203,8 @@ const PLANS: &str = "
 6 | a q=3 w=0 lower any; b q=3 lower any | b*4:b:1 | w:a:4 | |
 # F9 without the switch that looks at candidates again: own ones first, and no others
 6 | a q=3 lower any; b lower any; c q=3 lower any | a*3:a:1:-1 b*2:b:1 | w:a:3:5 | a1 a2 |
+# Derived: whether it is within its nominal quota is asked once, before its own ones go
+6/6 | a q=3/0 lower any; b q=0/6; c q=3 | low:a:2:-1 g:a:0/5 b:b:4 | w:a:3 | |
 # F11: lowest priority first, then the last that was admitted
 3 | a q=3 lower any; b lower any | new:b:1 old:b:1 low:b:1:-5 | w:a:2:5 | low new |
 ";
@@ -263,6 +265,24 @@ const SCHEDULE: &str = "
 4 | a q=4 limit=0 lend=0 lower | low:a:4:-1 | high:a:4:100 | low |
 ";
 
+/// Derived from `pkg/scheduler/scheduler_test.go`, `TestResourcesToReserve`: what a head without victims holds back, by what is left.
+const RESERVED: &str = "
+# Reserved cut by nominal+borrowing quota: 40 of 50
+130 | q limit=100 w=100 reclaim-lower; r | u:q:60 | w:q:50 x:r:31 | |
+# Reserved cut by nominal+borrowing quota: 30 are left
+130 | q limit=100 w=100 reclaim-lower; r | u:q:60 | w:q:50 x:r:30 | | x
+# Reserved equal to assignment usage, borrowing limit is nil
+130 | q w=100 reclaim-lower; r | u:q:60 v:r:30 | w:q:50 x:r:1 | |
+# The quota, if it is not always taken back
+60 | q q=50 reclaim-lower; r q=10 | v:r:20 | w:q:50 x:r:1 | |
+# Nothing, if it is: the victim is as good as gone for those that come later in the cycle
+60 | q q=50 any; r q=10 | v:r:20:1 | w:q:50 x:r:1 | v | x
+# Nothing, if the workload may not displace anybody and is beyond its quota
+60 | q q=40; r q=20 | v:r:20 | w:q:50 x:r:1 | | x
+# A cohort's quota, which is taken back only by lower priorities
+60 | C q=40; q<C q=10 w=100; r q=10 | v:r:20 | w:q:50 x:r:1 | |
+";
+
 /// `pkg/scheduler/scheduler_recompute_preemption_test.go`, `TestScheduleRecomputePreemptionTargets`.
 const OVERLAPS: &str = "
 # hierarchical nominal-first prefers non-borrowing leaf CQ
@@ -308,7 +328,7 @@ const ONLY_FINAL: &str = "
 #[test]
 fn decisions() {
     let mut guarded: Vec<&str> = Vec::new();
-    for vectors in [FLAT, TREES, PLANS, ORDERING, SCHEDULE, OVERLAPS, INTEGRATION] {
+    for vectors in [FLAT, TREES, PLANS, ORDERING, SCHEDULE, RESERVED, OVERLAPS, INTEGRATION] {
         guarded.extend(check("", vectors));
     }
     guarded.extend(check(INITIAL, ONLY_INITIAL));

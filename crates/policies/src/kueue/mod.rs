@@ -12,13 +12,15 @@
 //! the highest share that has candidates one is taken after the other: of its own queue at once; of another if the preemptor
 //! stays within its nominal quota, or by rule S2-a: its share with the workload is at most the other's without the victim. Then, of
 //! those that were skipped, by rule S2-b: its share with the workload is below the other's as it is; once a queue. At last, from the last
-//! to the first, all are put back that are not needed, but for the one taken last. Their room is open to all in the next cycle.
+//! to the first, all are put back that are not needed, but for the one taken last. Their room is open to all in the next cycle. A head
+//! whose victims an earlier one has taken looks again, as if those were gone: it displaces others besides, or waits and holds their room.
 //!
 //! Source: Kueue (kubernetes-sigs/kueue, state of August 2026): `pkg/cache/scheduler/fair_sharing.go`,
 //! `pkg/scheduler/{scheduler,fair_sharing_iterator}.go`, `pkg/scheduler/preemption`, KEP 1714.
 //!
 //! Departures: one flavour of each resource; the heads that are set aside one a cycle there are passed over in one cycle here; cohorts
-//! of equal shares are taken in the order of the file. Without a file every user is a queue that is promised nothing, may displace
+//! of equal shares are taken in the order of the file; a queue with `within` displaces its own beyond its nominal quota whatever its
+//! `reclaim`, as its tests have it (the scheduler of August 2026 does so only where `reclaim` is not said to be never). Without a file every user is a queue that is promised nothing, may displace
 //! its own lower priorities and take back from all.
 
 mod guard;
