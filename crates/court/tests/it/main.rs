@@ -10,6 +10,7 @@ mod kai;
 mod koordinator;
 mod koordinator_quotas;
 mod kueue;
+mod kueue_vectors;
 mod laws;
 mod laws_machines;
 mod random;

@@ -12,13 +12,15 @@
 //! the highest share that has candidates one is taken after the other: of its own queue at once; of another if the preemptor
 //! stays within its nominal quota, or by rule S2-a: its share with the workload is at most the other's without the victim. Then, of
 //! those that were skipped, by rule S2-b: its share with the workload is below the other's as it is; once a queue. At last, from the last
-//! to the first, all are put back that are not needed, but for the one taken last. Their room is open to all in the next cycle.
+//! to the first, all are put back that are not needed, but for the one taken last. Their room is open to all in the next cycle. A head
+//! whose victims an earlier one has taken looks again, as if those were gone: it displaces others besides, or waits and holds their room.
 //!
 //! Source: Kueue (kubernetes-sigs/kueue, state of August 2026): `pkg/cache/scheduler/fair_sharing.go`,
 //! `pkg/scheduler/{scheduler,fair_sharing_iterator}.go`, `pkg/scheduler/preemption`, KEP 1714.
 //!
 //! Departures: one flavour of each resource; the heads that are set aside one a cycle there are passed over in one cycle here; cohorts
-//! of equal shares are taken in the order of the file. Without a file every user is a queue that is promised nothing, may displace
+//! of equal shares are taken in the order of the file; a queue with `within` displaces its own beyond its nominal quota whatever its
+//! `reclaim`, as its tests have it (the scheduler of August 2026 does so only where `reclaim` is not said to be never). Without a file every user is a queue that is promised nothing, may displace
 //! its own lower priorities and take back from all.
 
 mod guard;
@@ -126,7 +128,6 @@ enum Mode {
 
 const NO_CANDIDATES: Reason = Reason::Rule("it does not fit, and no workloads may be displaced that would help");
 const NO_ROOM: Reason = Reason::Rule("its quota allows it, and no machine has room for it");
-const OVERLAPS: Reason = Reason::Rule("others displace the same workloads in this cycle");
 const TOO_LATE: Reason = Reason::Rule("it no longer fits after those that came first in this cycle");
 const DISPLACING: Reason = Reason::Rule("it waits for the workloads that it displaces to go");
 
@@ -168,7 +169,7 @@ impl Kueue {
         let queues = session.waiting_queues();
         if self.rules.blocked_heads {
             let firsts = queues.iter().filter_map(|queue| session.waiting(*queue).next());
-            let firsts: Vec<Entry> = firsts.map(|next| self.nominate(session, snapshot, guard, next)).collect();
+            let firsts: Vec<Entry> = firsts.map(|next| self.nominate(session, snapshot, guard, &[], next)).collect();
             if firsts.iter().any(|entry| matches!(entry.mode, Mode::Fits)) {
                 return (firsts, aside);
             }
@@ -183,7 +184,7 @@ impl Kueue {
                     aside.push((next, *reason));
                     continue;
                 }
-                let entry = self.nominate(session, snapshot, guard, next);
+                let entry = self.nominate(session, snapshot, guard, &[], next);
                 let acts = match &entry.mode {
                     Mode::Fits => true,
                     Mode::Displaces(targets) => !targets.is_empty(),
@@ -221,25 +222,38 @@ impl Kueue {
         }
     }
 
+    /// Whether a workload may displace anybody: its queue may displace its own or take back, or of each resource of which there is
+    /// too little the workload is within the quota of its queue or of a cohort below the root.
+    fn may_displace(&self, snapshot: &Snapshot, at: QueueAt, need: &Resources) -> bool {
+        let quota = &self.quotas.nodes[at];
+        let entitled = |d: usize| {
+            need.0[d] == 0
+                || need.0[d] as i64 <= snapshot.available(at, d)
+                || need.0[d] <= quota.nominal[d]
+                || snapshot.is_within_cohort(at, d, need.0[d])
+        };
+        quota.within != Within::Never || quota.reclaim != Reclaim::Never || (0..MAX_DIMS).all(entitled)
+    }
+
+    /// The part that a workload has in a cycle, if these are gone; the snapshot is without them.
     fn nominate<'a>(
         &'a self,
         session: &Session,
         snapshot: &mut Snapshot<'a>,
         guard: Option<&Guard<'a>>,
+        taken: &[Runs],
         next: Waiting,
     ) -> Entry {
-        let (need, quota) = (next.need(), &self.quotas.nodes[next.queue]);
+        let need = next.need();
         let mode = if snapshot.fits(next.queue, &need) {
             // Quotas know no machines, and may add up to more than there is: whoever cannot start holds up nobody.
             if session.has_room(&next) { Mode::Fits } else { Mode::Nothing }
-        } else if !self.quotas.could(next.queue, &need)
-            || (quota.reclaim == Reclaim::Never && !need.fits(&Resources(quota.nominal)))
-        {
+        } else if !self.quotas.could(next.queue, &need) || !self.may_displace(snapshot, next.queue, &need) {
             Mode::Nothing
         } else {
             let mut targets = Search::targets(session, snapshot, &self.rules, guard, &next);
             // Nobody goes in vain, either: there has to be a machine, which quotas do not know.
-            let gone: Vec<Runs> = targets.iter().map(|target| target.runs).collect();
+            let gone: Vec<Runs> = taken.iter().copied().chain(targets.iter().map(|target| target.runs)).collect();
             let mut worth = |guard: &Guard<'a>| {
                 session.would_fit(&next, &gone) && guard.is_worth_it(session, snapshot, &next, &targets)
             };
@@ -345,7 +359,7 @@ impl Scheduler for Kueue {
             claims &= claim.is_some();
             let Some(at) = claim.or_else(|| self.winner(tree, &mut snapshot, &entries, ROOT)) else { break };
             let Some(entry) = entries[at].take() else { break };
-            self.process(session, &mut snapshot, guard.as_ref(), &entry, &mut taken);
+            self.process(session, &mut snapshot, guard.as_ref(), entry, &mut taken);
         }
         Ok(())
     }
@@ -370,32 +384,56 @@ impl Scheduler for Kueue {
 }
 
 impl Kueue {
+    /// A head that would displace workloads which others have displaced in this cycle, as if those were gone; nothing if it waits
+    /// for the room that they leave, which it holds.
+    fn again<'a>(
+        &'a self,
+        session: &Session,
+        snapshot: &mut Snapshot<'a>,
+        guard: Option<&Guard<'a>>,
+        entry: Entry,
+        taken: &[Runs],
+    ) -> Option<Entry> {
+        taken.iter().for_each(|runs| snapshot.remove(runs.queue, &runs.unit()));
+        let fits = snapshot.fits(entry.next.queue, &entry.need);
+        let entry = (!fits).then(|| self.nominate(session, snapshot, guard, taken, entry.next));
+        taken.iter().for_each(|runs| snapshot.add(runs.queue, &runs.unit()));
+        entry
+    }
+
     /// A head's turn.
-    fn process(
-        &self,
+    fn process<'a>(
+        &'a self,
         session: &mut Session,
-        snapshot: &mut Snapshot,
-        guard: Option<&Guard>,
-        entry: &Entry,
+        snapshot: &mut Snapshot<'a>,
+        guard: Option<&Guard<'a>>,
+        mut entry: Entry,
         taken: &mut Vec<Runs>,
     ) {
-        let Entry { next, need, mode } = entry;
+        // A unit is one task of its entry: any of them stands for the others.
+        let of = |known: &[Runs], key: u64| known.iter().any(|runs| runs.key == key);
+        if matches!(&entry.mode, Mode::Displaces(targets) if targets.iter().any(|target| of(taken, target.runs.key))) {
+            let (next, need) = (entry.next, entry.need);
+            match self.again(session, snapshot, guard, entry, taken) {
+                Some(anew) => entry = anew,
+                None => {
+                    snapshot.add(next.queue, &need);
+                    return session.wait(next.user, DISPLACING);
+                }
+            }
+        }
+        let Entry { next, need, mode } = &entry;
         let targets: &[Target] = match mode {
-            Mode::Nothing => return session.wait(next.user, self.short(snapshot, entry)),
+            Mode::Nothing => return session.wait(next.user, self.short(snapshot, &entry)),
             Mode::Displaces(targets) if targets.is_empty() => {
                 if self.quotas.nodes[next.queue].reclaim != Reclaim::Any {
-                    snapshot.add(next.queue, &self.reserved(snapshot, entry));
+                    snapshot.add(next.queue, &self.reserved(snapshot, &entry));
                 }
-                return session.wait(next.user, self.short(snapshot, entry));
+                return session.wait(next.user, self.short(snapshot, &entry));
             }
             Mode::Displaces(targets) => targets,
             Mode::Fits => &[],
         };
-        // A unit is one task of its entry: as many are gone as were taken.
-        let of = |known: &[Runs], key: u64| known.iter().filter(|runs| runs.key == key).count();
-        if targets.iter().any(|target| of(taken, target.runs.key) > 0) {
-            return session.wait(next.user, OVERLAPS);
-        }
         let gone: Vec<Runs> = taken.iter().copied().chain(targets.iter().map(|target| target.runs)).collect();
         gone.iter().for_each(|runs| snapshot.remove(runs.queue, &runs.unit()));
         let fits = snapshot.fits(next.queue, need);

@@ -43,6 +43,8 @@ pub struct Search<'a, 'b, 's> {
     need: Resources,
     /// The resources of which there is too little.
     contested: [bool; MAX_DIMS],
+    /// At first, with the workload, the preemptor stays within its nominal quota of those: it takes back whatever the shares.
+    within_nominal: bool,
     /// By queue, candidates that have not been looked at, the first last.
     left: BTreeMap<QueueAt, Vec<Runs>>,
     targets: Vec<Target>,
@@ -62,8 +64,13 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         for (d, contested) in contested.iter_mut().enumerate() {
             *contested = need.0[d] > 0 && need.0[d] as i64 > snapshot.available(next.queue, d);
         }
+        let within_nominal = (0..MAX_DIMS).all(|d| {
+            let (usage, nominal) = (snapshot.usage(next.queue)[d], snapshot.quotas.nodes[next.queue].nominal[d]);
+            !contested[d] || usage + need.0[d] as i64 <= nominal as i64
+        });
         let (left, targets) = Default::default();
-        let mut search = Search { session, snapshot, rules, guard, next, need, contested, left, targets };
+        let mut search =
+            Search { session, snapshot, rules, guard, next, need, contested, within_nominal, left, targets };
         let own = search.may_displace_own();
         if !own && search.snapshot.quotas.nodes[next.queue].reclaim == Reclaim::Never {
             return Vec::new();
@@ -93,13 +100,14 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
     }
 
     /// Whether foreign workloads may be taken from a queue, whatever they are: else nobody has to go through them. As the
-    /// preemptor's share falls only where own workloads go, and the others' only fall.
+    /// preemptor's share falls only where own workloads go, or others of the cohort that is compared, and the others' only fall.
     fn may_give(&self, at: QueueAt, own: bool) -> bool {
-        if own || self.within_nominal() || self.rules.borrows_within {
+        if own || self.within_nominal || self.rules.borrows_within {
             return true;
         }
         let (mine, theirs) = self.pair(at);
-        self.cmp(&self.snapshot.share(mine), &self.snapshot.share(theirs)) != Ordering::Greater
+        mine != self.next.queue
+            || self.cmp(&self.snapshot.share(mine), &self.snapshot.share(theirs)) != Ordering::Greater
     }
 
     fn candidates(&mut self, of_own: bool) {
@@ -133,8 +141,8 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             };
             let all = self.session.running(at).iter().filter(|runs| may(runs)).flat_map(|runs| {
                 let kept = self.guard.map_or(0, |guard| guard.kept(self.session, runs)) as usize;
-                let units = runs.units().count();
-                runs.units().take(units.saturating_sub(kept))
+                let (units, stopped) = (runs.units().count(), self.session.stopped(runs.key) as usize);
+                runs.units().take(units.saturating_sub(kept + stopped))
             });
             let mut all: Vec<Runs> = all.collect();
             all.reverse();
@@ -187,7 +195,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             let (mine, theirs) = self.pair(queue);
             let (share, old) = (self.snapshot.share(mine), self.snapshot.share(theirs));
             while let Some(runs) = self.pop(queue) {
-                let rule = if self.within_nominal() {
+                let rule = if self.within_nominal {
                     Some(RECLAIMED)
                 } else if self.snapshot.quotas.nodes[self.next.queue].borrows_within
                     && self.rules.borrows_within
@@ -245,13 +253,6 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                 (self.cmp(share, &new) != Ordering::Greater).then_some(FINAL)
             }
         }
-    }
-
-    /// Whether the preemptor, with the workload, stays within its nominal quota of what is contested.
-    fn within_nominal(&self) -> bool {
-        let (usage, nominal) =
-            (self.snapshot.usage(self.next.queue), &self.snapshot.quotas.nodes[self.next.queue].nominal);
-        (0..MAX_DIMS).all(|d| !self.contested[d] || usage[d] <= nominal[d] as i64)
     }
 
     /// The nodes of preemptor and target right under the lowest cohort above both.

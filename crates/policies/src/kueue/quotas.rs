@@ -283,6 +283,18 @@ impl<'a> Snapshot<'a> {
         (kept - used).max(0) + above
     }
 
+    /// Whether a cohort above a queue, but below the root, would stay within its quota with so much more in the queue.
+    pub fn is_within_cohort(&self, queue: QueueAt, d: usize, amount: u64) -> bool {
+        let mut left = amount as i64;
+        for at in self.tree.path(queue).take_while(|at| *at != ROOT) {
+            if at != queue && self.usage[at][d] + left <= self.quotas.subtree[at][d] as i64 {
+                return true;
+            }
+            left -= (self.quotas.guaranteed[at][d] as i64 - self.usage[at][d]).max(0);
+        }
+        false
+    }
+
     /// Whether so much is available.
     pub fn fits(&self, at: QueueAt, need: &Resources) -> bool {
         (0..MAX_DIMS).all(|d| need.0[d] == 0 || need.0[d] as i64 <= self.available(at, d))
