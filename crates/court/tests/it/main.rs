@@ -18,6 +18,7 @@ mod volcano;
 mod yarn_capacity;
 mod yarn_fair;
 mod yunikorn;
+mod yunikorn_preempt;
 
 /// A state in TOML. Panics: when it is wrong.
 pub fn state(text: &str) -> State {

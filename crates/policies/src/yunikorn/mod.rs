@@ -118,16 +118,10 @@ impl YuniKorn {
         })
     }
 
-    /// The least maximum of a queue and all above, the cluster included.
+    /// The maximum that a queue's use is divided by: its own or the nearest above, at last the cluster.
     fn fair_max(&self, tree: &Tree, capacity: &Resources, at: QueueAt) -> [u64; MAX_DIMS] {
-        let mut most = capacity.0;
-        for above in tree.path(at) {
-            for (most, max) in most.iter_mut().zip(self.settings[above].max) {
-                // An explicit maximum of 0 stays: usage above it counts as 1.
-                *most = max.map_or(*most, |max| max.min(*most));
-            }
-        }
-        most
+        let nearest = |d: usize| tree.path(at).find_map(|above| self.settings[above].max[d]);
+        std::array::from_fn(|d| nearest(d).unwrap_or(capacity.0[d]))
     }
 
     /// How urgent the asks of a queue and those under it are: 0 is the most urgent of a file's, less what the queue adds.
@@ -166,11 +160,11 @@ impl YuniKorn {
     }
 
     /// The queue on the way up, and the resource, with too small a maximum for so much more.
-    fn above_max(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
-        let mut limits = session.tree.path(queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
+    fn above_max(&self, tree: &Tree, usage: &[Resources], queue: QueueAt, need: &Resources) -> Option<Reason> {
+        let mut limits = tree.path(queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
         limits.find_map(|(at, d)| {
             let most = self.settings[at].max[d].filter(|_| need.0[d] > 0)?;
-            let short = (session.usage[at].0[d] + need.0[d]).checked_sub(most).filter(|short| *short > 0)?;
+            let short = (usage[at].0[d] + need.0[d]).checked_sub(most).filter(|short| *short > 0)?;
             Some(Reason::Quota { group: at as u32, resource: d as u8, short })
         })
     }
@@ -202,15 +196,13 @@ impl YuniKorn {
                 walk.served(false, |member| place(session, member));
                 continue;
             };
-            let above = self.above_max(session, queue, &next.need());
+            let above = self.above_max(session.tree, &session.usage, queue, &next.need());
             let starts = above.is_none() && session.has_room(&next);
-            match (starts, above) {
-                (true, _) => session.launch(&next, 1),
-                (false, Some(reason)) => session.wait(user, reason),
-                (false, None) => {
-                    session.wait(user, NO_ROOM);
-                    vain.push(user);
-                }
+            if starts {
+                session.launch(&next, 1);
+            } else {
+                session.wait(user, above.unwrap_or(NO_ROOM));
+                vain.push(user);
             }
             walk.served(starts && session.next(user).is_some(), |member| place(session, member));
         }
