@@ -5,6 +5,7 @@ use plimsoll_policies::Registry;
 use std::path::Path;
 
 mod armada;
+mod armada_rounds;
 mod first;
 mod kai;
 mod koordinator;
