@@ -1,14 +1,16 @@
 //! Armada: the vectors of rounds, each round as a state with what ran before it.
 //!
-//! Source: armadaproject/armada, `preempting_queue_scheduler_test.go`, `queue_scheduler_test.go` and `fairness_test.go`. Nodes have 32 cores and 256 GiB
-//! there, jobs 1 core and 4 GiB, or all of a node; a weight is one over the priority factor. Priority classes are priorities; those that may
-//! not be preempted are the most urgent here.
+//! Source: armadaproject/armada, `preempting_queue_scheduler_test.go`, `queue_scheduler_test.go` and `fairness_test.go`. Nodes have 32
+//! cores and 256 GiB there, jobs 1 core and 4 GiB, or all of a node; a weight is one over the priority factor. Priority classes are
+//! priorities; those that may not be preempted are the most urgent here.
 
-use crate::{Answer, decide};
+use crate::{Answer, decide, state};
+use plimsoll_court::{Bench, Situation};
+use plimsoll_policies::Registry;
 use std::fmt::Write as _;
 
-/// A state of lines: `m NAME CPU MEMORY`, `q NAME WEIGHT`, `r NAME QUEUE MACHINE CPU MEMORY TASKS PRIORITY` and `w NAME QUEUE CPU MEMORY TASKS
-/// PRIORITY [gang]`. Without queues those of the workloads have a weight of 1.
+/// A state of lines: `m NAME CPU MEMORY`, `q NAME WEIGHT`, `r NAME QUEUE MACHINE CPU MEMORY TASKS PRIORITY` and `w NAME QUEUE CPU MEMORY
+/// TASKS PRIORITY [gang]`. Without queues those of the workloads have a weight of 1.
 fn text(lines: &str) -> String {
     let mut out = String::new();
     let mut queues: Vec<&str> = Vec::new();
@@ -35,11 +37,11 @@ fn text(lines: &str) -> String {
             ),
             _ => panic!("{line}"),
         };
-        if let (["r" | "w", _, queue, ..], true) = (&parts[..], !lines.contains("q ")) {
-            if !queues.contains(queue) {
-                queues.push(queue);
-                let _ = write!(out, "[[group]]\nname = \"{queue}\"\n");
-            }
+        if let (["r" | "w", _, queue, ..], true) = (&parts[..], !lines.contains("q "))
+            && !queues.contains(queue)
+        {
+            queues.push(queue);
+            let _ = write!(out, "[[group]]\nname = \"{queue}\"\n");
         }
     }
     out
@@ -56,8 +58,16 @@ fn check(what: &str, answer: &Answer, launched: &[(&str, u32)], evicted: &[(&str
     assert_eq!((counts(&answer.launched), counts(&answer.evicted)), (launched.to_vec(), evicted.to_vec()), "{what}");
 }
 
+/// The decisions of a round; and in the next one, where those that were evicted wait again, nothing happens.
 fn round(what: &str, lines: &str, launched: &[(&str, u32)], evicted: &[(&str, u32)]) {
     check(what, &decide("armada", &text(lines)), launched, evicted);
+    let (state, registry) = (state(&text(lines)), Registry::default());
+    let bench = Bench::new(&state, "armada", &registry).unwrap_or_else(|error| panic!("{error}"));
+    let mut situation = Situation::first(&state);
+    let mut play = || bench.play(&mut situation).unwrap_or_else(|error| panic!("{what}: {error}"));
+    play();
+    let next = play();
+    assert!(next.launched.is_empty() && next.evicted.is_empty(), "{what}, the next round: {next:?}");
 }
 
 const ONE: &str = "m m1 32 256\n";
@@ -127,6 +137,8 @@ fn urgency() {
     round("some scheduled", &format!("{ONE}w a A 1 4 32 0\nw b B 1 4 31 1"), &[("a", 1), ("b", 31)], &[]);
     let lines = format!("{ONE}r a A m1 1 4 16 1\nw a2 A 1 4 16 0\nw b B 1 4 32 1");
     round("multiple rounds", &lines, &[("b", 16)], &[]);
+    let lines = format!("{ONE}w a A 1 4 32 0 gang\nw b B 1 4 32 1 gang");
+    round("gangs", &lines, &[("b", 32)], &[]);
     // A gang goes as a whole.
     let lines = "m m1 64 512\nr a A m1 1 4 16 0\nr b B m1 1 4 16 0\nr c C m1 1 4 32 0\nw a3 A 1 4 17 1";
     let gang = text(lines).replace("name = \"c\"\n", "name = \"c\"\ngang = true\n");
@@ -200,8 +212,8 @@ fn costs() {
     }
 }
 
-/// `TestCalculateFairShares`, the cases that `armada.rs` does not have: weights and demands in cores of 100, and the share by weight, that capped by
-/// demand and the uncapped one.
+/// `TestCalculateFairShares`, the cases that `armada.rs` does not have: weights and demands in cores of 100, and the share by weight,
+/// that capped by demand and the uncapped one.
 #[test]
 fn more_vectors_of_shares() {
     for rows in [

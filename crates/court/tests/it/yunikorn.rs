@@ -58,7 +58,8 @@ fn sorted(guaranteed: [u32; 4], used: [u32; 4], priorities: [u32; 4], fair: [&st
             if most > 0 { format!("guaranteed = {{ memory = {most}, vcore = {most} }}\n") } else { String::new() };
         let _ = write!(
             state,
-            "[[group]]\nname = \"q{at}\"\n{most}[[running]]\nname = \"r{at}\"\ngroup = \"q{at}\"\ndemand = {{ memory = {used}, vcore = {used} }}\n\
+            "[[group]]\nname = \"q{at}\"\n{most}[[running]]\nname = \"r{at}\"\ngroup = \"q{at}\"\n\
+            demand = {{ memory = {used}, vcore = {used} }}\n\
             [[waiting]]\nname = \"w{at}\"\ngroup = \"q{at}\"\ndemand = {{ memory = 1, vcore = 1 }}\npriority = {priority}\n"
         );
     }
@@ -78,8 +79,8 @@ fn sorted_queues() {
     sorted(none, [200, 300, 100, 100], priorities, ["w3", "w2", "w0", "w1"], ["w3", "w2", "w0", "w1"]);
 }
 
-/// `TestSortAppsFair`, `TestSortAppsPriorityFair`, `TestSortAppsFifo` and `TestSortAppsPriorityFifo`: applications of one queue, the first submitted
-/// first.
+/// `TestSortAppsFair`, `TestSortAppsPriorityFair`, `TestSortAppsFifo` and `TestSortAppsPriorityFifo`: applications of one queue, the
+/// first submitted first.
 #[test]
 fn sorted_applications() {
     let order = |keys: &str, policy: &str, used: [u32; 4], priorities: [u32; 4]| -> Vec<usize> {
@@ -107,6 +108,61 @@ fn sorted_applications() {
     assert_eq!(order(fair, "", [100, 200, 1000, 400], first), [1, 0, 3, 2]);
     assert_eq!(order(fifo, "priority = false", none, none), [0, 1, 2, 3]);
     assert_eq!(order(fifo, "", none, [0, 5, 0, 4]), [1, 3, 0, 2]);
+}
+
+/// `TestQueueStarvation...` and `TestStarvation...`: a small queue that uses a tenth of its guarantee waits until a large one does. The
+/// cluster has room for as much as starts before the small one, and for that.
+#[test]
+fn turns_by_guarantees() {
+    for (large, asks, small, prior, expected, room) in [
+        (360_000, 1000, 100, 10, &[("large", 20)][..], 20_000),
+        (360_000, 1000, 100, 0, &[("large", 1), ("small", 1)], 1001),
+        (1000, 100, 100, 10, &[("large", 2), ("small", 1)], 201),
+        (100, 10, 100, 10, &[("large", 2), ("small", 1)], 21),
+        (1000, 1000, 100, 10, &[("large", 1), ("small", 1)], 1001),
+        (10_000, 1000, 100, 10, &[("large", 2), ("small", 1)], 2001),
+    ] {
+        let mut state = format!("[capacity]\nmemory = {}\n", room + prior);
+        for (name, guaranteed, ask, tasks) in [("large", large, asks, 25), ("small", small, 1, 1)] {
+            let _ = write!(
+                state,
+                "[[group]]\nname = \"{name}\"\nguaranteed = {{ memory = {guaranteed} }}\n\
+                [[waiting]]\nname = \"{name}\"\ngroup = \"{name}\"\ndemand = {{ memory = {ask} }}\ntasks = {tasks}\n"
+            );
+        }
+        if prior > 0 {
+            let _ =
+                writeln!(state, "[[running]]\nname = \"prior\"\ngroup = \"small\"\ndemand = {{ memory = {prior} }}");
+        }
+        let answer = decide("yunikorn-fair", &state);
+        let tasks =
+            |name: &str| answer.launched.iter().filter(|(known, _)| known == name).map(|(_, tasks)| tasks).sum();
+        let launched: Vec<(&str, u32)> =
+            ["large", "small"].map(|name| (name, tasks(name))).into_iter().filter(|(_, tasks)| *tasks > 0).collect();
+        assert_eq!(launched, expected, "{state}");
+    }
+}
+
+/// `TestGoldenDecisionTraceScenarios`, order of applications: room for one more, which the earlier one has first in first out, and the
+/// one that uses less by fairness.
+#[test]
+fn traces_of_applications() {
+    let state = |sort: &str| {
+        let mut state = format!("[capacity]\nmemory = 40\nvcore = 4\n[[group]]\nname = \"leaf\"\nsort = \"{sort}\"\n");
+        let demand = "group = \"leaf\"\ndemand = { memory = 10, vcore = 1 }\npriority = 5\n";
+        for (kind, name, user, age) in [
+            ("running", "e-1", "early", 5),
+            ("running", "e-2", "early", 4),
+            ("running", "l-1", "late", 3),
+            ("waiting", "e-3", "early", 2),
+            ("waiting", "l-2", "late", 1),
+        ] {
+            let _ = write!(state, "[[{kind}]]\nname = \"{name}\"\nuser = \"{user}\"\nage_s = {age}\n{demand}");
+        }
+        state
+    };
+    assert_eq!(decide("yunikorn-fair", &state("fifo")).launched(), ["e-3"]);
+    assert_eq!(decide("yunikorn-fair", &state("fair")).launched(), ["l-2"]);
 }
 
 /// `TestGetFairMaxResource`: of the maximums on the way up the nearest counts, though it is more than the cluster has.
@@ -184,8 +240,8 @@ fn the_guarantee_of_issue_2270() {
     assert!(!open.evicted.is_empty() && open.launched.is_empty(), "{:?}", open.launched);
 }
 
-/// YUNIKORN-3449: an ask of 4 on a machine with 2 free and a victim of 2 is given up; under the guard it is not. Where a second victim may be had
-/// both go, though one would do.
+/// YUNIKORN-3449: an ask of 4 on a machine with 2 free and a victim of 2 is given up; under the guard it is not. Where a second victim
+/// may be had both go, though one would do.
 #[test]
 fn the_free_room_of_issue_3449() {
     let queues = [("a", "guaranteed = { cpu = 4 }"), ("b", "guaranteed = { cpu = 2 }")];

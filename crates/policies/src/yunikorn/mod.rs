@@ -1,26 +1,29 @@
 //! YuniKorn's fair sorting of queues and applications, and its preemption for queues below their guarantee.
 //!
-//! A user is an application, a task an allocation. From the root down the first of siblings is served, allocation by allocation:
-//! the more urgent (a queue is as urgent as the most urgent ask in it, plus its `priority`), then the lowest ratio, then the one
-//! that waits for more of everything, then the first in the file. A queue's ratio is the largest, over the resources, of what it
-//! uses over its guarantee, or else over its maximum (of its own, those above and the cluster the least); over a denominator of 0
-//! it is 1 with usage and 0 without. Applications go by priority and then by their parts of the cluster, the largest first
-//! compared with the largest (`sort = "fifo"`: by age). With `[policy] priority = false` ratios come before priorities.
+//! A user is an application, a task an allocation. From the root down the first of siblings is served, allocation by allocation: the
+//! more urgent (a queue is as urgent as the most urgent ask in it, plus its `priority`), then the lowest ratio, then the one that waits
+//! for more of everything, then the first in the file. A queue's ratio is the largest, over the resources, of what it uses over its
+//! guarantee, or else over its maximum (its own, or the nearest above, at last the cluster); over a denominator of 0 it is 1 with usage
+//! and 0 without. Applications go by priority and then by their parts of the cluster, the largest first compared with the largest
+//! (`sort = "fifo"`: by age). With `[policy] priority = false` ratios come before priorities.
 //!
-//! An ask that fits nowhere preempts if a queue on its side, below the one above both it and the victim, has a guarantee that
-//! covers it with what is used there, and none on that side is exceeded by it. Victims are allocations of other queues, no more
-//! urgent than the ask, the least urgent and youngest first; without them no queue on their side falls below its guarantee. On
-//! each machine those that shorten what is missing are tried before the others; the machine with the fewest victims is taken, and
-//! the ask starts there.
+//! An ask preempts if it fits nowhere, or exceeds a maximum, and the guarantee of its queue covers it: its own, or else the least that
+//! is left of those above. Victims are allocations of other queues, no more urgent than the ask (what queues add counts), the youngest
+//! first; below the lowest queue above the ask that has its maximum to the last unit, if there is one. Their queues have no guarantee,
+//! or one that is exceeded in a resource of the ask; guarantees above count as their own, but for those above an ask whose queue has a
+//! guarantee. Victims together are within what the ask's guarantee leaves (YUNIKORN-3459). On each machine those that shorten what is
+//! missing are tried before the others; the machine with the fewest victims is taken, and the ask starts there. Below a maximum, and
+//! where the victims are less than the ask, more are added until they are as much as the ask.
 //!
-//! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `preemption.go`, and the threads of the variants.
-//! Still so there, repaired under `@guarded`: victims that together are less than the ask are given up, though the machine has
-//! room besides (YUNIKORN-3449).
+//! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `queue.go`, `preemption.go`, and the threads of the
+//! variants. Still so there: a victim may be larger than what its queue has beyond its guarantee (YUNIKORN-3492); the search on a
+//! machine ends at the first victim that the ask's guarantee does not cover (YUNIKORN-3458). Repaired under `@guarded`: victims that
+//! together are less than the ask are given up, though the machine has room besides (YUNIKORN-3449).
 //!
-//! Departures: preemption is tried at once, not after a delay; an ask of a queue may preempt again at any time; nothing is marked
-//! as an originator or as exempt. Equal waiting demand is not an equivalence among three queues (a test shows a circle), so there
-//! what comes first is unspecified, as with the sort of the source. Without a file every user is a queue without guarantee and
-//! maximum.
+//! Departures: preemption is tried at once, not after a delay, once all that fits has started; an ask of a queue may preempt again at
+//! any time; nothing is marked as an originator or as exempt, and no queue is a fence. Priorities are told apart by rank, and so is
+//! what a queue adds. Equal waiting demand is not an equivalence among three queues (a test shows a circle), so there what comes first
+//! is unspecified, as with the sort of the source. Without a file every user is a queue without guarantee and maximum.
 
 mod order;
 mod preempt;

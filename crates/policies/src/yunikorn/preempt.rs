@@ -52,7 +52,7 @@ impl Trial<'_> {
     /// The least that guarantees leave on the way up from a queue. An ask's queue with a guarantee goes by that alone; and those above it
     /// then say nothing of others below them, so that siblings within a common guarantee may be victims.
     fn left(&self, queue: QueueAt) -> Left {
-        let own = self.rule.settings[self.ask].guaranteed.iter().any(Option::is_some);
+        let own = self.has_own();
         let mut left = [None; MAX_DIMS];
         for at in self.tree.path(queue) {
             let above_ask = at != self.ask && self.tree.path(self.ask).any(|above| above == at);
@@ -66,6 +66,17 @@ impl Trial<'_> {
             }
         }
         Left(left)
+    }
+
+    /// Whether the ask's queue has a guarantee of its own.
+    fn has_own(&self) -> bool {
+        self.rule.settings[self.ask].guaranteed.iter().any(Option::is_some)
+    }
+
+    /// Whether no victim can make the guarantee of the ask's queue cover it.
+    fn is_hopeless(&self) -> bool {
+        let left = self.left(self.ask);
+        left.is_none() || self.has_own() && !left.covers(&self.need)
     }
 
     /// Whether a victim may be taken of a queue: it has no guarantee, or exceeds it in a resource of the ask.
@@ -103,7 +114,7 @@ impl YuniKorn {
             while let Some(next) = session.next(*user) {
                 let need = next.need();
                 let key = (next.queue, next.priority, need);
-                if hopeless.contains(&key) || self.trial(session, &next).left(next.queue).is_none() {
+                if hopeless.contains(&key) || self.trial(session, &next).is_hopeless() {
                     break;
                 }
                 let all = candidates.get_or_insert_with(|| self.candidates(session));
@@ -158,8 +169,8 @@ impl YuniKorn {
         session.tree.path(ask).find(full).unwrap_or(ROOT)
     }
 
-    /// Whether tasks are no more urgent than an ask. What queues add counts below the lowest one above both; on the side of the ask that one
-    /// counts, too.
+    /// Whether tasks are no more urgent than an ask. What queues add counts below the lowest one above both; on the side of the ask that
+    /// one counts, too.
     fn no_more_urgent(&self, tree: &Tree, runs: &Runs, next: &Waiting) -> bool {
         let common = tree.common(runs.queue, next.queue);
         let added = |queue: QueueAt| -> i64 {
