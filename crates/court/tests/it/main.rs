@@ -5,6 +5,7 @@ use plimsoll_policies::Registry;
 use std::path::Path;
 
 mod armada;
+mod armada_rounds;
 mod first;
 mod kai;
 mod koordinator;
@@ -21,6 +22,7 @@ mod volcano_vectors;
 mod yarn_capacity;
 mod yarn_fair;
 mod yunikorn;
+mod yunikorn_preempt;
 
 /// A state in TOML. Panics: when it is wrong.
 pub fn state(text: &str) -> State {

@@ -1,7 +1,7 @@
 //! YuniKorn: the order of queues and applications, and preemption for guarantees.
 //!
-//! Sources: apache/yunikorn-core, `sorters_test.go`, `resources_test.go` (as unit tests of the policy), pull requests 64, 759
-//! (YUNIKORN-2270), 944 (YUNIKORN-2795) and 1157 (YUNIKORN-3449); states marked as derived are ours, worked out from the rule.
+//! Sources: apache/yunikorn-core, `sorters_test.go`, `queue_test.go`, `resources_test.go` (as unit tests of the policy), pull requests 64,
+//! 759 (YUNIKORN-2270) and 1157 (YUNIKORN-3449); states marked as derived are ours, worked out from the rule.
 
 use crate::decide;
 use std::fmt::Write as _;
@@ -47,6 +47,149 @@ fn queues_with_guarantees() {
     assert_ne!(urgent, unsorted);
     assert_eq!(decide("yunikorn-fair", &urgent).launched(), ["w3", "w2", "w0", "w1"]);
     assert_eq!(decide("yunikorn-fair", &urgent.replace("priority = false", "priority = true")).launched()[0], "w1");
+}
+
+/// Queues with what they use and the priority of the ask of each, and the order of their asks, without and with priorities first.
+fn sorted(guaranteed: [u32; 4], used: [u32; 4], priorities: [u32; 4], fair: [&str; 4], urgent: [&str; 4]) {
+    let mut state = "[capacity]\nmemory = 1000\nvcore = 1000\n".to_owned();
+    for at in 0..4 {
+        let (most, used, priority) = (guaranteed[at], used[at], priorities[at]);
+        let most =
+            if most > 0 { format!("guaranteed = {{ memory = {most}, vcore = {most} }}\n") } else { String::new() };
+        let _ = write!(
+            state,
+            "[[group]]\nname = \"q{at}\"\n{most}[[running]]\nname = \"r{at}\"\ngroup = \"q{at}\"\n\
+            demand = {{ memory = {used}, vcore = {used} }}\n\
+            [[waiting]]\nname = \"w{at}\"\ngroup = \"q{at}\"\ndemand = {{ memory = 1, vcore = 1 }}\npriority = {priority}\n"
+        );
+    }
+    assert_eq!(decide("yunikorn-fair", &format!("{state}[policy]\npriority = false\n")).launched(), fair);
+    assert_eq!(decide("yunikorn-fair", &state).launched(), urgent);
+}
+
+/// `TestSortQueues` and `TestNoQueueLimits`.
+#[test]
+fn sorted_queues() {
+    let (most, priorities) = ([500, 300, 200, 200], [1, 1, 1, 3]);
+    sorted(most, [300, 200, 100, 100], priorities, ["w3", "w2", "w0", "w1"], ["w3", "w2", "w0", "w1"]);
+    sorted(most, [200, 300, 100, 100], priorities, ["w0", "w3", "w2", "w1"], ["w3", "w0", "w2", "w1"]);
+    sorted(most, [150, 120, 100, 100], priorities, ["w0", "w1", "w3", "w2"], ["w3", "w0", "w1", "w2"]);
+    let (none, priorities) = ([0; 4], [1, 0, 2, 3]);
+    sorted(none, [300, 200, 100, 100], priorities, ["w3", "w2", "w1", "w0"], ["w3", "w2", "w0", "w1"]);
+    sorted(none, [200, 300, 100, 100], priorities, ["w3", "w2", "w0", "w1"], ["w3", "w2", "w0", "w1"]);
+}
+
+/// `TestSortAppsFair`, `TestSortAppsPriorityFair`, `TestSortAppsFifo` and `TestSortAppsPriorityFifo`: applications of one queue, the
+/// first submitted first.
+#[test]
+fn sorted_applications() {
+    let order = |keys: &str, policy: &str, used: [u32; 4], priorities: [u32; 4]| -> Vec<usize> {
+        let mut state = format!("[capacity]\nvcore = 5000\n[[group]]\nname = \"q\"\n{keys}\n[policy]\n{policy}\n");
+        for at in 0..4 {
+            let (used, priority) = (used[at], priorities[at]);
+            if used > 0 {
+                let _ = write!(
+                    state,
+                    "[[running]]\nname = \"r{at}\"\nuser = \"app-{at}\"\ngroup = \"q\"\ndemand = {{ vcore = {used} }}\n"
+                );
+            }
+            let _ = write!(
+                state,
+                "[[waiting]]\nname = \"{at}\"\nuser = \"app-{at}\"\ngroup = \"q\"\ndemand = {{ vcore = 100 }}\npriority = {priority}\n"
+            );
+        }
+        decide("yunikorn-fair", &state).launched().iter().filter_map(|name| name.parse().ok()).collect()
+    };
+    let (fair, fifo) = ("", "sort = \"fifo\"");
+    let (none, first) = ([0; 4], [0, 5, 0, 0]);
+    assert_eq!(order(fair, "priority = false", [100, 200, 300, 400], none), [0, 1, 2, 3]);
+    assert_eq!(order(fair, "priority = false", [100, 1000, 300, 400], none), [0, 2, 3, 1]);
+    assert_eq!(order(fair, "", [100, 200, 300, 400], first), [1, 0, 2, 3]);
+    assert_eq!(order(fair, "", [100, 200, 1000, 400], first), [1, 0, 3, 2]);
+    assert_eq!(order(fifo, "priority = false", none, none), [0, 1, 2, 3]);
+    assert_eq!(order(fifo, "", none, [0, 5, 0, 4]), [1, 3, 0, 2]);
+}
+
+/// `TestQueueStarvation...` and `TestStarvation...`: a small queue that uses a tenth of its guarantee waits until a large one does. The
+/// cluster has room for as much as starts before the small one, and for that.
+#[test]
+fn turns_by_guarantees() {
+    for (large, asks, small, prior, expected, room) in [
+        (360_000, 1000, 100, 10, &[("large", 20)][..], 20_000),
+        (360_000, 1000, 100, 0, &[("large", 1), ("small", 1)], 1001),
+        (1000, 100, 100, 10, &[("large", 2), ("small", 1)], 201),
+        (100, 10, 100, 10, &[("large", 2), ("small", 1)], 21),
+        (1000, 1000, 100, 10, &[("large", 1), ("small", 1)], 1001),
+        (10_000, 1000, 100, 10, &[("large", 2), ("small", 1)], 2001),
+    ] {
+        let mut state = format!("[capacity]\nmemory = {}\n", room + prior);
+        for (name, guaranteed, ask, tasks) in [("large", large, asks, 25), ("small", small, 1, 1)] {
+            let _ = write!(
+                state,
+                "[[group]]\nname = \"{name}\"\nguaranteed = {{ memory = {guaranteed} }}\n\
+                [[waiting]]\nname = \"{name}\"\ngroup = \"{name}\"\ndemand = {{ memory = {ask} }}\ntasks = {tasks}\n"
+            );
+        }
+        if prior > 0 {
+            let _ =
+                writeln!(state, "[[running]]\nname = \"prior\"\ngroup = \"small\"\ndemand = {{ memory = {prior} }}");
+        }
+        let answer = decide("yunikorn-fair", &state);
+        let tasks =
+            |name: &str| answer.launched.iter().filter(|(known, _)| known == name).map(|(_, tasks)| tasks).sum();
+        let launched: Vec<(&str, u32)> =
+            ["large", "small"].map(|name| (name, tasks(name))).into_iter().filter(|(_, tasks)| *tasks > 0).collect();
+        assert_eq!(launched, expected, "{state}");
+    }
+}
+
+/// `TestGoldenDecisionTraceScenarios`, order of applications: room for one more, which the earlier one has first in first out, and the
+/// one that uses less by fairness.
+#[test]
+fn traces_of_applications() {
+    let state = |sort: &str| {
+        let mut state = format!("[capacity]\nmemory = 40\nvcore = 4\n[[group]]\nname = \"leaf\"\nsort = \"{sort}\"\n");
+        let demand = "group = \"leaf\"\ndemand = { memory = 10, vcore = 1 }\npriority = 5\n";
+        for (kind, name, user, age) in [
+            ("running", "e-1", "early", 5),
+            ("running", "e-2", "early", 4),
+            ("running", "l-1", "late", 3),
+            ("waiting", "e-3", "early", 2),
+            ("waiting", "l-2", "late", 1),
+        ] {
+            let _ = write!(state, "[[{kind}]]\nname = \"{name}\"\nuser = \"{user}\"\nage_s = {age}\n{demand}");
+        }
+        state
+    };
+    assert_eq!(decide("yunikorn-fair", &state("fifo")).launched(), ["e-3"]);
+    assert_eq!(decide("yunikorn-fair", &state("fair")).launched(), ["l-2"]);
+}
+
+/// `TestGetFairMaxResource`: of the maximums on the way up the nearest counts, though it is more than the cluster has.
+#[test]
+fn the_nearest_maximum_is_the_denominator() {
+    for (parent, tiers, used) in [
+        ("", ["max = { vcore = 800 }", "max = { vcore = 1200 }"], [400, 600]),
+        ("max = { vcore = 900 }", ["max = { vcore = 800 }", ""], [400, 450]),
+        ("max = { gpu = 100 }", ["max = { vcore = 800 }", ""], [400, 500]),
+    ] {
+        let queues = ["tier0", "tier1"].map(|name| format!("[[group]]\nname = \"{name}\"\nparent = \"parent\"\n"));
+        let runs = |at: usize| {
+            format!("[[running]]\nname = \"r{at}\"\ngroup = \"tier{at}\"\ndemand = {{ vcore = {} }}\n", used[at])
+        };
+        let text = format!(
+            "[capacity]\nvcore = 1000\ngpu = 0\n[[group]]\nname = \"parent\"\n{parent}\n{}{}\n{}{}\n{}{}\
+            [[waiting]]\nname = \"w\"\ngroup = \"tier0\"\ndemand = {{ vcore = 1000 }}\n",
+            queues[0],
+            tiers[0],
+            queues[1],
+            tiers[1],
+            runs(0),
+            runs(1)
+        );
+        let answer = decide("yunikorn-fair", &text);
+        assert_eq!([answer.share("tier0", "ratio"), answer.share("tier1", "ratio")], [0.5, 0.5], "{text}");
+    }
 }
 
 /// Pull request 64: 50 of 100 against 100 of 300.
@@ -97,15 +240,20 @@ fn the_guarantee_of_issue_2270() {
     assert!(!open.evicted.is_empty() && open.launched.is_empty(), "{:?}", open.launched);
 }
 
-/// YUNIKORN-3449: an ask of 4 on a machine with 2 free and a victim of 2 is given up; under the guard it is not.
+/// YUNIKORN-3449: an ask of 4 on a machine with 2 free and a victim of 2 is given up; under the guard it is not. Where a second victim
+/// may be had both go, though one would do.
 #[test]
 fn the_free_room_of_issue_3449() {
-    let queues = [("a", "guaranteed = { cpu = 4 }"), ("b", "")];
+    let queues = [("a", "guaranteed = { cpu = 4 }"), ("b", "guaranteed = { cpu = 2 }")];
     let workloads = "running b1 b 2 1 0\nrunning b2 b 2 1 0\nwaiting a1 a 4 1 0";
     let text = text(6, &queues, workloads);
     assert!(decide("yunikorn-fair", &text).evicted.is_empty());
     let guarded = decide("yunikorn-fair@guarded", &text);
     assert_eq!((guarded.evicted(), guarded.launched()), (vec!["b2"], vec!["a1"]));
+    let open = text.replace("guaranteed = { cpu = 2 }\n", "");
+    let answer = decide("yunikorn-fair", &open);
+    assert_eq!((answer.evicted(), answer.launched()), (vec!["b2", "b1"], vec!["a1"]));
+    assert_eq!(decide("yunikorn-fair@guarded", &open).evicted(), ["b2"]);
 }
 
 /// Derived: no victim is more urgent than the ask, none is taken from a queue that would fall below its guarantee, and the machine with the

@@ -217,21 +217,26 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         }
         if runs_again {
             add(self.left_on(machine), &amount, -1);
+            if given {
+                self.session.free = less(&self.session.free, &amount);
+            }
             self.jobs[at].is = Is::Again;
             if let Some(queue) = self.queues.get_mut(&queue) {
                 queue.usage = sum(&queue.usage, &amount);
             }
         } else if !given {
             self.jobs[at].is = Is::Lost;
+            self.session.free = sum(&self.session.free, &amount);
         }
     }
 
     /// A job that waits starts where there is room, or in that of others.
     fn start(&mut self, queue: QueueAt, next: &Waiting) {
         let need = next.need();
-        let free = self.session.has_room(next).then(|| self.free_machine(&need));
-        let machine = match free {
-            Some(machine) => Some(machine),
+        // Whatever is left of the room of a job that gave way is free as well.
+        let machine = match self.free_machine(&need) {
+            Some(machine) => Some(Some(machine)),
+            None if self.session.has_room(next) => Some(None),
             None => self.in_room_taken_back(next).or_else(|| self.in_room_of_less_urgent(next)).map(Some),
         };
         let Some(of) = self.queues.get_mut(&queue) else { return };
@@ -257,7 +262,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             let room: [i128; MAX_DIMS] = std::array::from_fn(|d| left[d] - pending[d]);
             fits(need, &room).then_some(*machine)
         };
-        self.left.iter().find_map(free)
+        self.left.iter().find_map(free).filter(|_| self.session.fits(need))
     }
 
     /// The room of jobs that would run again last.
@@ -288,6 +293,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             if job.is == Is::Back && job.runs.machine == found {
                 job.is = Is::Given(next.user);
                 add(self.pending.entry(found).or_default(), &job.runs.unit(), -1);
+                self.session.free = sum(&self.session.free, &job.runs.unit());
             }
         }
         // Where room was free besides, what is given up is in the account of that machine.

@@ -1,26 +1,29 @@
 //! YuniKorn's fair sorting of queues and applications, and its preemption for queues below their guarantee.
 //!
-//! A user is an application, a task an allocation. From the root down the first of siblings is served, allocation by allocation:
-//! the more urgent (a queue is as urgent as the most urgent ask in it, plus its `priority`), then the lowest ratio, then the one
-//! that waits for more of everything, then the first in the file. A queue's ratio is the largest, over the resources, of what it
-//! uses over its guarantee, or else over its maximum (of its own, those above and the cluster the least); over a denominator of 0
-//! it is 1 with usage and 0 without. Applications go by priority and then by their parts of the cluster, the largest first
-//! compared with the largest (`sort = "fifo"`: by age). With `[policy] priority = false` ratios come before priorities.
+//! A user is an application, a task an allocation. From the root down the first of siblings is served, allocation by allocation: the
+//! more urgent (a queue is as urgent as the most urgent ask in it, plus its `priority`), then the lowest ratio, then the one that waits
+//! for more of everything, then the first in the file. A queue's ratio is the largest, over the resources, of what it uses over its
+//! guarantee, or else over its maximum (its own, or the nearest above, at last the cluster); over a denominator of 0 it is 1 with usage
+//! and 0 without. Applications go by priority and then by their parts of the cluster, the largest first compared with the largest
+//! (`sort = "fifo"`: by age). With `[policy] priority = false` ratios come before priorities.
 //!
-//! An ask that fits nowhere preempts if a queue on its side, below the one above both it and the victim, has a guarantee that
-//! covers it with what is used there, and none on that side is exceeded by it. Victims are allocations of other queues, no more
-//! urgent than the ask, the least urgent and youngest first; without them no queue on their side falls below its guarantee. On
-//! each machine those that shorten what is missing are tried before the others; the machine with the fewest victims is taken, and
-//! the ask starts there.
+//! An ask preempts if it fits nowhere, or exceeds a maximum, and the guarantee of its queue covers it: its own, or else the least that
+//! is left of those above. Victims are allocations of other queues, no more urgent than the ask (what queues add counts), the youngest
+//! first; below the lowest queue above the ask that has its maximum to the last unit, if there is one. Their queues have no guarantee,
+//! or one that is exceeded in a resource of the ask; guarantees above count as their own, but for those above an ask whose queue has a
+//! guarantee. Victims together are within what the ask's guarantee leaves (YUNIKORN-3459). On each machine those that shorten what is
+//! missing are tried before the others; the machine with the fewest victims is taken, and the ask starts there. Below a maximum, and
+//! where the victims are less than the ask, more are added until they are as much as the ask.
 //!
-//! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `preemption.go`, and the threads of the variants.
-//! Still so there, repaired under `@guarded`: victims that together are less than the ask are given up, though the machine has
-//! room besides (YUNIKORN-3449).
+//! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `queue.go`, `preemption.go`, and the threads of the
+//! variants. Still so there: a victim may be larger than what its queue has beyond its guarantee (YUNIKORN-3492); the search on a
+//! machine ends at the first victim that the ask's guarantee does not cover (YUNIKORN-3458). Repaired under `@guarded`: victims that
+//! together are less than the ask are given up, though the machine has room besides (YUNIKORN-3449).
 //!
-//! Departures: preemption is tried at once, not after a delay; an ask of a queue may preempt again at any time; nothing is marked
-//! as an originator or as exempt. Equal waiting demand is not an equivalence among three queues (a test shows a circle), so there
-//! what comes first is unspecified, as with the sort of the source. Without a file every user is a queue without guarantee and
-//! maximum.
+//! Departures: preemption is tried at once, not after a delay, once all that fits has started; an ask of a queue may preempt again at
+//! any time; nothing is marked as an originator or as exempt, and no queue is a fence. Priorities are told apart by rank, and so is
+//! what a queue adds. Equal waiting demand is not an equivalence among three queues (a test shows a circle), so there what comes first
+//! is unspecified, as with the sort of the source. Without a file every user is a queue without guarantee and maximum.
 
 mod order;
 mod preempt;
@@ -118,16 +121,10 @@ impl YuniKorn {
         })
     }
 
-    /// The least maximum of a queue and all above, the cluster included.
+    /// The maximum that a queue's use is divided by: its own or the nearest above, at last the cluster.
     fn fair_max(&self, tree: &Tree, capacity: &Resources, at: QueueAt) -> [u64; MAX_DIMS] {
-        let mut most = capacity.0;
-        for above in tree.path(at) {
-            for (most, max) in most.iter_mut().zip(self.settings[above].max) {
-                // An explicit maximum of 0 stays: usage above it counts as 1.
-                *most = max.map_or(*most, |max| max.min(*most));
-            }
-        }
-        most
+        let nearest = |d: usize| tree.path(at).find_map(|above| self.settings[above].max[d]);
+        std::array::from_fn(|d| nearest(d).unwrap_or(capacity.0[d]))
     }
 
     /// How urgent the asks of a queue and those under it are: 0 is the most urgent of a file's, less what the queue adds.
@@ -166,11 +163,11 @@ impl YuniKorn {
     }
 
     /// The queue on the way up, and the resource, with too small a maximum for so much more.
-    fn above_max(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
-        let mut limits = session.tree.path(queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
+    fn above_max(&self, tree: &Tree, usage: &[Resources], queue: QueueAt, need: &Resources) -> Option<Reason> {
+        let mut limits = tree.path(queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
         limits.find_map(|(at, d)| {
             let most = self.settings[at].max[d].filter(|_| need.0[d] > 0)?;
-            let short = (session.usage[at].0[d] + need.0[d]).checked_sub(most).filter(|short| *short > 0)?;
+            let short = (usage[at].0[d] + need.0[d]).checked_sub(most).filter(|short| *short > 0)?;
             Some(Reason::Quota { group: at as u32, resource: d as u8, short })
         })
     }
@@ -202,15 +199,13 @@ impl YuniKorn {
                 walk.served(false, |member| place(session, member));
                 continue;
             };
-            let above = self.above_max(session, queue, &next.need());
+            let above = self.above_max(session.tree, &session.usage, queue, &next.need());
             let starts = above.is_none() && session.has_room(&next);
-            match (starts, above) {
-                (true, _) => session.launch(&next, 1),
-                (false, Some(reason)) => session.wait(user, reason),
-                (false, None) => {
-                    session.wait(user, NO_ROOM);
-                    vain.push(user);
-                }
+            if starts {
+                session.launch(&next, 1);
+            } else {
+                session.wait(user, above.unwrap_or(NO_ROOM));
+                vain.push(user);
             }
             walk.served(starts && session.next(user).is_some(), |member| place(session, member));
         }
