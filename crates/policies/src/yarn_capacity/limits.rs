@@ -49,6 +49,8 @@ impl Settings {
 
     /// Of a group of a file. Errors: unusable values.
     pub fn read(file: &QueueFile, at: usize, dims: &[Dim]) -> Result<Settings> {
+        let mut path = std::iter::successors(Some(at), |at| file.groups[*at].parent);
+        let reclaimable = path.find_map(|at| file.truth(at, "reclaimable").transpose()).transpose()?;
         Ok(Settings {
             percent: file.number(at, "percent")?,
             guarantee: file.amounts(at, "guarantee", dims)?,
@@ -58,7 +60,7 @@ impl Settings {
             priority: file.integer(at, "priority")?.unwrap_or(0),
             user_limit_percent: file.number(at, "user_limit_percent")?,
             user_limit_factor: file.number(at, "user_limit_factor")?,
-            reclaimable: file.truth(at, "reclaimable")?.unwrap_or(true),
+            reclaimable: reclaimable.unwrap_or(true),
         })
     }
 }
@@ -133,7 +135,7 @@ impl Limits {
         let (guaranteed, used) = (self.guaranteed[next.queue], Amounts::of(&session.usage[next.queue]));
         let now = if rc.is_more(&guaranteed, &used) { guaranteed } else { used.plus(&Amounts::of(&next.need())) };
         let active = session.waiting(next.queue).count().max(1) as u128;
-        let part = |num: u128, den: u128| now.part_up(num, den, &[1; MAX_DIMS]);
+        let part = |num: u128, den: u128| rc.part_up(&now, num, den);
         let percent = settings.user_limit_percent.unwrap_or(ALL);
         let limit = rc.max(&part(1, active), &part(percent.into(), ALL.into()));
         let limit = match settings.user_limit_factor {

@@ -10,13 +10,13 @@
 //! application that uses more than its user limit, where one is set.
 //!
 //! Where somebody waits, the ideal assignment is worked out ([`ideal`](self::ideal)). From a leaf above its guarantee by more
-//! than `max_ignored` (0.1) a part (`natural_termination`, 0.2, up to whole units) of its excess is taken, at most `per_round`
-//! (0.1) of the cluster in a cycle: of its containers the least urgent and youngest first. Their room is open to all, in the
-//! order of queues. So containers may be stopped in vain, again and again, where what waits fits on no machine then (said so in
-//! the source's `TempQueuePerPartition`; `@guarded` is a repair of ours).
+//! than `max_ignored` (0.1) a part (`natural_termination`, 0.2, up to whole units, but by memory alone to the nearest) of its excess
+//! is taken, at most `per_round` (0.1) of the cluster in a cycle: of its containers the least urgent and youngest first. Their room
+//! is open to all, in the order of queues. So containers may be stopped in vain, again and again, where what waits fits on no
+//! machine then (said so in the source's `TempQueuePerPartition`; `@guarded` is a repair of ours).
 //!
 //! Source: Apache Hadoop 3.4 to trunk (August 2026): `PriorityUtilizationQueueOrderingPolicy`, `AbstractCSQueue`, `UsersManager`,
-//! `PreemptableResourceCalculator`, `FifoCandidatesSelector` and the threads of the variants.
+//! `PreemptableResourceCalculator`, `FifoCandidatesSelector`, both resource calculators, and the threads of the variants.
 //!
 //! Departures: dominant resources are the default here (memory there), and preemption is on; victims go at once, without a time
 //! to do so themselves; fractions are exact. Users are applications here, so there is no user limit unless it is set. Limits are
@@ -74,7 +74,10 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("priority", "the larger, the earlier, under priority-utilization"),
         QueueKey::group("user_limit_percent", "the least limit of an application in percent of the guarantee"),
         QueueKey::group("user_limit_factor", "the most of an application in guarantees"),
-        QueueKey::group("reclaimable", "false: nothing of it is preempted"),
+        QueueKey::group(
+            "reclaimable",
+            "false: nothing of it is preempted, nor of queues under it that do not say true",
+        ),
         QueueKey::whole("resources", "dominant (usual), memory: what amounts are compared by"),
         QueueKey::whole("ordering", "utilization (usual), priority-utilization"),
         QueueKey::whole("preemption", "false: nothing is preempted"),
@@ -192,7 +195,7 @@ impl YarnCapacity {
 
     fn calculator(&self, books: &Books) -> Calculator {
         let only = if self.only_memory { self.memory.or(Some(0)) } else { None };
-        Calculator { only, whole: Amounts::of(books.offered()), dims: books.dims() }
+        Calculator { only, whole: Amounts::of(books.offered()), dims: books.dims(), units: self.units }
     }
 
     fn queue(&self, calculator: &Calculator, limits: &Limits, at: QueueAt, usage: &Resources) -> Place {
