@@ -18,6 +18,7 @@ mod volcano;
 mod yarn_capacity;
 mod yarn_capacity_preempts;
 mod yarn_fair;
+mod yarn_fair_source;
 mod yunikorn;
 
 /// A state in TOML. Panics: when it is wrong.
