@@ -16,6 +16,7 @@ mod scenarios;
 mod situations;
 mod volcano;
 mod yarn_capacity;
+mod yarn_capacity_order;
 mod yarn_capacity_preempts;
 mod yarn_fair;
 mod yarn_fair_source;

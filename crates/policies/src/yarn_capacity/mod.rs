@@ -5,8 +5,8 @@
 //! its part by `weight` of what the others leave. From the root down the queue that uses the least of its guarantee is served
 //! first, container by container: the largest part of the cluster that it uses over the largest that it is guaranteed (`resources
 //! = "memory"`: of memory alone); with `ordering = "priority-utilization"` those below their guarantee come first, and among
-//! those below, or not below, the more urgent. Ties go to the larger guarantee, then to the first in the file. Applications go by
-//! priority, then age. Nothing starts beyond the maximum of a queue (`capability`, `max_percent`) or of one above, or of an
+//! those below, or not below, the more urgent. Ties go to the larger guarantee, then to the first in the file. Queues without a
+//! guarantee go after the others, by the part of the cluster that they use. Applications go by priority, then age. Nothing starts beyond the maximum of a queue (`capability`, `max_percent`) or of one above, or of an
 //! application that uses more than its user limit, where one is set.
 //!
 //! Where somebody waits, the ideal assignment is worked out ([`ideal`](self::ideal)). From a leaf above its guarantee by more
@@ -39,7 +39,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
 
-use amounts::{Amounts, Calculator};
+use amounts::{Amounts, Calculator, NONE};
 use limits::{Limits, Settings};
 
 /// `yarn-capacity[@ISSUE][:FILE]`
@@ -130,7 +130,8 @@ const HELD_UP: Reason = Reason::Rule("a proposal that is refused again and again
 /// The place of a queue or of an application in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    Queue(Ratio, i64, Reverse<Ratio>, QueueAt),
+    /// Whether it has no guarantee, the part of it that it uses (or else of the cluster), priority, the guarantee, place in the file.
+    Queue(bool, Ratio, i64, Reverse<Ratio>, QueueAt),
     App(u8, (Time, u64)),
     None,
 }
@@ -138,8 +139,8 @@ enum Place {
 impl Ord for Place {
     fn cmp(&self, other: &Place) -> Ordering {
         match (self, other) {
-            (Place::Queue(used, priority, size, at), Place::Queue(other, others, sizes, place)) => {
-                let order = utilisation((*used, *priority), (*other, *others));
+            (Place::Queue(none, used, priority, size, at), Place::Queue(nothing, other, others, sizes, place)) => {
+                let order = none.cmp(nothing).then(utilisation((*used, *priority), (*other, *others)));
                 order.then(size.cmp(sizes)).then(at.cmp(place))
             }
             (Place::App(priority, since), Place::App(others, other)) => (priority, since).cmp(&(others, other)),
@@ -201,8 +202,9 @@ impl YarnCapacity {
     fn queue(&self, calculator: &Calculator, limits: &Limits, at: QueueAt, usage: &Resources) -> Place {
         let guaranteed = &limits.guaranteed[at];
         let priority = if self.by_priority { self.settings[at].priority } else { 0 };
-        let size = calculator.ratio(guaranteed, &calculator.whole);
-        Place::Queue(calculator.ratio(&Amounts::of(usage), guaranteed), priority, Reverse(size), at)
+        let (size, none) = (calculator.ratio(guaranteed, &calculator.whole), !calculator.is_more(guaranteed, &NONE));
+        let used = calculator.ratio(&Amounts::of(usage), if none { &calculator.whole } else { guaranteed });
+        Place::Queue(none, used, priority, Reverse(size), at)
     }
 
     fn place(&self, session: &Session, limits: &Limits, member: Member) -> Place {

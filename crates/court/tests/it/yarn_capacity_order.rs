@@ -1,0 +1,120 @@
+//! YARN's capacity scheduler: the order of queues, and user limits, in the vectors of its source.
+//!
+//! Source: apache/hadoop, `TestPriorityUtilizationQueueOrderingPolicy`, `TestParentQueue` and `TestLeafQueue` under
+//! `resourcemanager/scheduler/capacity`. All is by memory alone there, as is usual.
+
+use crate::decide;
+use std::fmt::Write as _;
+
+/// The order in which one container of each queue starts. Queues: guarantee in percent, use in percent of it, priority.
+fn order(by_priority: bool, queues: &[(u32, u32, u32)]) -> String {
+    let ordering = if by_priority { "priority-utilization" } else { "utilization" };
+    let mut text = "[capacity]\nmemory_mib = 1000\n[policy]\npreemption = false\nresources = \"memory\"\n".to_owned();
+    let _ = writeln!(text, "ordering = \"{ordering}\"");
+    for (name, (percent, used, priority)) in ('a'..).zip(queues) {
+        let _ = writeln!(text, "[[group]]\nname = \"{name}\"\npercent = {percent}\npriority = {priority}");
+        let _ = writeln!(text, "[[waiting]]\nname = \"{name}\"\ngroup = \"{name}\"\ndemand = {{ memory_mib = 1 }}");
+        if percent * used > 0 {
+            let _ = writeln!(
+                text,
+                "[[running]]\nname = \"r{name}\"\ngroup = \"{name}\"\ndemand = {{ memory_mib = {} }}",
+                percent * used / 10
+            );
+        }
+    }
+    decide("yarn-capacity", &text).launched().concat()
+}
+
+/// `TestPriorityUtilizationQueueOrderingPolicy`: all cases but those of partitions that some queues may use and others not. Of a queue
+/// without a guarantee it says a use that it cannot have; here it has none.
+#[test]
+fn queues_by_use_and_priority() {
+    // testUtilizationOrdering; in its case 5 no queue has any guarantee in the partition.
+    assert_eq!(order(false, &[(20, 10, 0)]), "a");
+    assert_eq!(order(false, &[(20, 10, 0), (30, 0, 0)]), "ba");
+    assert_eq!(order(false, &[(20, 10, 0), (30, 0, 0), (40, 20, 0)]), "bac");
+    assert_eq!(order(false, &[(20, 10, 2), (30, 0, 1), (40, 20, 0)]), "bac");
+    assert_eq!(order(false, &[(0, 0, 2), (0, 0, 1), (0, 0, 0)]), "abc");
+    // testPriorityUtilizationOrdering, cases 1 to 14.
+    let five = [(20, 120, 1), (10, 100, 2), (10, 20, 0), (30, 110, 0), (30, 20, 3)];
+    let cases: &[(&[(u32, u32, u32)], &str)] = &[
+        (&[(20, 10, 1)], "a"),
+        (&[(20, 20, 1), (30, 10, 1)], "ba"),
+        (&[(20, 110, 1), (30, 120, 1)], "ab"),
+        (&[(20, 10, 1), (30, 120, 1)], "ab"),
+        (&[(20, 110, 1), (30, 120, 2)], "ba"),
+        (&[(20, 10, 1), (30, 20, 2)], "ba"),
+        (&[(20, 10, 1), (30, 120, 2)], "ab"),
+        (&[(20, 10, 2), (30, 120, 1)], "ab"),
+        (&[(20, 10, 1), (30, 100, 2)], "ab"),
+        (&[(20, 10, 2), (30, 100, 1)], "ab"),
+        (&[(20, 10, 1), (30, 100, 1)], "ab"),
+        (&[(20, 100, 1), (30, 100, 2)], "ba"),
+        (&five, "ecbad"),
+        (&five.map(|(_, _, priority)| (0, 0, priority)), "ebacd"),
+    ];
+    for (at, (queues, expected)) in cases.iter().enumerate() {
+        assert_eq!(order(true, queues), *expected, "case {}", at + 1);
+    }
+    // Cases 17 to 19: those without a guarantee go last.
+    assert_eq!(order(true, &[(0, 0, 1), (30, 120, 1)]), "ba");
+    assert_eq!(order(true, &[(30, 10, 1), (0, 0, 1)]), "ab");
+    assert_eq!(order(true, &[(0, 0, 1), (0, 0, 2), (10, 20, 0), (30, 110, 0), (30, 20, 3)]), "ecdba");
+}
+
+/// The leaf that is served first: of queues with parents, percentages, GiB in use and whether they want more.
+fn first(gib: u32, queues: &[(&str, &str, f64, u32, bool)]) -> String {
+    let mut text = format!("[capacity]\nmemory_gib = {gib}\n[policy]\nresources = \"memory\"\n");
+    for (name, parent, percent, used, wants) in queues {
+        let _ = writeln!(text, "[[group]]\nname = \"{name}\"\nparent = \"{parent}\"\npercent = {percent}");
+        for (kind, tasks) in [("running", *used), ("waiting", u32::from(*wants))] {
+            if tasks > 0 {
+                let _ = writeln!(
+                    text,
+                    "[[{kind}]]\nname = \"{kind} {name}\"\ngroup = \"{name}\"\ndemand = {{ memory_gib = 1 }}\ntasks = {tasks}"
+                );
+            }
+        }
+    }
+    decide("yarn-capacity", &text).launched().first().map_or(String::new(), |name| name.replace("waiting ", ""))
+}
+
+/// `TestParentQueue`.
+#[test]
+fn queues_level_by_level() {
+    // testSingleLevelQueues: 6 GiB of 20 to a, 14 to b.
+    for (a, b, expected) in [(0, 1, "a"), (2, 2, "b"), (3, 4, "b"), (3, 8, "a")] {
+        assert_eq!(first(20, &[("a", "root", 30.0, a, true), ("b", "root", 70.0, b, true)]), expected, "{a} {b}");
+    }
+    // testMultiLevelQueues: who is next of a (with a1 and a2), b (with b1, b2 and b3) and c, of 30 GiB.
+    let tree = |uses: [u32; 6], wants: [bool; 6]| {
+        let leaf = |at: usize, name, parent, percent: f64| (name, parent, percent, uses[at], wants[at]);
+        first(
+            30,
+            &[
+                ("a", "root", 10.0, 0, false),
+                ("b", "root", 50.0, 0, false),
+                ("c", "root", 19.5, 0, false),
+                ("d", "root", 20.5, 0, false),
+                leaf(0, "a1", "a", 50.0),
+                leaf(1, "a2", "a", 50.0),
+                leaf(2, "b1", "b", 10.0),
+                leaf(3, "b2", "b", 20.0),
+                leaf(4, "b3", "b", 70.0),
+                ("c1", "c", 100.0, 0, false),
+                ("c11", "c1", 100.0, 0, false),
+                ("c111", "c11", 100.0, 0, false),
+                leaf(5, "c1111", "c111", 100.0),
+            ],
+        )
+    };
+    assert_eq!(tree([0, 0, 0, 4, 0, 1], [true, false, false, false, true, true]), "a1");
+    assert_eq!(tree([1, 0, 0, 4, 0, 1], [false, false, false, false, true, true]), "c1111");
+    assert_eq!(tree([1, 0, 0, 4, 2, 3], [true, true, true, false, true, true]), "a2");
+    assert_eq!(tree([1, 2, 0, 4, 2, 3], [false, false, true, false, true, true]), "b1");
+    // testOffSwitchSchedulingMultiLevelQueues: 2 GiB of 20 to b2, 7 to b3.
+    for (two, three, expected) in [(0, 1, "b2"), (1, 2, "b3")] {
+        let b = ("b", "root", 50.0, 0, false);
+        assert_eq!(first(20, &[b, ("b2", "b", 20.0, two, true), ("b3", "b", 70.0, three, true)]), expected);
+    }
+}
