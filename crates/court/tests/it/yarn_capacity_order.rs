@@ -118,3 +118,77 @@ fn queues_level_by_level() {
         assert_eq!(first(20, &[b, ("b2", "b", 20.0, two, true), ("b3", "b", 70.0, three, true)]), expected);
     }
 }
+
+/// The application that is served first, of a queue that is guaranteed 8.5% of some GiB. Applications: GiB in use; and the size and number of the
+/// containers that they want.
+fn served(gib: u32, keys: &str, apps: &[(u32, u32, u32)]) -> Option<usize> {
+    let mut text = format!("[capacity]\nmemory_gib = {gib}\n[policy]\nresources = \"memory\"\npreemption = false\n");
+    text += "minimum_allocation = { memory_gib = 1 }\n";
+    let _ = writeln!(text, "[[group]]\nname = \"a\"\npercent = 8.5\n{keys}");
+    for (at, (used, size, tasks)) in apps.iter().enumerate() {
+        for (kind, size, tasks) in [("running", 1, used), ("waiting", *size, tasks)] {
+            if *tasks > 0 {
+                let _ = write!(text, "[[{kind}]]\nname = \"{kind}-{at}\"\ngroup = \"a\"\nuser = \"app-{at}\"\n");
+                let _ = writeln!(text, "demand = {{ memory_gib = {size} }}\ntasks = {tasks}");
+            }
+        }
+    }
+    let first = decide("yarn-capacity", &text).launched.into_iter().next()?;
+    first.0.strip_prefix("waiting-").and_then(|at| at.parse().ok())
+}
+
+/// `TestLeafQueue`, step by step: a user there is an application here.
+#[test]
+fn user_limits() {
+    let limit = |percent: f64, factor: &str| format!("user_limit_percent = {percent}\n{factor}");
+    let factor = |factor: u32| format!("user_limit_factor = {factor}");
+    // testUserLimits, testDecimalUserLimits, testDisabledUserLimitFactor: two applications in 16 GiB.
+    let two =
+        |keys: &str, used: (u32, u32), left: (u32, u32)| served(16, keys, &[(used.0, 3, left.0), (used.1, 1, left.1)]);
+    let half = limit(50.0, &factor(2));
+    assert_eq!(two(&half, (0, 0), (2, 2)), Some(0));
+    assert_eq!(two(&half, (3, 0), (1, 2)), Some(1), "3 are beyond the half of 3 and 1");
+    assert_eq!(two(&half, (3, 1), (1, 1)), Some(0), "3 are not beyond the half of 4 and 1, up to whole GiB");
+    let decimal = limit(50.1, &factor(2));
+    assert_eq!(two(&decimal, (0, 0), (2, 2)), Some(0));
+    assert_eq!(two(&decimal, (3, 0), (1, 2)), Some(0));
+    assert_eq!(two(&decimal, (6, 0), (0, 2)), Some(1));
+    assert_eq!(two(&limit(50.0, &factor(1)), (0, 0), (2, 2)), Some(0));
+    assert_eq!(two(&limit(50.0, &factor(1)), (3, 0), (1, 2)), Some(1));
+    assert_eq!(two(&limit(50.0, ""), (3, 1), (1, 1)), Some(0));
+    // testSingleQueueWithOneUser, in 8 GiB.
+    let one = |keys: &str, used: u32| served(8, keys, &[(used, 1, 5)]).is_some();
+    let usual = limit(100.0, &factor(1));
+    assert_eq!([0, 1, 2].map(|used| one(&usual, used)), [true, true, false]);
+    assert_eq!([2, 3].map(|used| one(&limit(100.0, &factor(10)), used)), [true, true]);
+    assert!(!one(&limit(100.0, "user_limit_factor = 10\nmax_percent = 50"), 4));
+    // testSingleQueueWithMultipleUsers: of the first one's two applications the second has nothing.
+    let three = |keys: &str, used: [u32; 3], left: [u32; 3]| {
+        served(8, keys, &[(used[0], 1, left[0]), (used[1], 3, left[1]), (used[2], 1, left[2])])
+    };
+    assert_eq!([0, 1].map(|used| three(&usual, [used, 0, 0], [20 - used, 0, 0])), [Some(0), Some(0)]);
+    assert_eq!(three(&limit(25.0, &factor(1)), [2, 0, 0], [18, 0, 0]), None);
+    let wide = limit(25.0, &factor(10));
+    assert_eq!(three(&wide, [2, 0, 0], [18, 1, 2]), Some(1));
+    assert_eq!(three(&wide, [2, 3, 0], [18, 0, 2]), Some(0));
+    assert_eq!(three(&format!("{wide}\nmax_percent = 50"), [3, 3, 0], [17, 0, 2]), None);
+    assert_eq!(three(&limit(25.0, &factor(1)), [3, 3, 0], [17, 0, 2]), Some(2));
+    assert_eq!(three(&limit(25.0, &factor(1)), [3, 3, 1], [17, 0, 1]), Some(2));
+}
+
+/// `TestLeafQueue`, by dominant resources.
+#[test]
+fn limits_of_several_resources() {
+    // testHeadroomCheckWithDRF: of 99 GiB in 100 another container of 10 GiB is too much.
+    let queue = "percent = 80\nmax_percent = 99\nuser_limit_factor = 10\nuser_limit_percent = 100";
+    let text = |memory: u32| {
+        format!(
+            "[capacity]\nmemory_gib = 100\ncpu = 100\n[policy]\nminimum_allocation = {{ memory_gib = 1, cpu = 1 }}\n\
+            [[group]]\nname = \"b\"\n{queue}\n\
+            [[running]]\nname = \"r\"\ngroup = \"b\"\nuser = \"app\"\ndemand = {{ memory_gib = 90, cpu = 10 }}\n\
+            [[waiting]]\nname = \"w\"\ngroup = \"b\"\nuser = \"app\"\ndemand = {{ memory_gib = {memory}, cpu = 10 }}\n"
+        )
+    };
+    assert!(decide("yarn-capacity", &text(10)).launched.is_empty());
+    assert_eq!(decide("yarn-capacity", &text(9)).launched(), ["w"], "derived");
+}

@@ -123,6 +123,12 @@ impl Calculator {
         parts.max_by(|(a, b), (c, d)| (a * d).cmp(&(c * b))).unwrap_or((0, 1))
     }
 
+    /// As large a part of every resource as the largest is; of the one that counts alone the amount itself.
+    pub fn alike(&self, amounts: &Amounts) -> Amounts {
+        let (num, den) = self.value(amounts);
+        if self.only.is_some() { *amounts } else { self.part_up(&self.whole, num, den) }
+    }
+
     /// One largest part over the other; nothing over nothing is 0.
     pub fn ratio(&self, one: &Amounts, other: &Amounts) -> Ratio {
         let (((a, b), (c, d)), none) = ((self.value(one), self.value(other)), Ratio::ZERO);

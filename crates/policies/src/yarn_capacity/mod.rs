@@ -6,8 +6,9 @@
 //! first, container by container: the largest part of the cluster that it uses over the largest that it is guaranteed (`resources
 //! = "memory"`: of memory alone); with `ordering = "priority-utilization"` those below their guarantee come first, and among
 //! those below, or not below, the more urgent. Ties go to the larger guarantee, then to the first in the file. Queues without a
-//! guarantee go after the others, by the part of the cluster that they use. Applications go by priority, then age. Nothing starts beyond the maximum of a queue (`capability`, `max_percent`) or of one above, or of an
-//! application that uses more than its user limit, where one is set.
+//! guarantee go after the others, by the part of the cluster that they use. Applications go by priority, then age. Nothing starts
+//! beyond the maximum of a queue (`capability`, `max_percent`) or of one above, or of an application that uses more than its user
+//! limit, where one is set; limits are whole containers of the size of `minimum_allocation`.
 //!
 //! Where somebody waits, the ideal assignment is worked out ([`ideal`](self::ideal)). From a leaf above its guarantee by more
 //! than `max_ignored` (0.1) a part (`natural_termination`, 0.2, up to whole units, but by memory alone to the nearest) of its excess
@@ -72,7 +73,10 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("max_percent", "its maximum in percent of that of the queue above (100)"),
         QueueKey::group("capability", "its maximum as amounts"),
         QueueKey::group("priority", "the larger, the earlier, under priority-utilization"),
-        QueueKey::group("user_limit_percent", "the least limit of an application in percent of the guarantee"),
+        QueueKey::group(
+            "user_limit_percent",
+            "the least limit of an application in percent of the guarantee, or of what is in use",
+        ),
         QueueKey::group("user_limit_factor", "the most of an application in guarantees"),
         QueueKey::group(
             "reclaimable",
@@ -80,6 +84,10 @@ pub static ROW: PolicyRow = PolicyRow {
         ),
         QueueKey::whole("resources", "dominant (usual), memory: what amounts are compared by"),
         QueueKey::whole("ordering", "utilization (usual), priority-utilization"),
+        QueueKey::whole(
+            "minimum_allocation",
+            "the smallest container: user limits are whole ones (one unit of each resource)",
+        ),
         QueueKey::whole("preemption", "false: nothing is preempted"),
         QueueKey::whole("max_ignored", "the part of its guarantee that a queue may be above it (0.1)"),
         QueueKey::whole("natural_termination", "the part of an excess that is taken in a cycle (0.2)"),
@@ -108,6 +116,8 @@ struct YarnCapacity {
     only_memory: bool,
     memory: Option<usize>,
     units: [u64; MAX_DIMS],
+    /// The smallest container.
+    least: Amounts,
     preemption: bool,
     max_ignored: u64,
     natural_termination: u64,
@@ -169,10 +179,12 @@ impl YarnCapacity {
         let of = |key: &str, usual: u64| -> Result<u64> {
             Ok(file.policy.get(key).map(|entry| number(&entry.node, key)).transpose()?.unwrap_or(usual))
         };
-        let cluster = file.policy.get("cluster").map(|entry| read(&entry.node, "cluster", setup.dims)).transpose()?;
+        let read = |key: &str| file.policy.get(key).map(|entry| read(&entry.node, key, setup.dims)).transpose();
+        let cluster = read("cluster")?;
         let cluster = cluster.map(|cluster| Amounts::of(&Resources(cluster.map(Option::unwrap_or_default))));
         let mut units = [1; MAX_DIMS];
         units.iter_mut().zip(setup.dims).for_each(|(unit, dim)| *unit = if dim.unit == Unit::Milli { 1000 } else { 1 });
+        let least = read("minimum_allocation")?.unwrap_or_default();
         let orders = [("utilization", false), ("priority-utilization", true)];
         Ok(YarnCapacity {
             settings,
@@ -180,6 +192,7 @@ impl YarnCapacity {
             only_memory: choice(&file.policy, "resources", &[("dominant", false), ("memory", true)])?.unwrap_or(false),
             memory: setup.dims.iter().position(|dim| dim.name == "memory"),
             units,
+            least: Amounts::each(|d| least[d].unwrap_or(units[d]).into()),
             preemption: truth(&file.policy, "preemption")?.unwrap_or(true),
             max_ignored: of("max_ignored", ONE / 10)?,
             natural_termination: of("natural_termination", ONE / 5)?,
@@ -274,7 +287,7 @@ impl Scheduler for YarnCapacity {
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
-        self.limits = Limits::new(&self.settings, session.tree, session.books.offered());
+        self.limits = Limits::new(&self.settings, self.least, session.tree, session.books.offered());
         let limits = &self.limits;
         let goes_on = self.assign(session, limits, false);
         if goes_on && self.preemption {
