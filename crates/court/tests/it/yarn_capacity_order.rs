@@ -119,8 +119,8 @@ fn queues_level_by_level() {
     }
 }
 
-/// The application that is served first, of a queue that is guaranteed 8.5% of some GiB. Applications: GiB in use; and the size and number of the
-/// containers that they want.
+/// The application that is served first, of a queue that is guaranteed 8.5% of some GiB. Applications: GiB in use; and the size and number
+/// of the containers that they want.
 fn served(gib: u32, keys: &str, apps: &[(u32, u32, u32)]) -> Option<usize> {
     let mut text = format!("[capacity]\nmemory_gib = {gib}\n[policy]\nresources = \"memory\"\npreemption = false\n");
     text += "minimum_allocation = { memory_gib = 1 }\n";
@@ -191,4 +191,43 @@ fn limits_of_several_resources() {
     };
     assert!(decide("yarn-capacity", &text(10)).launched.is_empty());
     assert_eq!(decide("yarn-capacity", &text(9)).launched(), ["w"], "derived");
+}
+
+/// `TestAbsoluteResourceConfiguration`: guarantees and maximums of queues in GiB and cores, and of queues below two of them.
+#[test]
+fn guarantees_as_amounts() {
+    let queues = [
+        ("a", "root", (100, 10), Some((200, 30))),
+        ("b", "root", (50, 10), Some((150, 30))),
+        ("c", "root", (25, 5), Some((150, 20))),
+        ("d", "root", (25, 5), Some((150, 20))),
+        ("a1", "a", (50, 5), None),
+        ("a2", "a", (50, 5), None),
+        ("b1", "b", (40, 10), None),
+    ];
+    // Guaranteed MiB and cores, and the most.
+    let of = |gib: u32, cores: u32, queue: &str| {
+        let mut text = format!("[capacity]\nmemory_gib = {gib}\ncpu = {cores}\n");
+        for (name, parent, (memory, cpu), most) in queues {
+            let _ = writeln!(text, "[[group]]\nname = \"{name}\"\nparent = \"{parent}\"");
+            let _ = writeln!(text, "guarantee = {{ memory_gib = {memory}, cpu = {cpu} }}");
+            let most = most.map(|(memory, cpu)| format!("capability = {{ memory_gib = {memory}, cpu = {cpu} }}\n"));
+            text += &most.unwrap_or_default();
+        }
+        text += "[[waiting]]\nname = \"w\"\ngroup = \"c\"\ndemand = { memory_gib = 1, cpu = 1 }\n";
+        let answer = decide("yarn-capacity", &text);
+        let standing = answer.round.standings.into_iter().find(|standing| standing.name == queue).expect("a queue");
+        [standing.guaranteed, standing.limit].map(|all| (all[0].expect("memory"), all[1].expect("cores") / 1000))
+    };
+    const GIB: u64 = 1024;
+    // testEffectiveMinMaxResourceConfigurartionPerQueue, testSimpleValidateAbsoluteResourceConfig.
+    assert_eq!(of(250, 40, "a"), [(100 * GIB, 10), (200 * GIB, 30)]);
+    assert_eq!(of(250, 40, "b"), [(50 * GIB, 10), (150 * GIB, 30)]);
+    assert_eq!(of(250, 40, "c"), [(25 * GIB, 5), (150 * GIB, 20)]);
+    assert_eq!(of(250, 40, "a1"), [(50 * GIB, 5), (200 * GIB, 30)]);
+    assert_eq!(of(250, 40, "b1"), [(40 * GIB, 10), (150 * GIB, 30)]);
+    // testEffectiveResourceAfterReducingClusterResource: half of the cluster is gone.
+    assert_eq!(of(125, 20, "a"), [(64_000, 6), (128_000, 20)]);
+    assert_eq!(of(125, 20, "b"), [(32_000, 6), (128_000, 20)]);
+    assert_eq!(of(125, 20, "c"), [(16_000, 3), (128_000, 20)]);
 }

@@ -75,10 +75,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Of so much in all, with containers of at least this size. Cost: O(queues * resources).
-    pub fn new(settings: &[Settings], least: Amounts, tree: &Tree, capacity: &Resources) -> Limits {
-        let whole = Amounts::of(capacity);
-        let all = vec![whole; settings.len()];
+    /// Of so much in all, with containers of at least this size. Guarantees as amounts that exceed the one above together are cut down in
+    /// proportion. Cost: O(queues * resources).
+    pub fn new(settings: &[Settings], least: Amounts, tree: &Tree, rc: &Calculator) -> Limits {
+        let all = vec![rc.whole; settings.len()];
         let mut limits = Limits { guaranteed: all.clone(), max: all, least };
         let mut order = tree.upwards();
         order.reverse();
@@ -86,10 +86,21 @@ impl Limits {
             let (total, most) = (limits.guaranteed[at], limits.max[at]);
             let mut rest = total;
             let mut weights = 0u128;
-            for child in &tree.nodes[at].children {
+            let children = &tree.nodes[at].children;
+            let given = |child: &QueueAt| {
+                settings[*child].guarantee.map(|all| Amounts::of(&Resources(all.map(Option::unwrap_or_default))))
+            };
+            let sum = children.iter().filter_map(given).fold(NONE, |sum, amounts| sum.plus(&amounts));
+            let cut = |amounts: Amounts| {
+                Amounts::each(|d| match (total.0[d].max(0) as u128, sum.0[d] as u128) {
+                    (total, sum) if sum > total => rc.part_down(&amounts, total, sum).0[d],
+                    _ => amounts.0[d],
+                })
+            };
+            for child in children {
                 let one = &settings[*child];
-                let own = match (&one.guarantee, one.percent) {
-                    (Some(amounts), _) => Some(Amounts::of(&Resources(amounts.map(Option::unwrap_or_default)))),
+                let own = match (given(child), one.percent) {
+                    (Some(amounts), _) => Some(cut(amounts)),
                     (None, Some(percent)) => Some(total.part(percent.into(), ALL.into())),
                     (None, None) => None,
                 };
@@ -106,7 +117,7 @@ impl Limits {
                 }
             }
             rest = rest.most(&NONE);
-            for child in &tree.nodes[at].children {
+            for child in children {
                 let one = &settings[*child];
                 if one.guarantee.is_none() && one.percent.is_none() {
                     limits.guaranteed[*child] = if weights == 0 { NONE } else { rest.part(one.weight.into(), weights) };

@@ -1,14 +1,15 @@
 //! YARN's capacity scheduler: queues with guaranteed capacities, served by how much of them they use, and preemption towards an
 //! ideal.
 //!
-//! A user is an application, a task a container. A queue's guarantee is `guarantee`, or `percent` of that of the queue above, or
-//! its part by `weight` of what the others leave. From the root down the queue that uses the least of its guarantee is served
-//! first, container by container: the largest part of the cluster that it uses over the largest that it is guaranteed (`resources
-//! = "memory"`: of memory alone); with `ordering = "priority-utilization"` those below their guarantee come first, and among
-//! those below, or not below, the more urgent. Ties go to the larger guarantee, then to the first in the file. Queues without a
-//! guarantee go after the others, by the part of the cluster that they use. Applications go by priority, then age. Nothing starts
-//! beyond the maximum of a queue (`capability`, `max_percent`) or of one above, or of an application that uses more than its user
-//! limit, where one is set; limits are whole containers of the size of `minimum_allocation`.
+//! A user is an application, a task a container. A queue's guarantee is `guarantee` (cut down in proportion where these are together
+//! more than that of the queue above), or `percent` of that of the queue above, or its part by `weight` of what the others leave.
+//! From the root down the queue that uses the least of its guarantee is served first, container by container: the largest part of
+//! the cluster that it uses over the largest that it is guaranteed (`resources = "memory"`: of memory alone); with `ordering =
+//! "priority-utilization"` those below their guarantee come first, and among those below, or not below, the more urgent. Ties go to
+//! the larger guarantee, then to the first in the file. Queues without a guarantee go after the others, by the part of the cluster
+//! that they use. Applications go by priority, then age. Nothing starts beyond the maximum of a queue (`capability`, `max_percent`)
+//! or of one above, or of an application that uses more than its user limit, where one is set; limits are whole containers of the
+//! size of `minimum_allocation`.
 //!
 //! Where somebody waits, the ideal assignment is worked out ([`ideal`](self::ideal)). From a leaf above its guarantee by more
 //! than `max_ignored` (0.1) a part (`natural_termination`, 0.2, up to whole units, but by memory alone to the nearest) of its excess
@@ -287,7 +288,8 @@ impl Scheduler for YarnCapacity {
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
-        self.limits = Limits::new(&self.settings, self.least, session.tree, session.books.offered());
+        let calculator = self.calculator(session.books);
+        self.limits = Limits::new(&self.settings, self.least, session.tree, &calculator);
         let limits = &self.limits;
         let goes_on = self.assign(session, limits, false);
         if goes_on && self.preemption {
