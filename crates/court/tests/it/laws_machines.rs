@@ -111,7 +111,7 @@ fn starts_keep_maximums_and_comparisons_are_orders() {
         let names = row.variants.iter().map(|(variant, _)| format!("{policy}@{variant}"));
         let names: Vec<String> = std::iter::once(policy.to_owned()).chain(names).collect();
         let (mut limited, mut started, mut evicted) = (0, 0, 0);
-        for case in 0..400 {
+        for case in 0..600 {
             let name = &names[case % names.len()];
             let text = draw(&mut rng, keys, false);
             let state = state(&text);

@@ -20,7 +20,10 @@ mod situations;
 mod volcano;
 mod volcano_vectors;
 mod yarn_capacity;
+mod yarn_capacity_order;
+mod yarn_capacity_preempts;
 mod yarn_fair;
+mod yarn_fair_source;
 mod yunikorn;
 mod yunikorn_preempt;
 

@@ -26,12 +26,14 @@ fn text(cluster: (u32, u32), queues: &[(&str, &str)], workloads: &str) -> String
     text
 }
 
-/// The pairs of `TestDominantResourceFairnessPolicy`, as queues with a container's room left: the first is served.
+/// The pairs of `TestDominantResourceFairnessPolicy`, as queues with a container's room left: the first is served. The last two are
+/// `testCompareSchedulablesWithClusterResourceChanges`.
 #[test]
 fn the_one_that_is_served() {
     let cases = [
         ((8000, 4), ("", 1000, 1), ("", 2000, 1)),
         ((8000, 8), ("", 4000, 3), ("", 2000, 5)),
+        ((8000, 8), ("min = { cpu = 6 }", 2000, 5), ("", 4000, 3)),
         ((8000, 100), ("", 2000, 5), ("", 4000, 3)),
         (
             (8000, 100),
@@ -40,7 +42,10 @@ fn the_one_that_is_served() {
         ),
         ((8000, 8), ("weight = 2", 3000, 1), ("", 2000, 1)),
         ((8000, 8), ("weight = 2", 1000, 3), ("", 2000, 1)),
+        ((8000, 8), ("weight = 2", 1000, 3), ("", 1000, 2)),
         ((8000, 8), ("weight = 2", 3000, 1), ("", 1000, 2)),
+        ((4000, 5), ("", 1000, 2), ("", 2000, 1)),
+        ((8000, 6), ("", 2000, 1), ("", 1000, 2)),
     ];
     for (cluster, one, other) in cases {
         // The room is for one of the two.
@@ -83,8 +88,8 @@ fn shares_of_active_queues() {
     assert_eq!(answer.share("idle", "fair share of memory"), 0.0);
 }
 
-/// `TestFairSchedulerPreemption`, in small: a cluster of 4 that one queue fills; another one may have half of it when its threshold is 0.5 of
-/// its fair share, and takes as much as that.
+/// Derived from `TestFairSchedulerPreemption`: one queue fills a cluster; the fair share of another one is half of it, and at a threshold
+/// of 0.5 of that it takes a quarter.
 #[test]
 fn a_starved_application_takes_up_to_the_threshold() {
     let full = "running r1 a 1000 1 8\nwaiting w1 b 1000 1 8";
@@ -109,7 +114,8 @@ fn containers_of_one_machine() {
     for (machine, tasks) in [("m1", 3), ("m2", 5)] {
         let _ = write!(
             text,
-            "[[running]]\nname = \"r-{machine}\"\ngroup = \"a\"\nuser = \"app\"\nmachine = \"{machine}\"\ndemand = {{ cpu = 1 }}\ntasks = {tasks}\n"
+            "[[running]]\nname = \"r-{machine}\"\ngroup = \"a\"\nuser = \"app\"\nmachine = \"{machine}\"\n\
+            demand = {{ cpu = 1 }}\ntasks = {tasks}\n"
         );
     }
     text += "[[waiting]]\nname = \"w\"\ngroup = \"b\"\ndemand = { cpu = 4 }\n";

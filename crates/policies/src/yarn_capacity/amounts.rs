@@ -55,19 +55,6 @@ impl Amounts {
         };
         Amounts(self.0.map(part))
     }
-
-    /// A part of each, up to whole units.
-    pub fn part_up(&self, num: u128, den: u128, units: &[u64; MAX_DIMS]) -> Amounts {
-        Amounts::each(|d| {
-            let (amount, unit) = (self.0[d], i128::from(units[d]));
-            let (num, den) = (num as i128, (den as i128).max(1));
-            if amount <= 0 { 0 } else { ((amount * num + den - 1) / den + unit - 1) / unit * unit }
-        })
-    }
-
-    pub fn fits(&self, room: &Amounts) -> bool {
-        self.0.iter().zip(room.0).all(|(need, room)| *need <= room)
-    }
 }
 
 /// By what amounts are compared.
@@ -78,6 +65,8 @@ pub struct Calculator {
     /// Parts of these.
     pub whole: Amounts,
     pub dims: usize,
+    /// The amounts of a resource that are counted in whole numbers: whole cores and devices.
+    pub units: [u64; MAX_DIMS],
 }
 
 impl Calculator {
@@ -86,19 +75,30 @@ impl Calculator {
         (0..dims).filter(move |d| only.is_none_or(|only| only == *d))
     }
 
-    /// The largest part first, then the others.
+    /// The resources that have parts, and the amount of each that these are parts of. The one that counts alone is not divided.
+    fn parted(&self) -> impl Iterator<Item = (usize, i128)> + use<'_> {
+        let whole = |d: usize| (d, if self.only.is_some() { 1 } else { self.whole.0[d] });
+        self.dims().map(whole).filter(|(_, whole)| *whole > 0)
+    }
+
+    /// The largest part first, then the others. Where there is nothing of which anything could be a part, one is more if it is in some
+    /// resource and less in none.
     pub fn compare(&self, one: &Amounts, other: &Amounts) -> Ordering {
         let parts = |amounts: &Amounts| {
             let mut parts: [(i128, i128); MAX_DIMS] = [(0, 1); MAX_DIMS];
             let mut count = 0;
-            for d in self.dims().filter(|d| self.whole.0[*d] > 0) {
-                parts[count] = (amounts.0[d], self.whole.0[d]);
+            for (d, whole) in self.parted() {
+                parts[count] = (amounts.0[d], whole);
                 count += 1;
             }
             parts[..count].sort_by(|(a, b), (c, d)| (c * b).cmp(&(a * d)));
             (parts, count)
         };
         let ((mine, count), (theirs, _)) = (parts(one), parts(other));
+        if count == 0 {
+            let some = |order: Ordering| self.dims().any(|d| one.0[d].cmp(&other.0[d]) == order);
+            return some(Ordering::Greater).cmp(&some(Ordering::Less));
+        }
         let each = mine[..count].iter().zip(&theirs[..count]).map(|((a, b), (c, d))| (a * d).cmp(&(c * b)));
         each.fold(Ordering::Equal, Ordering::then)
     }
@@ -119,9 +119,14 @@ impl Calculator {
 
     /// The largest part: amount and whole.
     fn value(&self, amounts: &Amounts) -> (u128, u128) {
-        let parts = self.dims().filter(|d| self.whole.0[*d] > 0);
-        let parts = parts.map(|d| (amounts.0[d].max(0) as u128, self.whole.0[d] as u128));
+        let parts = self.parted().map(|(d, whole)| (amounts.0[d].max(0) as u128, whole as u128));
         parts.max_by(|(a, b), (c, d)| (a * d).cmp(&(c * b))).unwrap_or((0, 1))
+    }
+
+    /// As large a part of every resource as the largest is; of the one that counts alone the amount itself.
+    pub fn alike(&self, amounts: &Amounts) -> Amounts {
+        let (num, den) = self.value(amounts);
+        if self.only.is_some() { *amounts } else { self.part_up(&self.whole, num, den) }
     }
 
     /// One largest part over the other; nothing over nothing is 0.
@@ -134,5 +139,34 @@ impl Calculator {
     pub fn fraction(&self, one: &Amounts, other: &Amounts) -> (u128, u128) {
         let ((a, b), (c, d)) = (self.value(one), self.value(other));
         (a * d, b * c)
+    }
+
+    /// A part of each amount, down to whole units.
+    pub fn part_down(&self, amounts: &Amounts, num: u128, den: u128) -> Amounts {
+        let part = amounts.part(num, den);
+        Amounts::each(|d| part.0[d] - part.0[d] % i128::from(self.units[d]))
+    }
+
+    /// A part of each amount, up to whole units.
+    pub fn part_up(&self, amounts: &Amounts, num: u128, den: u128) -> Amounts {
+        self.units(amounts, num, den, |units| units - 1)
+    }
+
+    /// A part of each amount, up to whole units; of the one resource that counts alone to the nearest, and half a unit up.
+    pub fn part(&self, amounts: &Amounts, num: u128, den: u128) -> Amounts {
+        self.units(amounts, num, den, |units| if self.only.is_some() { units / 2 } else { units - 1 })
+    }
+
+    fn units(&self, amounts: &Amounts, num: u128, den: u128, more: impl Fn(i128) -> i128) -> Amounts {
+        let (num, den) = (num as i128, (den as i128).max(1));
+        Amounts::each(|d| {
+            let unit = i128::from(self.units[d]);
+            (amounts.0[d].max(0) * num + more(den * unit)) / (den * unit) * unit
+        })
+    }
+
+    /// Whether so much is in this room.
+    pub fn fits(&self, need: &Amounts, room: &Amounts) -> bool {
+        self.dims().all(|d| need.0[d] <= room.0[d])
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Level by level: every queue has what it uses up to its guarantee; what is left is offered to the least served of those that
 //! want more, in parts by their guarantees, until nobody takes any. A leaf takes no more than the greater of its use and its
-//! guarantee.
+//! guarantee. Parts are up to whole units; by memory alone they are to the nearest, so that a queue may be offered nothing, and it is
+//! out then.
 //!
 //! Source: Apache Hadoop, `AbstractPreemptableResourceCalculator`, `PreemptableResourceCalculator`, `TempQueuePerPartition`;
 //! issue YARN-6538.
@@ -12,7 +13,6 @@ use std::cmp::Ordering;
 use super::super::cycle::{QueueAt, ROOT, Ratio, Tree};
 use super::amounts::{Amounts, Calculator, NONE};
 use super::utilisation;
-use plimsoll_base::units::MAX_DIMS;
 
 /// A queue in the calculation.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,6 @@ pub struct Temp {
 /// The switches.
 pub struct Rules {
     pub calculator: Calculator,
-    pub units: [u64; MAX_DIMS],
     /// See `@6538`: a queue may take more of a resource than it is offered.
     pub takes_more: bool,
     /// The most that one round takes.
@@ -78,14 +77,15 @@ impl Rules {
         (temps[at].untouchable, temps[at].preemptable) = (untouchable, preemptable);
     }
 
+    /// Amounts are compared as parts of the total of the level.
     fn level(&self, tree: &Tree, temps: &mut [Temp], queues: &[QueueAt], total: Amounts) {
-        let rc = &self.calculator;
+        let rc = &Calculator { whole: total, ..self.calculator };
         let mut left = total;
         let (some, none): (Vec<QueueAt>, Vec<QueueAt>) =
             queues.iter().partition(|at| rc.is_more(&temps[**at].guaranteed, &NONE));
-        self.fill(tree, temps, &some, &mut left, false);
+        self.fill(rc, tree, temps, &some, &mut left, false);
         if !none.is_empty() && rc.is_more(&left, &NONE) {
-            self.fill(tree, temps, &none, &mut left, true);
+            self.fill(rc, tree, temps, &none, &mut left, true);
         }
         let needed = queues.iter().fold(NONE, |sum, at| {
             let temp = &temps[*at];
@@ -96,21 +96,28 @@ impl Rules {
             let temp = &mut temps[*at];
             let least = rc.max(&rc.min(&temp.used.plus(&temp.pending), &temp.guaranteed), &temp.ideal);
             let is_over = rc.is_more(&temp.used, &least);
-            temp.excess = if is_over { temp.used.minus(&least).part(num, den) } else { NONE };
+            temp.excess = if is_over { rc.part_down(&temp.used.minus(&least), num, den) } else { NONE };
         }
     }
 
     /// Which queue is served less.
-    fn compare(&self, one: &Temp, other: &Temp) -> Ordering {
-        let served = |temp: &Temp| match self.calculator.is_more(&temp.guaranteed, &NONE) {
-            true => self.calculator.ratio(&temp.ideal, &temp.guaranteed),
+    fn compare(rc: &Calculator, one: &Temp, other: &Temp) -> Ordering {
+        let served = |temp: &Temp| match rc.is_more(&temp.guaranteed, &NONE) {
+            true => rc.ratio(&temp.ideal, &temp.guaranteed),
             false => Ratio::INFINITE,
         };
         utilisation((served(one), one.priority), (served(other), other.priority))
     }
 
-    fn fill(&self, tree: &Tree, temps: &mut [Temp], queues: &[QueueAt], left: &mut Amounts, alike: bool) {
-        let rc = &self.calculator;
+    fn fill(
+        &self,
+        rc: &Calculator,
+        tree: &Tree,
+        temps: &mut [Temp],
+        queues: &[QueueAt],
+        left: &mut Amounts,
+        alike: bool,
+    ) {
         let mut wanting: Vec<QueueAt> = Vec::new();
         for at in queues {
             let temp = &mut temps[*at];
@@ -130,9 +137,9 @@ impl Rules {
             }
             let sum = wanting.iter().fold(NONE, |sum, at| sum.plus(&temps[*at].guaranteed));
             let count = wanting.len() as u128;
-            wanting.sort_by(|one, other| self.compare(&temps[*one], &temps[*other]));
+            wanting.sort_by(|one, other| Rules::compare(rc, &temps[*one], &temps[*other]));
             let (first, rest): (Vec<QueueAt>, Vec<QueueAt>) =
-                wanting.iter().partition(|at| self.compare(&temps[wanting[0]], &temps[**at]).is_eq());
+                wanting.iter().partition(|at| Rules::compare(rc, &temps[wanting[0]], &temps[**at]).is_eq());
             wanting = rest;
             let round = *left;
             for at in first {
@@ -142,9 +149,9 @@ impl Rules {
                 let guaranteed = temps[at].guaranteed;
                 let part = Amounts::each(|d| {
                     let (num, den) = if alike { (1, count as i128) } else { (guaranteed.0[d], sum.0[d]) };
-                    if den == 0 { 0 } else { round.part_up(num as u128, den as u128, &self.units).0[d] }
+                    if den == 0 { 0 } else { rc.part(&round, num as u128, den as u128).0[d] }
                 });
-                let done = self.offer(&mut temps[at], &part.least(left), tree.is_leaf(at));
+                let done = self.offer(rc, &mut temps[at], &part.least(left), tree.is_leaf(at));
                 if rc.is_more(&done, &NONE) {
                     wanting.push(at);
                 }
@@ -154,8 +161,7 @@ impl Rules {
     }
 
     /// A queue takes what it wants of an offer, and that is returned.
-    fn offer(&self, temp: &mut Temp, offer: &Amounts, leaf: bool) -> Amounts {
-        let rc = &self.calculator;
+    fn offer(&self, rc: &Calculator, temp: &mut Temp, offer: &Amounts, leaf: bool) -> Amounts {
         let room = temp.max.minus(&temp.ideal).most(&NONE);
         let wanted = temp.used.plus(&temp.pending).minus(&temp.ideal);
         let mut taken = room.least(&rc.min(offer, &wanted));

@@ -4,7 +4,7 @@ use super::super::Reason;
 use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Session, Tree, Waiting};
 use super::amounts::{Amounts, Calculator, NONE};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
 
 /// The settings of a queue.
 #[derive(Clone, Debug)]
@@ -49,6 +49,8 @@ impl Settings {
 
     /// Of a group of a file. Errors: unusable values.
     pub fn read(file: &QueueFile, at: usize, dims: &[Dim]) -> Result<Settings> {
+        let mut path = std::iter::successors(Some(at), |at| file.groups[*at].parent);
+        let reclaimable = path.find_map(|at| file.truth(at, "reclaimable").transpose()).transpose()?;
         Ok(Settings {
             percent: file.number(at, "percent")?,
             guarantee: file.amounts(at, "guarantee", dims)?,
@@ -58,7 +60,7 @@ impl Settings {
             priority: file.integer(at, "priority")?.unwrap_or(0),
             user_limit_percent: file.number(at, "user_limit_percent")?,
             user_limit_factor: file.number(at, "user_limit_factor")?,
-            reclaimable: file.truth(at, "reclaimable")?.unwrap_or(true),
+            reclaimable: reclaimable.unwrap_or(true),
         })
     }
 }
@@ -68,23 +70,37 @@ impl Settings {
 pub struct Limits {
     pub guaranteed: Vec<Amounts>,
     pub max: Vec<Amounts>,
+    /// The smallest container.
+    least: Amounts,
 }
 
 impl Limits {
-    /// Of so much in all. Cost: O(queues * resources).
-    pub fn new(settings: &[Settings], tree: &Tree, capacity: &Resources) -> Limits {
-        let whole = Amounts::of(capacity);
-        let mut limits = Limits { guaranteed: vec![whole; settings.len()], max: vec![whole; settings.len()] };
+    /// Of so much in all, with containers of at least this size. Guarantees as amounts that exceed the one above together are cut down in
+    /// proportion. Cost: O(queues * resources).
+    pub fn new(settings: &[Settings], least: Amounts, tree: &Tree, rc: &Calculator) -> Limits {
+        let all = vec![rc.whole; settings.len()];
+        let mut limits = Limits { guaranteed: all.clone(), max: all, least };
         let mut order = tree.upwards();
         order.reverse();
         for at in order {
             let (total, most) = (limits.guaranteed[at], limits.max[at]);
             let mut rest = total;
             let mut weights = 0u128;
-            for child in &tree.nodes[at].children {
+            let children = &tree.nodes[at].children;
+            let given = |child: &QueueAt| {
+                settings[*child].guarantee.map(|all| Amounts::of(&Resources(all.map(Option::unwrap_or_default))))
+            };
+            let sum = children.iter().filter_map(given).fold(NONE, |sum, amounts| sum.plus(&amounts));
+            let cut = |amounts: Amounts| {
+                Amounts::each(|d| match (total.0[d].max(0) as u128, sum.0[d] as u128) {
+                    (total, sum) if sum > total => rc.part_down(&amounts, total, sum).0[d],
+                    _ => amounts.0[d],
+                })
+            };
+            for child in children {
                 let one = &settings[*child];
-                let own = match (&one.guarantee, one.percent) {
-                    (Some(amounts), _) => Some(Amounts::of(&Resources(amounts.map(Option::unwrap_or_default)))),
+                let own = match (given(child), one.percent) {
+                    (Some(amounts), _) => Some(cut(amounts)),
                     (None, Some(percent)) => Some(total.part(percent.into(), ALL.into())),
                     (None, None) => None,
                 };
@@ -101,7 +117,7 @@ impl Limits {
                 }
             }
             rest = rest.most(&NONE);
-            for child in &tree.nodes[at].children {
+            for child in children {
                 let one = &settings[*child];
                 if one.guarantee.is_none() && one.percent.is_none() {
                     limits.guaranteed[*child] = if weights == 0 { NONE } else { rest.part(one.weight.into(), weights) };
@@ -125,21 +141,30 @@ impl Limits {
         })
     }
 
-    /// Whether an application uses more than its limit, if there is one.
+    /// Whether an application uses more than its limit, if there is one: the greater of an equal part, among those that wait, of what
+    /// they use with one more container of the smallest size, and of `user_limit_percent` of the guarantee, or of what is in use with
+    /// one more such container if that is more; at most `user_limit_factor` guarantees; up to whole containers of the smallest size.
     pub fn above_user_limit(&self, rc: &Calculator, settings: &Settings, session: &Session, next: &Waiting) -> bool {
         if settings.user_limit_percent.is_none() && settings.user_limit_factor.is_none() {
             return false;
         }
-        let (guaranteed, used) = (self.guaranteed[next.queue], Amounts::of(&session.usage[next.queue]));
-        let now = if rc.is_more(&guaranteed, &used) { guaranteed } else { used.plus(&Amounts::of(&next.need())) };
-        let active = session.waiting(next.queue).count().max(1) as u128;
-        let part = |num: u128, den: u128| now.part_up(num, den, &[1; MAX_DIMS]);
+        let held = |user: UserId| Amounts::of(&session.held[user.index()]);
+        let guaranteed = rc.max(&self.guaranteed[next.queue], &self.least);
+        let users = &session.tree.nodes[next.queue].users;
+        let used = users.iter().fold(NONE, |sum, user| sum.plus(&rc.alike(&held(*user))));
+        let now = if rc.is_more(&guaranteed, &used) { guaranteed } else { used.plus(&self.least) };
+        let waiting = || session.waiting(next.queue).map(|next| held(next.user));
+        let theirs = waiting().fold(self.least, |sum, held| sum.plus(&held));
         let percent = settings.user_limit_percent.unwrap_or(ALL);
-        let limit = rc.max(&part(1, active), &part(percent.into(), ALL.into()));
-        let limit = match settings.user_limit_factor {
-            Some(factor) => rc.min(&limit, &guaranteed.part(factor.into(), ONE.into())),
-            None => limit,
+        let part = rc.part_up(&theirs, 1, waiting().count().max(1) as u128);
+        let mut limit = rc.max(&part, &rc.part_up(&now, percent.into(), ALL.into()));
+        if let Some(factor) = settings.user_limit_factor {
+            limit = rc.min(&limit, &rc.part_down(&guaranteed, factor.into(), ONE.into()));
+        }
+        let whole = |d: usize| {
+            let least = self.least.0[d].max(1);
+            (limit.0[d] + least - 1) / least * least
         };
-        rc.is_more(&Amounts::of(&session.held[next.user.index()]), &limit)
+        rc.is_more(&held(next.user), &Amounts::each(whole))
     }
 }

@@ -1,22 +1,24 @@
 //! YARN's capacity scheduler: queues with guaranteed capacities, served by how much of them they use, and preemption towards an
 //! ideal.
 //!
-//! A user is an application, a task a container. A queue's guarantee is `guarantee`, or `percent` of that of the queue above, or
-//! its part by `weight` of what the others leave. From the root down the queue that uses the least of its guarantee is served
-//! first, container by container: the largest part of the cluster that it uses over the largest that it is guaranteed (`resources
-//! = "memory"`: of memory alone); with `ordering = "priority-utilization"` those below their guarantee come first, and among
-//! those below, or not below, the more urgent. Ties go to the larger guarantee, then to the first in the file. Applications go by
-//! priority, then age. Nothing starts beyond the maximum of a queue (`capability`, `max_percent`) or of one above, or of an
-//! application that uses more than its user limit, where one is set.
+//! A user is an application, a task a container. A queue's guarantee is `guarantee` (cut down in proportion where these are together
+//! more than that of the queue above), or `percent` of that of the queue above, or its part by `weight` of what the others leave.
+//! From the root down the queue that uses the least of its guarantee is served first, container by container: the largest part of
+//! the cluster that it uses over the largest that it is guaranteed (`resources = "memory"`: of memory alone); with `ordering =
+//! "priority-utilization"` those below their guarantee come first, and among those below, or not below, the more urgent. Ties go to
+//! the larger guarantee, then to the first in the file. Queues without a guarantee go after the others, by the part of the cluster
+//! that they use. Applications go by priority, then age. Nothing starts beyond the maximum of a queue (`capability`, `max_percent`)
+//! or of one above, or of an application that uses more than its user limit, where one is set; limits are whole containers of the
+//! size of `minimum_allocation`.
 //!
 //! Where somebody waits, the ideal assignment is worked out ([`ideal`](self::ideal)). From a leaf above its guarantee by more
-//! than `max_ignored` (0.1) a part (`natural_termination`, 0.2, up to whole units) of its excess is taken, at most `per_round`
-//! (0.1) of the cluster in a cycle: of its containers the least urgent and youngest first. Their room is open to all, in the
-//! order of queues. So containers may be stopped in vain, again and again, where what waits fits on no machine then (said so in
-//! the source's `TempQueuePerPartition`; `@guarded` is a repair of ours).
+//! than `max_ignored` (0.1) a part (`natural_termination`, 0.2, up to whole units, but by memory alone to the nearest) of its excess
+//! is taken, at most `per_round` (0.1) of the cluster in a cycle: of its containers the least urgent and youngest first. Their room
+//! is open to all, in the order of queues. So containers may be stopped in vain, again and again, where what waits fits on no
+//! machine then (said so in the source's `TempQueuePerPartition`; `@guarded` is a repair of ours).
 //!
 //! Source: Apache Hadoop 3.4 to trunk (August 2026): `PriorityUtilizationQueueOrderingPolicy`, `AbstractCSQueue`, `UsersManager`,
-//! `PreemptableResourceCalculator`, `FifoCandidatesSelector` and the threads of the variants.
+//! `PreemptableResourceCalculator`, `FifoCandidatesSelector`, both resource calculators, and the threads of the variants.
 //!
 //! Departures: dominant resources are the default here (memory there), and preemption is on; victims go at once, without a time
 //! to do so themselves; fractions are exact. Users are applications here, so there is no user limit unless it is set. Limits are
@@ -39,7 +41,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
 
-use amounts::{Amounts, Calculator};
+use amounts::{Amounts, Calculator, NONE};
 use limits::{Limits, Settings};
 
 /// `yarn-capacity[@ISSUE][:FILE]`
@@ -72,11 +74,21 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("max_percent", "its maximum in percent of that of the queue above (100)"),
         QueueKey::group("capability", "its maximum as amounts"),
         QueueKey::group("priority", "the larger, the earlier, under priority-utilization"),
-        QueueKey::group("user_limit_percent", "the least limit of an application in percent of the guarantee"),
+        QueueKey::group(
+            "user_limit_percent",
+            "the least limit of an application in percent of the guarantee, or of what is in use",
+        ),
         QueueKey::group("user_limit_factor", "the most of an application in guarantees"),
-        QueueKey::group("reclaimable", "false: nothing of it is preempted"),
+        QueueKey::group(
+            "reclaimable",
+            "false: nothing of it is preempted, nor of queues under it that do not say true",
+        ),
         QueueKey::whole("resources", "dominant (usual), memory: what amounts are compared by"),
         QueueKey::whole("ordering", "utilization (usual), priority-utilization"),
+        QueueKey::whole(
+            "minimum_allocation",
+            "the smallest container: user limits are whole ones (one unit of each resource)",
+        ),
         QueueKey::whole("preemption", "false: nothing is preempted"),
         QueueKey::whole("max_ignored", "the part of its guarantee that a queue may be above it (0.1)"),
         QueueKey::whole("natural_termination", "the part of an excess that is taken in a cycle (0.2)"),
@@ -105,6 +117,8 @@ struct YarnCapacity {
     only_memory: bool,
     memory: Option<usize>,
     units: [u64; MAX_DIMS],
+    /// The smallest container.
+    least: Amounts,
     preemption: bool,
     max_ignored: u64,
     natural_termination: u64,
@@ -127,7 +141,8 @@ const HELD_UP: Reason = Reason::Rule("a proposal that is refused again and again
 /// The place of a queue or of an application in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    Queue(Ratio, i64, Reverse<Ratio>, QueueAt),
+    /// Whether it has no guarantee, the part of it that it uses (or else of the cluster), priority, the guarantee, place in the file.
+    Queue(bool, Ratio, i64, Reverse<Ratio>, QueueAt),
     App(u8, (Time, u64)),
     None,
 }
@@ -135,8 +150,8 @@ enum Place {
 impl Ord for Place {
     fn cmp(&self, other: &Place) -> Ordering {
         match (self, other) {
-            (Place::Queue(used, priority, size, at), Place::Queue(other, others, sizes, place)) => {
-                let order = utilisation((*used, *priority), (*other, *others));
+            (Place::Queue(none, used, priority, size, at), Place::Queue(nothing, other, others, sizes, place)) => {
+                let order = none.cmp(nothing).then(utilisation((*used, *priority), (*other, *others)));
                 order.then(size.cmp(sizes)).then(at.cmp(place))
             }
             (Place::App(priority, since), Place::App(others, other)) => (priority, since).cmp(&(others, other)),
@@ -165,10 +180,12 @@ impl YarnCapacity {
         let of = |key: &str, usual: u64| -> Result<u64> {
             Ok(file.policy.get(key).map(|entry| number(&entry.node, key)).transpose()?.unwrap_or(usual))
         };
-        let cluster = file.policy.get("cluster").map(|entry| read(&entry.node, "cluster", setup.dims)).transpose()?;
+        let read = |key: &str| file.policy.get(key).map(|entry| read(&entry.node, key, setup.dims)).transpose();
+        let cluster = read("cluster")?;
         let cluster = cluster.map(|cluster| Amounts::of(&Resources(cluster.map(Option::unwrap_or_default))));
         let mut units = [1; MAX_DIMS];
         units.iter_mut().zip(setup.dims).for_each(|(unit, dim)| *unit = if dim.unit == Unit::Milli { 1000 } else { 1 });
+        let least = read("minimum_allocation")?.unwrap_or_default();
         let orders = [("utilization", false), ("priority-utilization", true)];
         Ok(YarnCapacity {
             settings,
@@ -176,6 +193,7 @@ impl YarnCapacity {
             only_memory: choice(&file.policy, "resources", &[("dominant", false), ("memory", true)])?.unwrap_or(false),
             memory: setup.dims.iter().position(|dim| dim.name == "memory"),
             units,
+            least: Amounts::each(|d| least[d].unwrap_or(units[d]).into()),
             preemption: truth(&file.policy, "preemption")?.unwrap_or(true),
             max_ignored: of("max_ignored", ONE / 10)?,
             natural_termination: of("natural_termination", ONE / 5)?,
@@ -192,14 +210,15 @@ impl YarnCapacity {
 
     fn calculator(&self, books: &Books) -> Calculator {
         let only = if self.only_memory { self.memory.or(Some(0)) } else { None };
-        Calculator { only, whole: Amounts::of(books.offered()), dims: books.dims() }
+        Calculator { only, whole: Amounts::of(books.offered()), dims: books.dims(), units: self.units }
     }
 
     fn queue(&self, calculator: &Calculator, limits: &Limits, at: QueueAt, usage: &Resources) -> Place {
         let guaranteed = &limits.guaranteed[at];
         let priority = if self.by_priority { self.settings[at].priority } else { 0 };
-        let size = calculator.ratio(guaranteed, &calculator.whole);
-        Place::Queue(calculator.ratio(&Amounts::of(usage), guaranteed), priority, Reverse(size), at)
+        let (size, none) = (calculator.ratio(guaranteed, &calculator.whole), !calculator.is_more(guaranteed, &NONE));
+        let used = calculator.ratio(&Amounts::of(usage), if none { &calculator.whole } else { guaranteed });
+        Place::Queue(none, used, priority, Reverse(size), at)
     }
 
     fn place(&self, session: &Session, limits: &Limits, member: Member) -> Place {
@@ -269,7 +288,8 @@ impl Scheduler for YarnCapacity {
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
-        self.limits = Limits::new(&self.settings, session.tree, session.books.offered());
+        let calculator = self.calculator(session.books);
+        self.limits = Limits::new(&self.settings, self.least, session.tree, &calculator);
         let limits = &self.limits;
         let goes_on = self.assign(session, limits, false);
         if goes_on && self.preemption {

@@ -34,15 +34,14 @@ impl YarnCapacity {
         let mut allowed = calculator.whole.part(self.per_round.into(), ONE.into());
         let mut stopped = false;
         for leaf in over {
-            let excess = &temps[leaf].excess;
-            let mut obtain = excess.part_up(self.natural_termination.into(), ONE.into(), &self.units);
+            let mut obtain = calculator.part(&temps[leaf].excess, self.natural_termination.into(), ONE.into());
             let runs: Vec<_> = session.running(leaf).to_vec();
             for unit in runs.iter().flat_map(|runs| runs.units()) {
                 if !calculator.is_more(&obtain, &NONE) {
                     break;
                 }
                 let amount = Amounts::of(&unit.unit());
-                if !amount.fits(&allowed) {
+                if !calculator.fits(&amount, &allowed) {
                     continue;
                 }
                 (obtain, allowed) = (obtain.minus(&amount), allowed.minus(&amount));
@@ -111,7 +110,7 @@ impl YarnCapacity {
             }
         }
         let most = calculator.whole.part(self.per_round.into(), ONE.into());
-        Rules { calculator, units: self.units, takes_more: self.takes_more, most }.work_out(session.tree, &mut temps);
+        Rules { calculator, takes_more: self.takes_more, most }.work_out(session.tree, &mut temps);
         temps
     }
 }

@@ -9,8 +9,8 @@
 //!
 //! Fair shares are made level by level, resource by resource ([`shares`](self::shares)), among queues and applications that use
 //! or wait for anything. An application is starved if its dominant part is below that of `preemption_threshold` (0.5) times its
-//! fair share, as far as it demands it; or if its queue is below its minimum share. For as many containers as it lacks, the least
-//! starved first, the first machine is looked for on which containers of applications that stay at their fair share without them
+//! fair share, as far as it demands it; or if its queue is below its minimum share. For as many containers as it lacks memory for, the
+//! least starved first, the first machine is looked for on which containers of applications that stay at their fair share without them
 //! are enough; all of them are stopped, the least urgent and youngest first, and the container starts in their place.
 //!
 //! Source: Apache Hadoop 3.4 to trunk (August 2026): `FSLeafQueue`, `FSParentQueue`, `FSAppAttempt`, `FSPreemptionThread`,
@@ -60,7 +60,7 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("weight", "by which its part of the cluster is divided"),
         QueueKey::group(
             "preemption_threshold",
-            "the part of its fair share below which an application of it is starved (0.5)",
+            "the part of its fair share below which an application of it is starved (as of the queue above, at last 0.5)",
         ),
         QueueKey::group("reclaimable", "false: none of its containers is preempted, nor of queues under it"),
         QueueKey::whole("preemption", "false: nothing is preempted"),
@@ -112,11 +112,13 @@ impl YarnFair {
             reclaimable: true,
         }];
         for at in 0..file.groups.len() {
+            let mut path = std::iter::successors(Some(at), |at| file.groups[*at].parent);
+            let threshold = path.find_map(|at| file.number(at, "preemption_threshold").transpose()).transpose()?;
             settings.push(Settings {
                 min: Resources(file.amounts(at, "min", setup.dims)?.unwrap_or_default().map(Option::unwrap_or_default)),
                 max: file.amounts(at, "max", setup.dims)?.unwrap_or_default(),
                 weight: file.weight(at)?,
-                threshold: file.number(at, "preemption_threshold")?.unwrap_or(ONE / 2),
+                threshold: threshold.unwrap_or(ONE / 2),
                 reclaimable: file.truth(at, "reclaimable")?.unwrap_or(true),
             });
         }

@@ -46,6 +46,16 @@ impl Dims {
     pub fn dominant(&self, amounts: &Resources, capacity: &Resources) -> Ratio {
         Ratio::dominant(amounts, capacity, self.iter()).0
     }
+
+    /// By the largest part of a capacity, then by the others.
+    pub fn compare(&self, one: &Resources, other: &Resources, capacity: &Resources) -> Ordering {
+        let parts = |amounts: &Resources| {
+            let mut parts: Vec<Ratio> = self.iter().map(|d| Ratio::of(amounts.0[d], capacity.0[d])).collect();
+            parts.sort_by_key(|part| Reverse(*part));
+            parts
+        };
+        parts(one).cmp(&parts(other))
+    }
 }
 
 /// A queue or an application as it is compared.
@@ -144,18 +154,23 @@ mod tests {
         Stand::new(rule, &dims, &two(cluster), &two(usage), &two(min), weight * ONE, (Time::ZERO, tie))
     }
 
-    /// `TestDominantResourceFairnessPolicy.java`: in each pair the first is served before the second.
+    /// `TestDominantResourceFairnessPolicy.java`: in each pair the first is served before the second. The last two are
+    /// `testCompareSchedulablesWithClusterResourceChanges`.
     #[test]
     fn the_source_s_own_pairs() {
         type Of = ((u64, u64), (u64, u64), u64);
-        let pairs: [((u64, u64), Of, Of); 7] = [
+        let pairs: [((u64, u64), Of, Of); 11] = [
             ((8000, 4), ((1000, 1), (0, 0), 1), ((2000, 1), (0, 0), 1)),
             ((8000, 8), ((4000, 3), (0, 0), 1), ((2000, 5), (0, 0), 1)),
+            ((8000, 8), ((2000, 5), (0, 6), 1), ((4000, 3), (0, 0), 1)),
             ((8000, 100), ((2000, 5), (0, 0), 1), ((4000, 3), (0, 0), 1)),
             ((8000, 100), ((2000, 5), (3000, 6), 1), ((4000, 3), (5000, 4), 1)),
             ((8000, 8), ((3000, 1), (0, 0), 2), ((2000, 1), (0, 0), 1)),
             ((8000, 8), ((1000, 3), (0, 0), 2), ((2000, 1), (0, 0), 1)),
+            ((8000, 8), ((1000, 3), (0, 0), 2), ((1000, 2), (0, 0), 1)),
             ((8000, 8), ((3000, 1), (0, 0), 2), ((1000, 2), (0, 0), 1)),
+            ((4000, 5), ((1000, 2), (0, 0), 1), ((2000, 1), (0, 0), 1)),
+            ((8000, 6), ((2000, 1), (0, 0), 1), ((1000, 2), (0, 0), 1)),
         ];
         for (cluster, one, other) in pairs {
             for rule in [Rule::Right, Rule::Fault] {

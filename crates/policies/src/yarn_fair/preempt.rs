@@ -121,7 +121,7 @@ impl YarnFair {
                 break;
             }
             let mut more = above(&above(&wanted(next.user), &session.held[next.user.index()]), &lacks[at]);
-            if self.is_below(session, &pending, &more) {
+            if self.dims.compare(&more, &pending, session.books.offered()).is_gt() {
                 more = if self.guarded { least(&more, &pending) } else { above(&more, &pending) };
                 pending = Resources::ZERO;
             } else {
@@ -176,9 +176,11 @@ impl YarnFair {
         });
         for Starved { next, lacks } in starved {
             let need = next.need();
-            // As many containers as fit into what it lacks, by the resource that has room for most of them.
-            let fit = |d: usize| lacks.0[d].checked_div(need.0[d]).unwrap_or(0);
-            let containers = (0..MAX_DIMS).map(fit).max().unwrap_or(0);
+            // As many containers as fit into what it lacks, by memory alone: upstream's scheduler divides so, whatever its policy.
+            let containers = self.dims.iter().next().map_or(0, |d| match need.0[d] {
+                0 if lacks.0[d] > 0 => next.tasks.into(),
+                each => lacks.0[d].checked_div(each).unwrap_or(0),
+            });
             for _ in 0..containers {
                 let Some(next) = session.next(next.user) else { break };
                 let need = next.need();

@@ -31,8 +31,8 @@ impl Claim {
     }
 }
 
-/// The shares of a total, in whole units but for minimums and maximums. Cost: O(siblings * rounds), a round for each that is held by its minimum or
-/// its maximum at most.
+/// The shares of a total, in whole units but for minimums and maximums. Cost: O(siblings * rounds), a round for each that is held by its
+/// minimum or its maximum at most.
 pub fn shares(total: u64, unit: u64, claims: &[Claim]) -> Vec<u64> {
     let mut shares: Vec<u64> = claims.iter().map(|claim| claim.fixed().unwrap_or(0)).collect();
     let taken = shares.iter().fold(0u64, |sum, share| sum.saturating_add(*share));
@@ -109,19 +109,33 @@ mod tests {
         shares(total, 1, &claims)
     }
 
-    /// `TestComputeFairShares.java`.
+    /// `TestComputeFairShares.java`, test by test; the last one there only has to end.
     #[test]
     fn the_source_s_own_cases() {
         let plain = (0, ALL, 1.0);
         assert_eq!(of(40, &[plain; 4]), [10; 4]);
-        assert_eq!(of(60, &[plain, (0, 50, 1.0), (0, 11, 1.0), (0, 3, 1.0)]), [23, 23, 11, 3]);
-        assert_eq!(of(41, &[(20, ALL, 1.0), (18, ALL, 1.0), plain, (2, ALL, 1.0)]), [20, 18, 1, 2]);
+        assert_eq!(of(40, &[(0, 100, 1.0), (0, 50, 1.0), (0, 11, 1.0), (0, 3, 1.0)]), [13, 13, 11, 3]);
+        assert_eq!(of(40, &[(20, ALL, 1.0), (18, ALL, 1.0), plain, (2, ALL, 1.0)]), [20, 18, 0, 2]);
         assert_eq!(of(45, &[(0, ALL, 2.0), plain, plain, (0, ALL, 0.5)]), [20, 10, 10, 5]);
         assert_eq!(of(45, &[(0, 10, 2.0), (0, 11, 1.0), (0, 30, 1.0), (0, 20, 0.5)]), [10, 11, 16, 8]);
-        assert_eq!(of(45, &[(20, ALL, 2.0), (0, ALL, 1.0), (5, ALL, 1.0), (15, ALL, 0.5)]), [20, 5, 5, 15]);
-        // Large values, without an overflow.
+        let mins = [(20, ALL, 2.0), (0, ALL, 1.0), (5, ALL, 1.0), (15, ALL, 0.5)];
+        assert_eq!(of(45, &mins), [20, 5, 5, 15]);
         let million = 1_000_000u64;
         assert_eq!(of(40 * million, &[plain; 4]), [10 * million; 4]);
+        assert!(of(40, &[]).is_empty());
+        // testCPU: whole cores.
+        let cores = mins.map(|(min, max, weight)| claim(1000 * min, max, weight));
+        assert_eq!(shares(45_000, 1000, &cores), [20_000, 5_000, 5_000, 15_000]);
+        let most = i32::MAX as u64;
+        assert_eq!(of(most, &[(most, ALL, 1.0); 2]), [most; 2]);
+    }
+
+    /// Derived: between the cases of the source.
+    #[test]
+    fn the_level_rises_in_units() {
+        let plain = (0, ALL, 1.0);
+        assert_eq!(of(60, &[plain, (0, 50, 1.0), (0, 11, 1.0), (0, 3, 1.0)]), [23, 23, 11, 3]);
+        assert_eq!(of(41, &[(20, ALL, 1.0), (18, ALL, 1.0), plain, (2, ALL, 1.0)]), [20, 18, 1, 2]);
         assert_eq!(of(0, &[plain; 2]), [0, 0]);
         // One core of two: each gets it, since the level rises until all of it is given.
         assert_eq!(of(1, &[plain; 2]), [1, 1]);
