@@ -190,7 +190,9 @@ impl<'a> Bench<'a> {
             engine.enter(ages.of_waiting(at - 1))?;
         }
         let mut round = Round::default();
-        if !situation.waiting.is_empty() {
+        if situation.waiting.is_empty() {
+            engine.look()?;
+        } else {
             engine.step()?;
         }
         round.standings = engine.standings();

@@ -30,8 +30,10 @@ fn the_vectors_of_shares() {
     /// A queue's weight, demand, demand-capped and uncapped share.
     type Row = (&'static str, u32, f64, f64);
     let third = 1.0 / 3.0;
-    let cases: [&[Row]; 5] = [
+    let cases: [&[Row]; 7] = [
         &[("weight = 1", 1000, 1.0, 1.0)],
+        &[("weight = 1", 1, 0.01, 1.0)],
+        &[("weight = 1", 0, 0.0, 1.0), ("weight = 1", 0, 0.0, 1.0)],
         &[("weight = 1", 1, 0.01, 0.99), ("weight = 1", 1, 0.01, 0.99)],
         &[("weight = 1", 1000, 0.25, 0.25), ("weight = 3", 1000, 0.75, 0.75)],
         &[("weight = 1", 1, 0.01, 0.25), ("weight = 3", 1000, 0.99, 0.99)],
@@ -40,8 +42,12 @@ fn the_vectors_of_shares() {
     for rows in cases {
         let names = ["a", "b", "c"];
         let queues: Vec<(&str, &str)> = rows.iter().zip(names).map(|((keys, ..), name)| (name, *keys)).collect();
-        let waiting: String =
-            rows.iter().zip(names).map(|((_, cpu, ..), name)| format!("waiting w{name} {name} 1 {cpu} 0\n")).collect();
+        let waiting: String = rows
+            .iter()
+            .zip(names)
+            .filter(|((_, cpu, ..), _)| *cpu > 0)
+            .map(|((_, cpu, ..), name)| format!("waiting w{name} {name} 1 {cpu} 0\n"))
+            .collect();
         let answer = decide("armada", &text(100, &queues, &waiting));
         for ((_, _, capped, uncapped), name) in rows.iter().zip(names) {
             assert!((answer.share(name, "demand-capped share") - capped).abs() < 1e-9, "{name} of {rows:?}");

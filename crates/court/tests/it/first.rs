@@ -13,3 +13,22 @@ fn drf_serves_the_user_behind() {
     assert_eq!(answer.launched, [("a2".to_owned(), 2), ("b2".to_owned(), 1)]);
     assert!(answer.evicted.is_empty());
 }
+
+/// What a policy goes by is told where nobody waits, too: of a queue that runs, and of one without workloads.
+#[test]
+fn shares_of_those_that_run() {
+    let state = "[capacity]\ncpu = 10\n[[group]]\nname = \"a\"\n{a}[[group]]\nname = \"b\"\n{b}\
+        [[running]]\nname = \"r\"\ngroup = \"a\"\ndemand = { cpu = 4 }\n";
+    let with = |a: &str, b: &str| state.replace("{a}", a).replace("{b}", b);
+    let (own, other) = ("nominal = { cpu = 2 }\n", "nominal = { cpu = 8 }\n");
+    assert_eq!(decide("kueue", &with(own, other)).share("a", "share"), 200.0);
+    assert_eq!(decide("yunikorn-fair", &with("guaranteed = { cpu = 8 }\n", "")).share("a", "ratio"), 0.5);
+    assert_eq!(decide("armada", &with("", "")).share("a", "cost"), 0.4);
+    assert_eq!(decide("kai", &with("", "")).share("a", "fair cpu"), 4.0);
+    assert_eq!(decide("yarn-fair", &with("", "")).share("a", "dominant share"), 0.4);
+    for policy in ["volcano-drf", "volcano-proportion", "volcano-capacity", "yarn-capacity", "koordinator"] {
+        let standings = decide(policy, &with("", "")).round.standings;
+        let named: Vec<_> = standings.iter().map(|standing| standing.name.as_str()).collect();
+        assert_eq!(named, ["root", "a", "b"], "{policy}");
+    }
+}

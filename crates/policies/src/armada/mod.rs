@@ -156,8 +156,8 @@ impl Armada {
         (0..MAX_DIMS).map(part).max().unwrap_or(0)
     }
 
-    /// The shares of all leaves with anything to do, and the parts that they use.
-    fn shares(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<(QueueAt, Share, u128)> {
+    /// The leaves with anything to do, what they claim, and the parts that they use.
+    fn active(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<(QueueAt, Claim, u128)> {
         let capacity = books.offered();
         let mut active: Vec<(QueueAt, Claim, u128)> = Vec::new();
         for leaf in (0..tree.nodes.len()).filter(|at| tree.is_leaf(*at)) {
@@ -170,6 +170,12 @@ impl Armada {
                 active.push((leaf, claim, self.part(usage[leaf].0.map(u128::from), capacity)));
             }
         }
+        active
+    }
+
+    /// Their shares instead.
+    fn shares(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<(QueueAt, Share, u128)> {
+        let active = self.active(tree, books, usage);
         let claims: Vec<Claim> = active.iter().map(|(_, claim, _)| *claim).collect();
         active.iter().zip(shares(&claims)).map(|((leaf, _, used), share)| (*leaf, share, *used)).collect()
     }
@@ -238,7 +244,18 @@ impl Scheduler for Armada {
             guaranteed: [None; MAX_DIMS],
             limit: [None; MAX_DIMS],
         };
-        self.shares(tree, books, &desk.usage).into_iter().map(one).collect()
+        // Of a queue without jobs they are those that it would have if it alone were active besides.
+        let claims: Vec<Claim> = self.active(tree, books, &desk.usage).into_iter().map(|(_, claim, _)| claim).collect();
+        let idle = |leaf: QueueAt| {
+            let claims = [claims.as_slice(), &[Claim { weight: self.weights[leaf], demand: 0 }]].concat();
+            shares(&claims).pop().map(|share| (leaf, share, 0))
+        };
+        let mut known = self.shares(tree, books, &desk.usage);
+        let leaves = (0..tree.nodes.len()).filter(|at| tree.is_leaf(*at));
+        let without = leaves.filter(|leaf| known.iter().all(|(known, ..)| known != leaf));
+        known.extend(without.filter_map(idle).collect::<Vec<_>>());
+        known.sort_by_key(|(leaf, ..)| *leaf);
+        known.into_iter().map(one).collect()
     }
 
     fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {

@@ -248,6 +248,12 @@ impl<'a> Engine<'a> {
         Ok(self.core.enter(since)?.is_some())
     }
 
+    /// Before the first step, where nobody waits and so nothing is to happen: a round all the same, in which the policy sees what is
+    /// there, and may take back. Errors: as [`run`].
+    pub fn look(&mut self) -> Result<()> {
+        self.serve()
+    }
+
     /// Between two steps: the task set that a user would start next, if it waits for anything. Of the sets at the heads of its
     /// queues it is the first for which there is room. Panics: for a user without an account (a programmer error).
     pub fn next(&mut self, user: UserId) -> Option<Next> {
