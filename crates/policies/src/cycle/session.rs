@@ -89,6 +89,8 @@ pub struct Session<'a> {
     running: &'a dyn RunningView,
     listed: Vec<OnceCell<Vec<Runs>>>,
     left: HashMap<UserId, u32>,
+    /// By entry, how many of its tasks were stopped.
+    stopped: HashMap<u64, u32>,
     pub(super) decided: Decisions,
 }
 
@@ -106,6 +108,7 @@ impl<'a> Session<'a> {
             running,
             listed: vec![OnceCell::new(); tree.nodes.len()],
             left: HashMap::new(),
+            stopped: HashMap::new(),
             decided: Decisions::default(),
         }
     }
@@ -224,6 +227,7 @@ impl<'a> Session<'a> {
         let count = if runs.gang { runs.count } else { count.min(runs.count) };
         let cause = by.map(|user| Cause { user, rule });
         self.decided.evictions.push(Evicted { key: runs.key, count, cause });
+        *self.stopped.entry(runs.key).or_default() += count;
         let amount = runs.each.times(count);
         self.hold(runs.queue, runs.user, &amount, false);
     }
@@ -235,7 +239,7 @@ impl<'a> Session<'a> {
 
     /// How many tasks of an entry were stopped in this cycle.
     pub fn stopped(&self, key: u64) -> u32 {
-        self.decided.evictions.iter().filter(|evicted| evicted.key == key).map(|evicted| evicted.count).sum()
+        self.stopped.get(&key).copied().unwrap_or(0)
     }
 
     fn hold(&mut self, queue: QueueAt, user: UserId, amount: &Resources, more: bool) {
