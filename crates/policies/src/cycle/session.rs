@@ -91,6 +91,8 @@ pub struct Session<'a> {
     left: HashMap<UserId, u32>,
     /// By entry, how many of its tasks were stopped.
     stopped: HashMap<u64, u32>,
+    /// By user, the same.
+    lost: HashMap<UserId, u64>,
     pub(super) decided: Decisions,
 }
 
@@ -109,6 +111,7 @@ impl<'a> Session<'a> {
             listed: vec![OnceCell::new(); tree.nodes.len()],
             left: HashMap::new(),
             stopped: HashMap::new(),
+            lost: HashMap::new(),
             decided: Decisions::default(),
         }
     }
@@ -228,6 +231,7 @@ impl<'a> Session<'a> {
         let cause = by.map(|user| Cause { user, rule });
         self.decided.evictions.push(Evicted { key: runs.key, count, cause });
         *self.stopped.entry(runs.key).or_default() += count;
+        *self.lost.entry(runs.user).or_default() += u64::from(count);
         let amount = runs.each.times(count);
         self.hold(runs.queue, runs.user, &amount, false);
     }
@@ -240,6 +244,11 @@ impl<'a> Session<'a> {
     /// How many tasks of an entry were stopped in this cycle.
     pub fn stopped(&self, key: u64) -> u32 {
         self.stopped.get(&key).copied().unwrap_or(0)
+    }
+
+    /// How many tasks of a user run that were not stopped in this cycle.
+    pub fn left(&self, user: UserId) -> u64 {
+        self.books.running(user).saturating_sub(self.lost.get(&user).copied().unwrap_or(0))
     }
 
     fn hold(&mut self, queue: QueueAt, user: UserId, amount: &Resources, more: bool) {

@@ -295,6 +295,16 @@ fn reclaim_of_elastic_jobs_and_gangs() {
         ("all tasks", "2", "a:root:0:0 b:root:2:1", "r:a:1x2", "w:b:2", "rx2", "w"),
         ("a job and a single task", "3", "a:root:0:0 b:root:3:1", "r0:a:1x2 r1:a:1", "w:b:2", "r0 r1", "w"),
         ("several elastic jobs", "4", "a:root:0:0 b:root:2:1", "r0:a:1x2 r1:a:1x2", "w:b:2", "r0 r1", "w"),
+        // Derived: a job that has lost its surplus in this cycle has none left.
+        (
+            "several elastic jobs, one task after another",
+            "4",
+            "a:root:0:0 b:root:2:1",
+            "r0:a:1x2 r1:a:1x2",
+            "w0:b:1 w1:b:1",
+            "r0 r1",
+            "w0 w1",
+        ),
         ("several running jobs", "3", "a:root:0:0 b:root:3:1", "r0:a:1x2 r1:a:1", "w:b:3", "r0x2 r1", "w"),
         ("elastic job reclaims non-elastic", "2", "a:root:0:0 b:root:1:1", "r:a:2", "w:b:1x2", "r", "w"),
         (
