@@ -4,6 +4,11 @@
 //! `actions/{reclaim,integration_tests/reclaim}/*_test.go`. In these tests GPUs are what is divided; the reclaimable tests state fair
 //! shares and holdings alone, and the states here are made so that these follow.
 
+mod allocate;
+mod division;
+mod reclaim;
+mod table;
+
 use crate::decide;
 use std::fmt::Write as _;
 

@@ -96,6 +96,10 @@ pub struct Session<'a> {
     running: &'a dyn RunningView,
     listed: Vec<OnceCell<Vec<Runs>>>,
     left: HashMap<UserId, u32>,
+    /// By entry, how many of its tasks were stopped.
+    stopped: HashMap<u64, u32>,
+    /// By user, the same.
+    lost: HashMap<UserId, u64>,
     pub(super) decided: Decisions,
 }
 
@@ -113,6 +117,8 @@ impl<'a> Session<'a> {
             running,
             listed: vec![OnceCell::new(); tree.nodes.len()],
             left: HashMap::new(),
+            stopped: HashMap::new(),
+            lost: HashMap::new(),
             decided: Decisions::default(),
         }
     }
@@ -232,6 +238,8 @@ impl<'a> Session<'a> {
         let count = if runs.gang { runs.count } else { count.min(runs.count) };
         let cause = by.map(|user| Cause { user, rule });
         self.decided.evictions.push(Evicted { key: runs.key, count, cause });
+        *self.stopped.entry(runs.key).or_default() += count;
+        *self.lost.entry(runs.user).or_default() += u64::from(count);
         let amount = runs.each.times(count);
         self.hold(runs.queue, runs.user, &amount, false);
     }
@@ -243,7 +251,12 @@ impl<'a> Session<'a> {
 
     /// How many tasks of an entry were stopped in this cycle.
     pub fn stopped(&self, key: u64) -> u32 {
-        self.decided.evictions.iter().filter(|evicted| evicted.key == key).map(|evicted| evicted.count).sum()
+        self.stopped.get(&key).copied().unwrap_or(0)
+    }
+
+    /// How many tasks of a user run that were not stopped in this cycle.
+    pub fn left(&self, user: UserId) -> u64 {
+        self.books.running(user).saturating_sub(self.lost.get(&user).copied().unwrap_or(0))
     }
 
     fn hold(&mut self, queue: QueueAt, user: UserId, amount: &Resources, more: bool) {

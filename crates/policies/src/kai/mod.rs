@@ -5,10 +5,12 @@
 //! ([`plimsoll_fair::divide`]). GPUs are divided in whole devices. A resource that no group names under `deserved` is not divided;
 //! if none names any, all are, and nobody deserves anything before the others.
 //!
-//! *Order.* Of sibling queues that comes first which holds at most its fair share (above it in every divided resource counts as over);
-//! then which stays within what it deserves with the workload that it would start; then the higher priority; then which does not need a
-//! resource of which it may hold nothing; then the smaller part held of what it may hold, with that workload, then without; then which may hold
-//! less; then the first in the file. What it may hold is the larger of its fair share and of what it deserves, within its limit.
+//! *Order.* Of sibling queues that comes first which holds at most its fair share (over is above it in all of CPU, memory and GPUs,
+//! so that nobody is unless all three are divided); then which stays within what it deserves with the workload that it would start
+//! (with `queue_priority_in_quota_reclaim`, of two that do the higher priority goes before all else); then the higher priority; then
+//! which does not need a resource of which it may hold nothing; then the smaller part held of what it may hold, with that workload,
+//! then without; then which may hold less; then the first in the file. What it may hold is the larger of its fair share and of what it
+//! deserves, within its limit.
 //! In a queue: the most urgent workload, of these one whose user has nothing running, then the oldest.
 //!
 //! *Actions* of a cycle, in this order. *Allocate*: workloads in that order, one task at a time (of a gang all), as far as there is
@@ -159,14 +161,16 @@ impl Kai {
                 }
             },
         };
+        let queue_priority = truth(&file.policy, "queue_priority_in_quota_reclaim")?.unwrap_or(false);
         let rules = Rules {
             saturation,
-            queue_priority: truth(&file.policy, "queue_priority_in_quota_reclaim")?.unwrap_or(false),
+            queue_priority,
             within_shares: variant == Some("374"),
             unfiltered: variant == Some("1750"),
             deserved_alone: variant == Some("1934"),
         };
-        Ok(Kai { quotas: Quotas::new(file, setup.dims, setup.capacity)?, rules, dims: setup.dims.to_vec() })
+        let quotas = Quotas::new(file, setup.dims, setup.capacity, queue_priority)?;
+        Ok(Kai { quotas, rules, dims: setup.dims.to_vec() })
     }
 
     /// The fair shares, by what the users of each queue hold and wait for.

@@ -34,6 +34,10 @@ pub struct Quotas {
     divided: [bool; MAX_DIMS],
     /// Shares are rounded down to multiples of these.
     unit: Amounts,
+    /// CPU, memory and GPUs are all divided: only then a queue can be above its fair share in all of them.
+    three: bool,
+    /// The priority of queues that stay within what they deserve comes before everything else.
+    priority_first: bool,
     /// How much past usage counts, in thousandths.
     k: u64,
     pub capacity: Resources,
@@ -49,8 +53,8 @@ pub struct Side {
 }
 
 impl Quotas {
-    /// The settings of a file. Errors: unusable values.
-    pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources) -> Result<Quotas> {
+    /// The settings of a file; for `priority_first` see [`Shares::compare`]. Errors: unusable values.
+    pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources, priority_first: bool) -> Result<Quotas> {
         let root = Quota {
             deserved: [0; MAX_DIMS],
             limit: [None; MAX_DIMS],
@@ -86,6 +90,10 @@ impl Quotas {
             nodes,
             divided: std::array::from_fn(known),
             unit: std::array::from_fn(unit),
+            three: ["cpu", "memory", "gpu"]
+                .iter()
+                .all(|name| (0..dims.len()).any(|d| dims[d].name == *name && known(d))),
+            priority_first,
             k,
             capacity,
             dims: dims.len(),
@@ -210,7 +218,8 @@ impl Shares<'_> {
                 share[d] = with[d].saturating_sub(side.without.0[d]);
             }
             let quota = &self.quotas.nodes[side.at];
-            let over = (0..self.quotas.dims).all(|d| !self.quotas.divided[d] || self.fair[side.at][d] < held[d]);
+            let all_over = || (0..self.quotas.dims).all(|d| !self.quotas.divided[d] || self.fair[side.at][d] < held[d]);
+            let over = self.quotas.three && all_over();
             let starved = self.quotas.is_deserved(side.at, &with);
             let nothing = (0..self.quotas.dims).any(|d| self.allocatable(side.at, d) == Some(0) && with[d] > 0);
             (
@@ -221,9 +230,13 @@ impl Shares<'_> {
         };
         let (one_of, other_of) = (of(one), of(other));
         let by_share = || compare_parts(one_of.1, other_of.1).then_with(|| compare_parts(one_of.2, other_of.2));
-        one_of
-            .0
-            .cmp(&other_of.0)
+        let starved = |of: &((bool, bool, std::cmp::Reverse<i64>, bool), _, _)| !of.0.1;
+        let first = match self.quotas.priority_first && starved(&one_of) && starved(&other_of) {
+            true => one_of.0.2.cmp(&other_of.0.2),
+            false => Ordering::Equal,
+        };
+        first
+            .then(one_of.0.cmp(&other_of.0))
             .then_with(by_share)
             .then_with(|| self.weaker(one.at, other.at))
             .then(one.at.cmp(&other.at))

@@ -163,7 +163,7 @@ impl Search<'_, '_> {
                 line.push(Victim { runs: *runs, spare: false });
                 continue;
             }
-            let left = left.entry(runs.user).or_insert_with(|| self.session.books.running(runs.user));
+            let left = left.entry(runs.user).or_insert_with(|| self.session.left(runs.user));
             for _ in 0..count {
                 line.push(Victim { runs: Runs { count: 1, ..*runs }, spare: *left > 1 });
                 *left = left.saturating_sub(1);
