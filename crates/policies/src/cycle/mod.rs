@@ -170,9 +170,10 @@ impl<S: Scheduler> Preemption for Cycled<S> {
             self.acted |= std::mem::take(&mut self.stops);
             return Ok(Reclaims::default());
         }
-        self.at = Some(now);
+        let first = self.at.replace(now).is_none();
         self.desk.follow(&self.tree, running, books);
-        if self.desk.busy.is_empty() {
+        // The first cycle is held in any case: schedulers work out then what queues are promised, and tell it.
+        if self.desk.busy.is_empty() && !first {
             return Ok(Reclaims::default());
         }
         let mut session = Session::new(&self.tree, &self.desk, running, books);
