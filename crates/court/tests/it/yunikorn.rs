@@ -277,3 +277,28 @@ fn victims() {
     machines += "[[waiting]]\nname = \"a1\"\ngroup = \"a\"\ndemand = { cpu = 2 }\n";
     assert_eq!(decide("yunikorn-fair", &machines).evicted(), ["b3"]);
 }
+
+/// Derived: offsets of priorities add up over the tree, whatever they are; the reader takes what the source's 32 bits hold.
+#[test]
+fn large_offsets() {
+    let offset = |sign: &str| format!("priority = {sign}2147483647\n");
+    let (more, less) = (offset(""), offset("-"));
+    let queues = [
+        ("p", more.clone()),
+        ("a", format!("parent = \"p\"\nguaranteed = {{ cpu = 2 }}\n{more}")),
+        ("q", less.clone()),
+        ("b", format!("parent = \"q\"\n{less}")),
+    ];
+    let queues = queues.each_ref().map(|(name, keys)| (*name, keys.as_str()));
+    let text = text(4, &queues, "running r b 1 4 0\nwaiting w a 1 1 3");
+    assert_eq!(decide("yunikorn-fair", &text).evicted(), ["r"]);
+    let large = text.replace("2147483647", "2147483648");
+    let error = plimsoll_court::parse(std::path::Path::new("state.toml"), &large).map(|state| {
+        plimsoll_court::Bench::new(&state, "yunikorn-fair", &plimsoll_policies::Registry::default()).map(|_| ())
+    });
+    let error = error.and_then(|made| made).expect_err("33 bits").to_string();
+    assert!(
+        error.contains("priority: 2147483648 is not accepted; expected a whole number of at most 32 bits"),
+        "{error}"
+    );
+}

@@ -294,8 +294,9 @@ pub fn number(node: &Node, key: &str) -> Result<u64> {
 
 /// A whole number, which may be below 0.
 pub fn integer(node: &Node, key: &str) -> Result<i64> {
-    let read = if let Value::Integer(digits) = &node.value { digits.parse().ok() } else { None };
-    read.ok_or_else(|| refused(key, node, "a whole number"))
+    // As wide as schedulers have it, so that sums over a tree fit.
+    let read = if let Value::Integer(digits) = &node.value { digits.parse::<i32>().ok() } else { None };
+    read.map(i64::from).ok_or_else(|| refused(key, node, "a whole number of at most 32 bits"))
 }
 
 /// A truth value under a key, if it is there.

@@ -55,6 +55,11 @@ impl Ratio {
         }
     }
 
+    /// Its numerator and its denominator.
+    pub fn parts(self) -> (u128, u128) {
+        (self.num, self.den)
+    }
+
     /// The same as a float, to report it.
     pub fn shown(self) -> f64 {
         if self.den == 0 { f64::INFINITY } else { self.num as f64 / self.den as f64 }

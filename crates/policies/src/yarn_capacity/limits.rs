@@ -1,7 +1,7 @@
 //! Guarantees, maximums and user limits.
 
 use super::super::Reason;
-use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Session, Tree, Waiting};
+use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Ratio, Session, Tree, Waiting};
 use super::amounts::{Amounts, Calculator, NONE};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
@@ -65,6 +65,16 @@ impl Settings {
     }
 }
 
+/// A guarantee as amounts: of a resource that it does not name it is as large a part of all as the largest of those that it names. A
+/// guarantee of nothing would have everybody above it.
+fn whole(given: &[Option<u64>; MAX_DIMS], total: &Amounts) -> Amounts {
+    let named = (0..MAX_DIMS).filter_map(|d| Some((given[d]?, u64::try_from(total.0[d]).unwrap_or(0))));
+    let part = named.map(|(amount, all)| if all == 0 { Ratio::ZERO } else { Ratio::of(amount, all) }).max();
+    let (num, den) = part.unwrap_or(Ratio::ZERO).parts();
+    let rest = total.part(num, den);
+    Amounts::each(|d| given[d].map_or(rest.0[d], |amount| i128::from(amount).min(1 << 62)))
+}
+
 /// The guarantee and the maximum of every queue as amounts.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
@@ -87,9 +97,7 @@ impl Limits {
             let mut rest = total;
             let mut weights = 0u128;
             let children = &tree.nodes[at].children;
-            let given = |child: &QueueAt| {
-                settings[*child].guarantee.map(|all| Amounts::of(&Resources(all.map(Option::unwrap_or_default))))
-            };
+            let given = |child: &QueueAt| settings[*child].guarantee.map(|given| whole(&given, &total));
             let sum = children.iter().filter_map(given).fold(NONE, |sum, amounts| sum.plus(&amounts));
             let cut = |amounts: Amounts| {
                 Amounts::each(|d| match (total.0[d].max(0) as u128, sum.0[d] as u128) {

@@ -70,7 +70,10 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: &[
         QueueKey::group("percent", "its guarantee in percent of that of the queue above"),
         QueueKey::group("weight", "its part of what percentages and amounts leave, among those with a weight (1)"),
-        QueueKey::group("guarantee", "its guarantee as amounts"),
+        QueueKey::group(
+            "guarantee",
+            "its guarantee as amounts; of resources that it does not name as large a part as the largest of those",
+        ),
         QueueKey::group("max_percent", "its maximum in percent of that of the queue above (100)"),
         QueueKey::group("capability", "its maximum as amounts"),
         QueueKey::group("priority", "the larger, the earlier, under priority-utilization"),
