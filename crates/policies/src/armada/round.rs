@@ -114,7 +114,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         let mut round =
             Round { armada, session, capacity, jobs, order, queues, line, places, left, pending, last, displaced };
         for at in 0..round.jobs.len() {
-            let (machine, amount) = (round.jobs[at].runs.machine, round.jobs[at].amount());
+            let (machine, amount) = (round.jobs[at].runs.machine, round.jobs[at].runs.unit_here());
             add(round.left_on(machine), &amount, 1);
             add(round.pending.entry(machine).or_default(), &amount, 1);
         }
@@ -203,7 +203,8 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
 
     fn run_again(&mut self, queue: QueueAt, at: usize) {
         let Job { runs, is } = self.jobs[at];
-        let (amount, machine) = (runs.unit(), runs.machine);
+        // Of a gang on several machines only the room on one of them is known.
+        let (amount, here, machine) = (runs.unit(), runs.unit_here(), runs.machine);
         if let Some(queue) = self.queues.get_mut(&queue) {
             queue.turn += 1;
         }
@@ -211,12 +212,12 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         if given && self.armada.fault != Fault::RunsAgain {
             return;
         }
-        let runs_again = fits(&amount, self.left_on(machine));
+        let runs_again = fits(&here, self.left_on(machine));
         if !given {
-            add(self.pending.entry(machine).or_default(), &amount, -1);
+            add(self.pending.entry(machine).or_default(), &here, -1);
         }
         if runs_again {
-            add(self.left_on(machine), &amount, -1);
+            add(self.left_on(machine), &here, -1);
             if given {
                 self.session.free = less(&self.session.free, &amount);
             }
@@ -285,14 +286,14 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
                 let pending = self.pending.get(&machine).copied().unwrap_or_default();
                 std::array::from_fn(|d| left[d] - pending[d])
             });
-            add(room, &job.amount(), 1);
+            add(room, &job.runs.unit_here(), 1);
             fits(&need, room).then_some(machine)
         })?;
         for at in self.order.iter().rev().take(taken) {
             let job = &mut self.jobs[*at];
             if job.is == Is::Back && job.runs.machine == found {
                 job.is = Is::Given(next.user);
-                add(self.pending.entry(found).or_default(), &job.runs.unit(), -1);
+                add(self.pending.entry(found).or_default(), &job.runs.unit_here(), -1);
                 self.session.free = sum(&self.session.free, &job.runs.unit());
             }
         }
@@ -328,7 +329,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             let (room, taken) = rooms
                 .entry(runs.machine)
                 .or_insert_with(|| (std::array::from_fn(|d| left[d] - pending[d]), Vec::new()));
-            add(room, &runs.unit(), 1);
+            add(room, &runs.unit_here(), 1);
             taken.push(at);
             if fits(&need, room) {
                 found = Some(runs.machine);
@@ -338,7 +339,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         let machine = found?;
         for at in rooms.remove(&machine)?.1 {
             let runs = candidates[at];
-            add(self.left_on(machine), &runs.unit(), 1);
+            add(self.left_on(machine), &runs.unit_here(), 1);
             if let Some(queue) = self.queues.get_mut(&runs.queue) {
                 queue.usage = less(&queue.usage, &runs.unit());
             }
