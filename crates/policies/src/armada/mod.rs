@@ -23,6 +23,8 @@
 mod round;
 mod shares;
 
+use std::collections::BTreeMap;
+
 use super::cycle::{Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, Ratio, Scheduler, Session, Tree, number};
 use super::{Parsed, PolicyRow, Setup, Standing};
 use plimsoll_base::error::{Error, Result};
@@ -173,13 +175,6 @@ impl Armada {
         active
     }
 
-    /// Their shares instead.
-    fn shares(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<(QueueAt, Share, u128)> {
-        let active = self.active(tree, books, usage);
-        let claims: Vec<Claim> = active.iter().map(|(_, claim, _)| *claim).collect();
-        active.iter().zip(shares(&claims)).map(|((leaf, _, used), share)| (*leaf, share, *used)).collect()
-    }
-
     /// Queues above their share, of which all is taken back.
     fn above_share(&self, session: &Session) -> Vec<QueueAt> {
         let above = |(leaf, share, used): (QueueAt, Share, u128)| {
@@ -187,8 +182,14 @@ impl Armada {
             let above = used * u128::from(ONE) > share * u128::from(self.protected);
             above.then_some(leaf)
         };
-        self.shares(session.tree, session.books, &session.usage).into_iter().filter_map(above).collect()
+        shared(&self.active(session.tree, session.books, &session.usage)).into_iter().filter_map(above).collect()
     }
+}
+
+/// The shares of those that are active, beside the parts that they use.
+fn shared(active: &[(QueueAt, Claim, u128)]) -> Vec<(QueueAt, Share, u128)> {
+    let claims: Vec<Claim> = active.iter().map(|(_, claim, _)| *claim).collect();
+    active.iter().zip(shares(&claims)).map(|((leaf, _, used), share)| (*leaf, share, *used)).collect()
 }
 
 impl Scheduler for Armada {
@@ -244,18 +245,15 @@ impl Scheduler for Armada {
             guaranteed: [None; MAX_DIMS],
             limit: [None; MAX_DIMS],
         };
+        let active = self.active(tree, books, &desk.usage);
+        let known: BTreeMap<QueueAt, _> = shared(&active).into_iter().map(|known| (known.0, known)).collect();
         // Of a queue without jobs they are those that it would have if it alone were active besides.
-        let claims: Vec<Claim> = self.active(tree, books, &desk.usage).into_iter().map(|(_, claim, _)| claim).collect();
         let idle = |leaf: QueueAt| {
-            let claims = [claims.as_slice(), &[Claim { weight: self.weights[leaf], demand: 0 }]].concat();
-            shares(&claims).pop().map(|share| (leaf, share, 0))
+            let claim = (leaf, Claim { weight: self.weights[leaf], demand: 0 }, 0);
+            shared(&[active.as_slice(), &[claim]].concat()).pop()
         };
-        let mut known = self.shares(tree, books, &desk.usage);
         let leaves = (0..tree.nodes.len()).filter(|at| tree.is_leaf(*at));
-        let without = leaves.filter(|leaf| known.iter().all(|(known, ..)| known != leaf));
-        known.extend(without.filter_map(idle).collect::<Vec<_>>());
-        known.sort_by_key(|(leaf, ..)| *leaf);
-        known.into_iter().map(one).collect()
+        leaves.filter_map(|leaf| known.get(&leaf).copied().or_else(|| idle(leaf))).map(one).collect()
     }
 
     fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {

@@ -227,8 +227,7 @@ impl QueueFile {
     }
 }
 
-/// All keys of groups, or of `[policy]`, that any policy knows.
-/// The keys of all policies, each once.
+/// All keys of groups, or of `[policy]`, that any policy knows, each once.
 fn keys(whole: bool) -> Vec<&'static str> {
     let keys = PolicySpec::queue_keys().filter(|key| key.whole == whole).map(|key| key.name);
     keys.fold(Vec::new(), |mut keys, key| {

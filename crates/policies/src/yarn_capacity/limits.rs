@@ -72,7 +72,8 @@ fn whole(given: &[Option<u64>; MAX_DIMS], total: &Amounts) -> Amounts {
     let part = named.map(|(amount, all)| if all == 0 { Ratio::ZERO } else { Ratio::of(amount, all) }).max();
     let (num, den) = part.unwrap_or(Ratio::ZERO).parts();
     let rest = total.part(num, den);
-    Amounts::each(|d| given[d].map_or(rest.0[d], |amount| i128::from(amount).min(1 << 62)))
+    let own = Amounts::of(&Resources(given.map(Option::unwrap_or_default)));
+    Amounts::each(|d| if given[d].is_some() { own.0[d] } else { rest.0[d] })
 }
 
 /// The guarantee and the maximum of every queue as amounts.
