@@ -70,6 +70,38 @@ const GROUP_COLUMNS: usize = 5;
 /// So many rows of a sweep are shown, unless all is asked for.
 const ROWS_MOST: usize = 60;
 
+/// One line about the machines of a study and how tasks are placed on them, for the head of the results.
+///
+/// Where the cells of a sweep differ in the machines, only the placement rules are named.
+pub fn setting(study: &Study) -> String {
+    let machines = |plan: &Plan| {
+        let groups = &plan.cluster.groups;
+        let count: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
+        let mut total: Vec<(&Dim, u64)> = Vec::new();
+        for (dim, amount) in groups.iter().flat_map(|group| {
+            group.capacity.iter().map(|(dim, each)| (dim, each.saturating_mul(u64::from(group.count))))
+        }) {
+            match total.iter_mut().find(|(known, _)| *known == dim) {
+                Some((_, sum)) => *sum = sum.saturating_add(amount),
+                None => total.push((dim, amount)),
+            }
+        }
+        let amounts: Vec<String> = total.iter().map(|(dim, amount)| dim.display(*amount)).collect();
+        format!("{count} {} ({})", if count == 1 { "machine" } else { "machines" }, amounts.join(", "))
+    };
+    let mut clusters: Vec<String> = study.cells.iter().map(machines).collect();
+    let mut placements: Vec<&str> = study.cells.iter().map(|plan| plan.options.placement.name()).collect();
+    clusters.sort_unstable();
+    clusters.dedup();
+    placements.sort_unstable();
+    placements.dedup();
+    let placement = format!("placement {}", placements.join(", "));
+    match &clusters[..] {
+        [one] => format!("{one}, {placement}\n"),
+        _ => format!("{placement}\n"),
+    }
+}
+
 /// The columns of a summary that are shown: the key ones, or all.
 fn shown_columns(dims: &[Dim]) -> Vec<Headline> {
     headline(dims).into_iter().filter(|column| column.key.is_some() || is_wide()).collect()

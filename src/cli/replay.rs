@@ -39,7 +39,7 @@ pub struct Args {
     /// A policy; may be given several times (see `plimsoll policies`)
     #[arg(long = "policy", value_name = "POLICY", required = true)]
     policies: Vec<String>,
-    #[arg(long, default_value = Placement::default().name(), help = Placement::names())]
+    #[arg(long, default_value = Placement::default().name(), value_name = "RULE", help = placement_help())]
     placement: String,
     /// The rule when the next task in line does not fit: skip (try the next user), stop, or backfill by estimates: easy or
     /// conservative (docs/policies.md)
@@ -240,6 +240,10 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     })
 }
 
+fn placement_help() -> String {
+    format!("How a task finds its machine: {}; pooled treats the cluster as one machine", Placement::names())
+}
+
 /// The options that decide the results, each with its values and its default: all but the switches, and but those for the way of
 /// running and of showing the results.
 fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>)> {
@@ -250,7 +254,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
     vec![
         ("machines", vec![shell::path(&args.machines)], None),
         ("policy", args.policies.clone(), None),
-        ("placement", vec![args.placement.clone()], Some(Placement::default().name())),
+        ("placement", vec![args.placement.clone()], None),
         ("on-blocked", vec![args.on_blocked.clone()], Some("skip")),
         ("ties", vec![args.ties.clone()], Some("lowest-id")),
         ("slowdown", one(&args.slowdown), None),

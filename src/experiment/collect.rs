@@ -55,6 +55,8 @@ pub(super) struct Collector<'a> {
     pub(super) bins: SizeBins,
     pub(super) totals: Totals,
     pub(super) remarks: Remarks,
+    /// The kinds of machines, where they are pooled; otherwise empty.
+    pub(super) pooled_machines: Vec<Resources>,
     pub(super) demands: Demands,
     pub(super) groups: Option<GroupWatch>,
     heartbeat: &'a mut (dyn FnMut(Time, u64) -> Result<()> + Send),
@@ -109,6 +111,7 @@ impl<'a> Collector<'a> {
             bins: SizeBins::default(),
             totals: Totals::default(),
             remarks: Remarks::default(),
+            pooled_machines: Vec::new(),
             demands: Demands::default(),
             groups,
             heartbeat,
@@ -283,6 +286,12 @@ impl Recorder for Collector<'_> {
         let tasks = u64::from(row.tasks);
         self.totals.submitted(row, first_of_job);
         self.remarks.labels += u64::from(row.label.is_some() || row.location.is_some());
+        if !self.pooled_machines.is_empty() && !self.pooled_machines.iter().any(|machine| row.demand.fits(machine)) {
+            if self.remarks.oversized == 0 {
+                self.remarks.first_oversized = row.demand;
+            }
+            self.remarks.oversized += tasks;
+        }
         // Who never ends has no service that could be early or late: speeds are of the other work.
         if row.duration < Span::ENDLESS {
             self.reference.submit(Work {

@@ -1,5 +1,6 @@
 //! One run: a workload under a policy, from its source to its tables.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::collect::Collector;
@@ -124,6 +125,10 @@ pub fn simulate(
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
     let grid = (simulation.sample, simulation.window, simulation.options.until);
     let mut collector = Collector::new(cluster.dims.len(), &capacity, &weights, grid, sinks, groups, heartbeat);
+    if simulation.options.placement == Placement::Pooled {
+        let kinds: BTreeSet<[u64; MAX_DIMS]> = cluster.capacities.iter().map(|capacity| capacity.0).collect();
+        collector.pooled_machines = kinds.into_iter().map(Resources).collect();
+    }
     let options = Options { seed: to.seed.unwrap_or_default(), inside: policy.inside, ..simulation.options };
     let mut world = simulation.control.map(|control| control.world(options.seed));
     let mut parties = Parties::lent(&mut *source, &mut *policy_object, &mut collector);
@@ -153,7 +158,7 @@ pub fn simulate(
         bins: bins(&collector),
         stuck: run.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
         examples: collector.remarks.stuck.clone(),
-        ignored: summary::ignored(&collector, &weights, pooled),
+        ignored: summary::ignored(&collector, &weights, pooled, dims),
         groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
     };
     finish(collector, summary, measured, &weights, to)

@@ -1,7 +1,7 @@
 //! A user's share as it stands, and what a summary tells of a workload besides its metrics.
 
 use crate::record::Stuck;
-use crate::units::Time;
+use crate::units::{Resources, Time};
 
 /// A user's share, as of its last change.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +29,10 @@ pub(super) struct Standing {
 pub(super) struct Remarks {
     /// Rows that ask for a label or a location.
     pub labels: u64,
+    /// Tasks that are larger than every machine, where machines are pooled.
+    pub oversized: u64,
+    /// The demand of the first of them.
+    pub first_oversized: Resources,
     /// Jobs with more work than can be written.
     pub endless: u64,
     /// A few task sets that never started, for each reason.

@@ -14,6 +14,7 @@ use crate::metrics::User;
 use crate::output::schema::Table;
 use crate::record::Stuck;
 use crate::units::{Dim, Span};
+use crate::workload::describe;
 
 /// The summary of a run: the row of the `runs` table, and the terminal's summary.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -81,7 +82,7 @@ impl RunSummary {
 }
 
 /// Requests of the workload that the engine ignores.
-pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool) -> Vec<String> {
+pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool, dims: &[Dim]) -> Vec<String> {
     let mut absent: HashSet<&str> = weights.names().collect();
     for name in collector.names.iter() {
         absent.remove(name);
@@ -97,9 +98,17 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool) ->
         asked,
         "ask for a label or a location, and placement 'pooled' knows no machines; any placement rule keeps to them",
     );
+    let oversized = (collector.remarks.oversized > 0).then(|| {
+        let demand = describe(&collector.remarks.first_oversized, dims);
+        format!(
+            "{} tasks are larger than every machine, such as one with {demand}; placement 'pooled' ignores the limits of \
+             machines, any other placement rule never starts such tasks",
+            collector.remarks.oversized
+        )
+    });
     let endless = collector.remarks.endless;
     let endless = (endless > 0).then(|| format!("{endless} jobs have 2^63 us of work or more: their work_us is null"));
-    [labels, strangers, endless].into_iter().flatten().collect()
+    [labels, oversized, strangers, endless].into_iter().flatten().collect()
 }
 
 /// The cells of the `runs` table under the names of its columns.

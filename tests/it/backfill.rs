@@ -20,7 +20,18 @@ fn starts(rule: &str, users: bool, gangs: bool) -> Vec<(String, u64)> {
         trace += &format!("{name},{user},{submit},{duration},{estimate},{tasks},{each},{gangs}\n");
     }
     std::fs::write(dir.path().join("t.csv"), trace).expect("a temporary file is writable");
-    let mut command = plimsoll(&["replay", "t.csv", "--machines", "2x2c", "--policy", "fifo", "--on-blocked", rule]);
+    let mut command = plimsoll(&[
+        "replay",
+        "t.csv",
+        "--machines",
+        "2x2c",
+        "--placement",
+        "pooled",
+        "--policy",
+        "fifo",
+        "--on-blocked",
+        rule,
+    ]);
     let output = run(command.args(["--audit", "--tasks", "-o", "out"]).current_dir(dir.path()));
     assert!(output.status.success(), "{}", said(&output));
     let tasks = read_tasks(&dir.path().join("out"), "fifo").expect("the tasks table");
@@ -73,8 +84,18 @@ fn who_outlives_an_estimate_is_expected_to_end() {
         "job,user,submit_s,duration_s,estimate_s,cpu\nlong,ann,0,100,10,1\nwide,bob,1,5,5,2\nthin,eve,20,1,1,1\n";
     std::fs::write(dir.path().join("t.csv"), trace).expect("a temporary file is writable");
     for rule in ["easy", "conservative"] {
-        let mut command =
-            plimsoll(&["replay", "t.csv", "--machines", "1x2c", "--policy", "fifo", "--on-blocked", rule]);
+        let mut command = plimsoll(&[
+            "replay",
+            "t.csv",
+            "--machines",
+            "1x2c",
+            "--placement",
+            "pooled",
+            "--policy",
+            "fifo",
+            "--on-blocked",
+            rule,
+        ]);
         let output = run(command.args(["--tasks", "-o", "out"]).current_dir(dir.path()));
         assert!(output.status.success(), "{}", said(&output));
         let tasks = read_tasks(&dir.path().join("out"), "fifo").expect("the tasks table");
@@ -173,7 +194,17 @@ fn quotas_pass_over_those_that_wait_for_them() {
     let rows = "a1,ann,0,10,10,1\na2,ann,0,10,10,1\nb1,bob,1,10,10,3\nb2,bob,1,9,9,2\n";
     write("t.csv", &format!("job,user,submit_s,duration_s,estimate_s,cpu\n{rows}"));
     for rule in ["easy", "conservative"] {
-        let args = ["replay", "t.csv", "--machines", "1x4c", "--policy", "quota:g.toml", "--audit", "--decisions"];
+        let args = [
+            "replay",
+            "t.csv",
+            "--machines",
+            "1x4c",
+            "--placement=pooled",
+            "--policy",
+            "quota:g.toml",
+            "--audit",
+            "--decisions",
+        ];
         let output = run(plimsoll(&args).args(["--on-blocked", rule, "--tasks", "-o", "out"]).current_dir(dir.path()));
         assert!(output.status.success(), "{}", said(&output));
         let tasks = read_tasks(&dir.path().join("out"), "quota:g.toml").expect("the tasks table");
@@ -190,15 +221,23 @@ fn what_makes_no_sense_is_refused() {
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("a temporary file");
     write("t.csv", "job,user,submit_s,duration_s,estimate_s,cpu\na,u,0,10,10,1\nb,u,1,10,,1\n");
     write("g.toml", "reclaim = 'kill-after:5s'\n[[group]]\nname = 'a'\nmin = { cpu = 1 }\nusers = ['u']\n");
-    let plan = "name = 'p'\npolicies = ['fifo']\n[cluster]\nmachines = '1x2c'\non_blocked = 'easy'\n";
+    let plan =
+        "name = 'p'\npolicies = ['fifo']\n[cluster]\nmachines = '1x2c'\nplacement = 'pooled'\non_blocked = 'easy'\n";
     let trace = "[workload]\ntrace = 't.csv'\n";
-    write("placed.toml", &format!("{plan}placement = 'best-fit'\n{trace}"));
+    write("placed.toml", &format!("{}{trace}", plan.replace("pooled", "best-fit")));
     write("control.toml", &format!("{plan}[control]\n{trace}estimates = 'exact'\n"));
     write("model.toml", &format!("{plan}{trace}estimates = 'uniform:0.5'\n"));
     write("kind.toml", &format!("{plan}[workload]\ngenerator = 'facebook'\nestimates = 3\n"));
     let easy = ["replay", "t.csv", "--machines", "1x2c", "--on-blocked", "easy"];
-    let replay = |more: &[&'static str]| easy.iter().copied().chain(more.iter().copied()).collect::<Vec<_>>();
+    let replay = |more: &[&'static str]| {
+        let pooled = (!more.contains(&"--placement")).then_some("--placement=pooled");
+        easy.iter().copied().chain(pooled).chain(more.iter().copied()).collect::<Vec<_>>()
+    };
     let table: Vec<(Vec<&str>, &[&str])> = vec![
+        (
+            easy.iter().copied().chain(["--policy", "fifo"]).collect(),
+            &["--on-blocked: 'easy'", "'first-fit'", "pooled"],
+        ),
         (replay(&["--policy", "fifo"]), &["t.csv", "line 3", "'estimate_s'", "on_blocked 'easy'", "estimates"]),
         (replay(&["--policy", "fifo", "--placement", "first-fit"]), &["--on-blocked: 'easy'", "'first-fit'", "pooled"]),
         (replay(&["--policy", "fifo", "--faults", "fail=0.1"]), &["--on-blocked: 'easy' with faults", "skip or stop"]),
@@ -207,10 +246,10 @@ fn what_makes_no_sense_is_refused() {
         (replay(&["--policy", "fifo", "--estimates", "uniform:0"]), &["--estimates: 'uniform:0'", "from 1 to 1000"]),
         (replay(&["--policy", "fifo", "--estimates", "exct"]), &["--estimates: 'exct'", "lognormal:S"]),
         (replay(&["--policy", "fifo", "--seed", "3"]), &["--thin", "--estimates"]),
-        (vec!["run", "-q", "placed.toml"], &["placed.toml", "line 5, column 14", "placement 'best-fit'", "pooled"]),
+        (vec!["run", "-q", "placed.toml"], &["placed.toml", "line 6, column 14", "placement 'best-fit'", "pooled"]),
         (vec!["run", "-q", "control.toml"], &["control plane", "(on_blocked)"]),
-        (vec!["run", "-q", "model.toml"], &["model.toml", "line 8, column 13", "'uniform:0.5'", "from 1 to 1000"]),
-        (vec!["run", "-q", "kind.toml"], &["kind.toml", "line 8, column 13", "expected a string"]),
+        (vec!["run", "-q", "model.toml"], &["model.toml", "line 9, column 13", "'uniform:0.5'", "from 1 to 1000"]),
+        (vec!["run", "-q", "kind.toml"], &["kind.toml", "line 9, column 13", "expected a string"]),
         (vec!["check", "--policy", "drf", "--whole-tasks", "--on-blocked", "easy"], &["'easy'", "skip or stop"]),
     ];
     for (args, says) in table {

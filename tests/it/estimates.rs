@@ -89,7 +89,7 @@ fn a_sweep_has_models_as_an_axis_and_draws_them_for_every_seed() {
     let rows: String = (0..60).map(|n| format!("j{n},u{},{},{},1\n", n % 3, n / 2, 1 + n * 7 % 23)).collect();
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("a temporary file");
     write("t.csv", &format!("job,user,submit_s,duration_s,cpu\n{rows}"));
-    let plan = "name = 'p'\npolicies = ['fifo']\n[cluster]\nmachines = '1x2c'\non_blocked = 'easy'\n[workload]\n\
+    let plan = "name = 'p'\npolicies = ['fifo']\n[cluster]\nmachines = '1x2c'\nplacement = 'pooled'\non_blocked = 'easy'\n[workload]\n\
                 trace = 't.csv'\n[sweep]\n'workload.estimates' = ['exact', 'uniform:5']\n";
     write("p.toml", plan);
     let output = run(plimsoll(&["run", "-q", "p.toml", "-o", "out"]).current_dir(dir.path()));

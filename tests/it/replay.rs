@@ -114,3 +114,23 @@ fn the_tasks_table_reads_as_written() {
     assert_eq!(read_tasks(dir.path(), "slot:2"), Ok(expected));
     assert!(read_tasks(dir.path(), "slot:3").is_err_and(|problem| problem.contains("policy=slot:3")));
 }
+
+/// Machines are machines unless `pooled` is asked for, and a pooled run warns of tasks that are larger than every machine.
+#[test]
+fn a_task_larger_than_every_machine_runs_only_where_they_are_pooled_and_with_a_warning() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let rows = "job,user,submit_s,duration_s,cpu,memory_gib\nlarge,a,0,10,100,1\nsmall,b,0,10,10,1\n";
+    std::fs::write(dir.path().join("t.csv"), rows).expect("a temporary file");
+    let replay = |more: &[&str]| {
+        let args = ["replay", "t.csv", "--machines", "4x64c64g", "--policy", "drf"];
+        let output = run(plimsoll(&[&args, more].concat()).current_dir(dir.path()));
+        assert!(output.status.success(), "{}", said(&output));
+        (String::from_utf8_lossy(&output.stdout).into_owned(), said(&output))
+    };
+    let (printed, messages) = replay(&[]);
+    assert!(printed.starts_with("4 machines (256 cores, 256 GiB), placement first-fit\n"), "{printed}");
+    assert!(messages.contains("too large for any machine") && !messages.contains("pooled"), "{messages}");
+    let (printed, messages) = replay(&["--placement", "pooled"]);
+    assert!(printed.starts_with("4 machines (256 cores, 256 GiB), placement pooled\n"), "{printed}");
+    assert!(messages.contains("larger than every machine, such as one with 100 cores, 1 GiB"), "{messages}");
+}

@@ -272,6 +272,7 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
         let text = serde_json::to_string_pretty(&all).map_err(|error| Error::output("standard output", error))?;
         return print::out(&(text + "\n"));
     }
+    print::out(&screen::paragraphs(&print::setting(study)))?;
     print::out(&print::summary_table(study, &done.cells))?;
     for (plan, runs) in study.cells.iter().zip(&done.cells).take(CELLS_MOST) {
         let groups = print::groups(runs);

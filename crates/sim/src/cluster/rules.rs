@@ -65,9 +65,9 @@ rules! {
 }
 
 impl Default for Placement {
-    /// The first of the list.
+    /// First-fit: a cluster that is described as machines is simulated as machines. `pooled` is a choice of the user.
     fn default() -> Placement {
-        Placement::ALL[0].1
+        Placement::FirstFit
     }
 }
 
