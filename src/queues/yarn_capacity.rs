@@ -40,7 +40,7 @@ pub static ROW: FormatRow = FormatRow {
 
 const PREFIX: &str = "yarn.scheduler.capacity.";
 
-/// What YARN compares amounts by if the configuration names nothing else.
+/// The calculator of a configuration that names none.
 const DEFAULT_CALCULATOR: &str = "DefaultResourceCalculator";
 
 /// A property: its value, and where it stands.

@@ -17,7 +17,7 @@ pub enum Capacity<'n> {
     Amounts(&'n Place),
 }
 
-/// The way in which capacities are given.
+/// The unit of a capacity.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Percent,
@@ -66,7 +66,7 @@ impl<'n> Capacity<'n> {
 
 /// Checks the queues under each parent. `zeros` and `root` are `allow-zero-capacity-sum` of the queues and of the root.
 ///
-/// Errors: percentages that do not sum to 100, and several ways in which the siblings of a parent give their capacities.
+/// Errors: percentages that do not sum to 100, and siblings with capacities in different units.
 pub fn check(queues: &Queues, all: &[Capacity], paths: &[String], zeros: &[bool], root: bool) -> Result<()> {
     for parent in std::iter::once(None).chain((0..all.len()).map(Some)) {
         let children: Vec<usize> = (0..all.len()).filter(|at| queues.groups[*at].parent == parent).collect();
@@ -115,7 +115,7 @@ fn mode_of(all: &[Capacity], children: &[usize], paths: &[String]) -> Result<Mod
     Ok(found.map_or(Mode::Percent, |(mode, _)| mode))
 }
 
-/// Checks the sum of the percentages under a queue, whose own mode is none with 0 %. Errors: the sum is not 100, nor 0 where YARN
+/// Checks the sum of the percentages under a queue. `own` is the unit of its own capacity, `None` for 0 %. Errors: the sum is not 100, nor 0 where YARN
 /// accepts that: under a queue with a weight or 0 %, or with `allow-zero-capacity-sum`.
 fn sum(all: &[Capacity], children: &[usize], name: &str, own: Option<Mode>, zero: bool, place: &Place) -> Result<()> {
     let percent = |at: &usize| if let Capacity::Percent(hundredths, _) = all[*at] { hundredths } else { 0 };

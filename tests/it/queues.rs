@@ -355,7 +355,7 @@ fn capacities(properties: &[(&str, &str)]) -> String {
     format!("<configuration>\n{}</configuration>", properties.iter().map(line).collect::<String>())
 }
 
-/// Without a calculator YARN compares memory alone, and the file says so; then the container starts that YARN starts.
+/// Without a calculator YARN compares memory alone, which is written to the file. The first container is that of YARN.
 #[test]
 fn yarn_s_default_calculator_is_in_the_file() {
     let text = |calculator: &[(&'static str, &'static str)]| {

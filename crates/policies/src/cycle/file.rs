@@ -18,7 +18,7 @@ pub type Amounts = [Option<u64>; MAX_DIMS];
 /// An amount in base units, or no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// So much.
+    /// An amount in base units.
     Amount(u64),
     /// As much as the level of the group has.
     Unlimited,

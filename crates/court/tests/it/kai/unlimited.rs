@@ -86,7 +86,7 @@ fn fair_shares_of_siblings_never_exceed_the_parent() {
     }
 }
 
-/// The word stands for amounts of this key alone.
+/// Only this key accepts the word, and no other word.
 #[test]
 fn the_word_is_refused_elsewhere() {
     let text = state("5", "a:root:0:1:0", "", "wa:a:1:1:0", "");
