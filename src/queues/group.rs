@@ -109,6 +109,8 @@ pub struct Queues {
     pub capacity: Amounts,
     /// The strategies of preemption for fair shares, in the order in which they are tried.
     pub strategies: Vec<&'static str>,
+    /// The other keys of `[policy]`.
+    pub policy: Vec<(&'static str, Setting)>,
     /// The groups in any order.
     pub groups: Vec<Group>,
 }
@@ -171,10 +173,14 @@ impl Queues {
             text += "\n[capacity]\n";
             self.capacity.settings().iter().for_each(|setting| text += &format!("{setting}\n"));
         }
+        if !self.strategies.is_empty() || !self.policy.is_empty() {
+            text += "\n[policy]\n";
+        }
         if !self.strategies.is_empty() {
             let names: Vec<String> = self.strategies.iter().map(|name| quoted(name)).collect();
-            text += &format!("\n[policy]\npreemption_strategies = [{}]\n", names.join(", "));
+            text += &format!("preemption_strategies = [{}]\n", names.join(", "));
         }
+        self.policy.iter().for_each(|(key, setting)| text += &format!("{key} = {}\n", setting.text()));
         for at in ordered {
             let Group { name, parent, .. } = &self.groups[at];
             text += &format!("\n[[group]]\nname = {}\n", quoted(name));

@@ -1,7 +1,7 @@
 //! KAI Scheduler: a tree of Queues, each with a quota, a limit and a weight for each of cores, memory and GPUs.
 //!
-//! Cores are counted there in thousandths, memory in 10^6 bytes, and -1 is no bound. What a queue does not say is 0: a limit, too. An
-//! unlimited quota is written as [`ENDLESS`], more than any cluster has.
+//! Cores are counted there in thousandths, memory in 10^6 bytes, and -1 is no bound. An absent amount is 0, also an absent limit. A
+//! quota of -1 is written as the word `"unlimited"`, and the policy reads it as the total of the level of the queue.
 //!
 //! Source: KAI Scheduler, pkg/apis/scheduling/v2 (Queue, QueueResource), docs/queues.
 
@@ -14,7 +14,6 @@ use super::quantity::{Amounts, Quantity, Resource};
 use super::{FormatRow, Source};
 use crate::error::{Result, did_you_mean};
 use crate::tree::{Place, brief};
-use crate::units::Unit;
 
 pub static ROW: FormatRow = FormatRow {
     name: "kai",
@@ -30,9 +29,6 @@ const APIS: [&str; 2] = ["scheduling.run.ai", "kai.scheduler"];
 
 /// The priority of a queue that says none.
 const PRIORITY: &str = "100";
-
-/// A quota without a bound: so many cores, GiB or GPUs.
-const ENDLESS: u64 = 1_000_000_000;
 
 /// The resources by their keys.
 fn resources() -> [(&'static str, Resource); 3] {
@@ -118,14 +114,10 @@ fn amounts(group: &mut Group, mut fields: Fields, used: &mut [bool; 3], notes: &
         used[at] = true;
         let mut of = fields.below(key)?;
         if let Some(written) = of.quantity("quota")? {
-            let amount = match bounded(&written)? {
-                Some(quantity) => written.amount(&resource, &quantity, notes)?,
-                None => {
-                    notes.add(written.place, format!("{}: an unlimited quota is written as {ENDLESS}", written.path));
-                    ENDLESS * if resource.dim.unit == Unit::Mebibyte { 1024 } else { 1000 }
-                }
-            };
-            deserved.set(&resource.dim, amount);
+            match bounded(&written)? {
+                Some(quantity) => deserved.set(&resource.dim, written.amount(&resource, &quantity, notes)?),
+                None => deserved.set_unlimited(&resource.dim),
+            }
         }
         if let Some(written) = of.quantity("limit")? {
             limited[at] = true;

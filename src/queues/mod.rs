@@ -15,6 +15,7 @@ mod xml;
 mod yaml;
 mod yarn;
 mod yarn_capacity;
+mod yarn_checks;
 mod yarn_fair;
 
 use std::path::PathBuf;
@@ -150,7 +151,10 @@ fn detect(sources: &[Source]) -> Result<Format> {
         let place = sources.first().map(|source| source.place.clone()).unwrap_or_default();
         place.wrong(
             "",
-            format!("is of no format that is known by its content; expected {names}, or one told by --format"),
+            format!(
+                "is of no format that is known by its content; expected {names}, or one told by --format; queues of \
+                 other schedulers, such as YuniKorn, Koordinator, Armada or Slurm, are written by hand: docs/queues.md"
+            ),
         )
     })
 }

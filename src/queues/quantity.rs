@@ -205,18 +205,27 @@ pub fn plain(name: &str) -> String {
     if safe.is_empty() { "_".to_owned() } else { safe }
 }
 
-/// Amounts of resources in base units: cores first, then memory, GPUs, and the others by name.
+/// Amounts of resources in base units: cores first, then memory, GPUs, and the others by name. `None` is an unlimited amount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Amounts(Vec<(Dim, u64)>);
+pub struct Amounts(Vec<(Dim, Option<u64>)>);
 
 impl Amounts {
-    /// The amount of a resource, if there is one.
+    /// The amount of a resource, if there is a limited one.
     pub fn get(&self, dim: &Dim) -> Option<u64> {
-        self.0.iter().find(|(known, _)| known == dim).map(|(_, amount)| *amount)
+        self.0.iter().find(|(known, _)| known == dim).and_then(|(_, amount)| *amount)
     }
 
     /// Sets the amount of a resource.
     pub fn set(&mut self, dim: &Dim, amount: u64) {
+        self.put(dim, Some(amount));
+    }
+
+    /// Sets an unlimited amount of a resource.
+    pub fn set_unlimited(&mut self, dim: &Dim) {
+        self.put(dim, None);
+    }
+
+    fn put(&mut self, dim: &Dim, amount: Option<u64>) {
         match self.0.iter_mut().find(|(known, _)| known == dim) {
             Some((_, known)) => *known = amount,
             None => {
@@ -245,12 +254,14 @@ impl Amounts {
         self.0.iter().map(|(dim, _)| dim)
     }
 
-    /// Keys with values as in TOML, each exact: `cpu = 0.5`, `memory_gib = 4`.
+    /// Keys with values as in TOML, each exact: `cpu = 0.5`, `memory_gib = 4`, `gpu = "unlimited"`.
     pub fn settings(&self) -> Vec<String> {
-        let one = |(Dim { name, unit }, amount): &(Dim, u64)| match unit {
-            Unit::Mebibyte if amount % 1024 == 0 => format!("{name}_gib = {}", amount / 1024),
-            Unit::Mebibyte => format!("{name}_mib = {amount}"),
-            _ => format!("{name} = {}", decimals((*amount).into(), 3)),
+        let one = |(Dim { name, unit }, amount): &(Dim, Option<u64>)| match (unit, amount) {
+            (Unit::Mebibyte, None) => format!("{name}_gib = \"unlimited\""),
+            (_, None) => format!("{name} = \"unlimited\""),
+            (Unit::Mebibyte, Some(amount)) if amount % 1024 == 0 => format!("{name}_gib = {}", amount / 1024),
+            (Unit::Mebibyte, Some(amount)) => format!("{name}_mib = {amount}"),
+            (_, Some(amount)) => format!("{name} = {}", decimals((*amount).into(), 3)),
         };
         self.0.iter().map(one).collect()
     }

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::group::Setting;
 use super::notes::Notes;
 use super::objects::Written;
 use super::quantity::{Amounts, Quantity, Resource, plain};
@@ -66,6 +67,15 @@ pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Notes) -> Result<
         return Err(place.wrong(key, "is empty; expected resources such as memory=1024, vcores=4"));
     }
     Ok(amounts)
+}
+
+/// A truth value of Hadoop. Errors: something else.
+pub fn truth(text: &str, key: &str, place: &Place) -> Result<Setting> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" => Ok(Setting::Truth(true)),
+        "false" => Ok(Setting::Truth(false)),
+        _ => Err(place.wrong(key, format!("'{}' is not accepted; expected true or false", brief(text)))),
+    }
 }
 
 /// Amounts in the words of the fair scheduler: `1024 mb, 4 vcores`. Errors: other words.

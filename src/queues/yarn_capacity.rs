@@ -11,7 +11,8 @@ use super::group::{Group, Queues, Setting};
 use super::notes::Notes;
 use super::objects::Written;
 use super::quantity::Quantity;
-use super::yarn::{ROOT, names, pairs};
+use super::yarn::{ROOT, names, pairs, truth};
+use super::yarn_checks::{self, Capacity};
 use super::{FormatRow, Source};
 use crate::error::Result;
 use crate::tree::{Place, brief};
@@ -25,6 +26,7 @@ pub static ROW: FormatRow = FormatRow {
         "priority",
         "guarantee",
         "capability",
+        "reclaimable",
         "percent",
         "max_percent",
         "user_limit_percent",
@@ -38,31 +40,38 @@ pub static ROW: FormatRow = FormatRow {
 
 const PREFIX: &str = "yarn.scheduler.capacity.";
 
+/// The calculator of a configuration that names none.
+const DEFAULT_CALCULATOR: &str = "DefaultResourceCalculator";
+
 /// A property: its value, and where it stands.
 struct Property<'n> {
     value: &'n str,
     place: &'n Place,
     read: bool,
+    /// Properties of this name that follow are ignored.
+    is_final: bool,
 }
 
-/// The properties by name, the last of each, and the names in their order.
+/// The properties by name, and the names in their order. Of several of one name the last counts, or the first that is final.
 struct Properties<'n> {
     all: HashMap<&'n str, Property<'n>>,
     order: Vec<&'n str>,
 }
 
 fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
-    let mut properties = Properties::of(sources)?;
+    let mut properties = Properties::of(sources, notes)?;
     let paths = properties.paths()?;
-    let mut queues = Queues::default();
+    let mut queues = Queues { policy: properties.policy(notes)?, ..Queues::default() };
+    let mut capacities = Vec::new();
     let mut at: HashMap<&str, usize> = HashMap::new();
     let all: Vec<String> = paths.iter().map(|(path, ..)| path.clone()).collect();
     for ((path, place, leaf), name) in paths.iter().zip(names(&all)) {
         let mut group = Group::new(&name, place);
-        properties.fill(&mut group, path, *leaf, notes)?;
+        capacities.push(properties.fill(&mut group, path, *leaf, notes)?);
         group.parent = path.rsplit_once('.').and_then(|(parent, _)| at.get(parent).copied());
         at.insert(path, queues.add(group)?);
     }
+    properties.check(&mut queues, &capacities, &all)?;
     properties.root();
     properties.users(&mut queues, &paths, &at, notes);
     properties.rest(&all, notes);
@@ -71,8 +80,8 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
 
 impl<'n> Properties<'n> {
     /// The properties of some sources. Errors: a source or a property that is none.
-    fn of(sources: &'n [Source]) -> Result<Properties<'n>> {
-        let (mut all, mut order) = (HashMap::new(), Vec::new());
+    fn of(sources: &'n [Source], notes: &mut Notes) -> Result<Properties<'n>> {
+        let (mut all, mut order): (HashMap<&str, Property>, _) = (HashMap::new(), Vec::new());
         for source in sources {
             for element in &source.root("configuration")?.children {
                 if element.name != "property" {
@@ -84,9 +93,22 @@ impl<'n> Properties<'n> {
                     element.text_of(name).ok_or_else(|| element.place.wrong("", format!("a property has no <{name}>")))
                 };
                 let name = text("name")?;
-                let property = Property { value: text("value")?, place: &element.place, read: false };
-                if all.insert(name, property).is_none() {
-                    order.push(name);
+                let value = text("value")?;
+                let is_final = element.text_of("final") == Some("true");
+                match all.get_mut(name) {
+                    // As Hadoop's `Configuration` has it.
+                    Some(first) if first.is_final => {
+                        if first.value != value {
+                            let message = "is ignored: a property of this name before it is final";
+                            notes.add(&element.place, format!("{} {message}", brief(name)));
+                        }
+                    }
+                    known => {
+                        if known.is_none() {
+                            order.push(name);
+                        }
+                        all.insert(name, Property { value, place: &element.place, read: false, is_final });
+                    }
                 }
             }
         }
@@ -137,18 +159,68 @@ impl<'n> Properties<'n> {
         Ok(paths)
     }
 
-    /// The settings of a queue.
-    fn fill(&mut self, group: &mut Group, path: &str, leaf: bool, notes: &mut Notes) -> Result<()> {
+    /// The keys of the whole: by what amounts are compared, and the order of queues.
+    fn policy(&mut self, notes: &mut Notes) -> Result<Vec<(&'static str, Setting)>> {
+        let mut policy = Vec::new();
+        // The default of YARN compares memory alone.
+        let calculator = self.get("", "resource-calculator");
+        let class = calculator.map_or(DEFAULT_CALCULATOR, |(class, _)| class.rsplit('.').next().unwrap_or(class));
+        match (class, calculator) {
+            (DEFAULT_CALCULATOR, _) => policy.push(("resources", Setting::Word("memory"))),
+            ("DominantResourceCalculator", _) => policy.push(("resources", Setting::Word("dominant"))),
+            (class, Some((_, place))) => {
+                let expected = "expected DefaultResourceCalculator or DominantResourceCalculator";
+                let problem = format!("'{}' is not accepted; {expected}", brief(class));
+                return Err(place.wrong(&format!("{PREFIX}resource-calculator"), problem));
+            }
+            (_, None) => {}
+        }
+        match self.get(ROOT, "queue-ordering-policy") {
+            Some(("priority-utilization", _)) => policy.push(("ordering", Setting::Word("priority-utilization"))),
+            Some(("utilization", _)) | None => {}
+            Some((other, place)) => {
+                notes.add(place, format!("queue-ordering-policy '{}' is not carried over", brief(other)));
+            }
+        }
+        Ok(policy)
+    }
+
+    /// Checks the capacities as YARN does, unless its newer mode of queues is on.
+    fn check(&mut self, queues: &mut Queues, capacities: &[Capacity<'n>], paths: &[String]) -> Result<()> {
+        let legacy = self.get("", "legacy-queue-mode.enabled").is_none_or(|(value, _)| value != "false");
+        if legacy {
+            let mut zero = |path: &str| {
+                let own = self.get(path, "allow-zero-capacity-sum");
+                own.is_some_and(|(value, _)| value == "true")
+            };
+            let zeros: Vec<bool> = paths.iter().map(|path| zero(path)).collect();
+            let root = zero(ROOT);
+            yarn_checks::check(queues, capacities, paths, &zeros, root)?;
+        }
+        Ok(())
+    }
+
+    /// The settings of a queue, and its capacity for the check.
+    fn fill(&mut self, group: &mut Group, path: &str, leaf: bool, notes: &mut Notes) -> Result<Capacity<'n>> {
         let key = |key: &str| format!("{PREFIX}{path}.{key}");
+        let mut capacity = Capacity::Absent;
         if let Some((value, place)) = self.get(path, "capacity") {
             group.place = place.clone();
             if let Some(amounts) = bracketed(value) {
+                capacity = Capacity::Amounts(place);
                 group.set_amounts("guarantee", pairs(amounts, &key("capacity"), place, notes)?);
             } else if let Some(weight) = value.strip_suffix('w') {
+                capacity = Capacity::Weight(place);
                 group.set("weight", number(weight, key("capacity"), place)?);
             } else {
-                group.set("percent", percent(value, key("capacity"), place)?);
+                let setting = percent(value, key("capacity"), place)?;
+                capacity = Capacity::Percent(yarn_checks::hundredths(&setting), place);
+                group.set("percent", setting);
             }
+        }
+        if let Some((value, place)) = self.get(path, "disable_preemption") {
+            let disabled = truth(value, &key("disable_preemption"), place)? == Setting::Truth(true);
+            group.set("reclaimable", Setting::Truth(!disabled));
         }
         if let Some((value, place)) = self.get(path, "maximum-capacity") {
             if let Some(amounts) = bracketed(value) {
@@ -178,7 +250,7 @@ impl<'n> Properties<'n> {
         if let Some((value, place)) = self.get(path, "state").filter(|(value, _)| *value != "RUNNING") {
             notes.add(place, format!("state is not carried over: the queue is open here, not '{}'", brief(value)));
         }
-        Ok(())
+        Ok(capacity)
     }
 
     /// The root has all there is: nothing is lost where that is said.
@@ -227,7 +299,7 @@ impl<'n> Properties<'n> {
     fn rest(&self, paths: &[String], notes: &mut Notes) {
         let known: HashSet<&str> = paths.iter().map(String::as_str).chain([ROOT]).collect();
         for name in &self.order {
-            let Property { value, place, read } = &self.all[name];
+            let Property { value, place, read, .. } = &self.all[name];
             if *read || value.is_empty() {
                 continue;
             }

@@ -12,7 +12,7 @@ use super::notes::Notes;
 use super::objects::Written;
 use super::quantity::Amounts;
 use super::xml::Element;
-use super::yarn::{ROOT, names, pairs, words};
+use super::yarn::{ROOT, names, pairs, truth, words};
 use super::{FormatRow, Source};
 use crate::error::Result;
 use crate::tree::brief;
@@ -21,7 +21,7 @@ pub static ROW: FormatRow = FormatRow {
     name: "yarn-fair",
     about: "the queues of YARN's fair scheduler",
     layout: "the allocation file (fair-scheduler.xml): <allocations> with <queue>s",
-    keys: &["weight", "min", "max", "preemption_threshold"],
+    keys: &["weight", "reclaimable", "min", "max", "preemption_threshold"],
     source: "Hadoop YARN, FairScheduler",
     recognises: |source| source.root("allocations").is_ok(),
     read,
@@ -37,12 +37,15 @@ struct Queue<'n> {
 /// The threshold of preemption, and the one that stands for all.
 const THRESHOLD: &str = "fairSharePreemptionThreshold";
 const DEFAULT_THRESHOLD: &str = "defaultFairSharePreemptionThreshold";
+/// Whether containers of a queue and of those under it may be preempted.
+const PREEMPTIBLE: &str = "allowPreemptionFrom";
 /// The largest share of all queues without their own.
 const DEFAULT_MAX: &str = "queueMaxResourcesDefault";
 
 fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
     let mut all: Vec<Queue> = Vec::new();
     let (mut threshold, mut max) = (None, None);
+    let mut queues = Queues::default();
     // The root, which a file need not name; its elements say of it what they would of a queue.
     let mut roots: Vec<&Element> = Vec::new();
     for source in sources {
@@ -61,6 +64,11 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
             match element.name.as_str() {
                 "queue" | "pool" => collect(element, ROOT, None, &mut all)?,
                 THRESHOLD => threshold = Some(number(element)?),
+                PREEMPTIBLE => match truth(&element.text, PREEMPTIBLE, &element.place)? {
+                    // Of the root it covers all queues.
+                    Setting::Truth(false) => queues.policy = vec![("preemption", Setting::Truth(false))],
+                    _ => queues.policy.clear(),
+                },
                 name => notes.add(&element.place, format!("<{}> of the root is not carried over", brief(name))),
             }
         }
@@ -72,7 +80,6 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
         }
     }
     let paths: Vec<String> = all.iter().map(|queue| queue.path.clone()).collect();
-    let mut queues = Queues::default();
     for (Queue { element, parent, .. }, name) in all.iter().zip(names(&paths)) {
         let mut group = Group::new(&name, &element.place);
         group.parent = *parent;
@@ -85,6 +92,7 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
                 "minResources" => group.set_amounts("min", amounts(child, notes)?.unwrap_or_default()),
                 "maxResources" => own_max = Some(amounts(child, notes)?),
                 THRESHOLD => own_threshold = Some(number(child)?),
+                PREEMPTIBLE => group.set("reclaimable", truth(&child.text, PREEMPTIBLE, &child.place)?),
                 name => notes.add(&child.place, format!("<{}> is not carried over", brief(name))),
             }
         }

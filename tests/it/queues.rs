@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use plimsoll::queues::{FORMATS, KEYS, import};
-use plimsoll::tree::{Node, Place, Value};
+use plimsoll::tree::{Entry, Node, Place, Value};
 use plimsoll::units::{Dim, Round, decimal};
 
 use crate::replay::{plimsoll, run, said};
@@ -76,7 +76,8 @@ fn files_are_trees_with_exact_numbers() {
             names.push(name);
             tables.extend(group.entries().iter().map(|entry| &entry.node).filter(|node| node.table().is_some()));
         }
-        for entry in tables.iter().flat_map(|table| table.entries()) {
+        let limited = |entry: &&Entry| entry.node.text() != Some("unlimited");
+        for entry in tables.iter().flat_map(|table| table.entries()).filter(limited) {
             let (Value::Integer(digits) | Value::Float(digits)) = &entry.node.value else {
                 panic!("{made}: {}", entry.key)
             };
@@ -345,6 +346,117 @@ const WRONG: [(&str, &str, &str); 26] = [
         "yarn-fair.xml: line 2, column 1: name: 'a.b' is not accepted; expected the name of a queue, without dots",
     ),
 ];
+
+/// Properties of the capacity scheduler as a file.
+fn capacities(properties: &[(&str, &str)]) -> String {
+    let line = |(name, value): &(&str, &str)| {
+        format!("<property><name>yarn.scheduler.capacity.{name}</name><value>{value}</value></property>\n")
+    };
+    format!("<configuration>\n{}</configuration>", properties.iter().map(line).collect::<String>())
+}
+
+/// Without a calculator YARN compares memory alone, which is written to the file. The first container is that of YARN.
+#[test]
+fn yarn_s_default_calculator_is_in_the_file() {
+    let text = |calculator: &[(&'static str, &'static str)]| {
+        let queues = [("root.queues", "a,b"), ("root.a.capacity", "50"), ("root.b.capacity", "50")];
+        let more = [("root.b.disable_preemption", "true"), ("root.queue-ordering-policy", "priority-utilization")];
+        of("yarn-capacity.xml", &capacities(&[&queues[..], &more, calculator].concat())).expect("queues")
+    };
+    let (default, dominant) = ("org.example.DefaultResourceCalculator", "org.example.DominantResourceCalculator");
+    let made = text(&[]);
+    assert!(made.contains("[policy]\nresources = \"memory\"\nordering = \"priority-utilization\"\n"), "{made}");
+    assert!(made.ends_with("name = \"b\"\nreclaimable = false\npercent = 50\n"), "{made}");
+    assert!(!made.contains("not carried over"), "{made}");
+    assert_eq!(text(&[("resource-calculator", default)]), made);
+    assert!(text(&[("resource-calculator", dominant)]).contains("resources = \"dominant\""));
+
+    let state = "[capacity]\ncpu = 16\nmemory_gib = 16\n[[running]]\nname = 'ra'\ngroup = 'a'\ndemand = { cpu = 8, memory_gib = 1 }\n\
+                 [[running]]\nname = 'rb'\ngroup = 'b'\ndemand = { cpu = 1, memory_gib = 4 }\n\
+                 [[waiting]]\nname = 'wa'\ngroup = 'a'\ndemand = { cpu = 1, memory_gib = 8 }\n\
+                 [[waiting]]\nname = 'wb'\ngroup = 'b'\ndemand = { cpu = 1, memory_gib = 8 }\n";
+    let dir = tempfile::tempdir().expect("a folder");
+    let started = |queues: &str| {
+        std::fs::write(dir.path().join("s.toml"), format!("{state}{queues}")).expect("writable");
+        let mut command = plimsoll(&["decide", "s.toml", "--policy", "yarn-capacity", "--format", "json"]);
+        let answer: serde_json::Value =
+            serde_json::from_str(&printed(&run(command.current_dir(dir.path())))).expect("JSON");
+        answer["launched"][0]["name"].as_str().expect("a name").to_owned()
+    };
+    assert_eq!(started(&made), "wa");
+    assert_eq!(started(&text(&[("resource-calculator", dominant)])), "wb");
+}
+
+/// Capacities that YARN refuses are errors.
+#[test]
+fn yarn_s_capacities_sum_to_the_whole() {
+    let import = |properties: &[(&str, &str)]| {
+        let queues = [("root.queues", "a,b"), ("root.a.queues", "x,y")];
+        of("yarn-capacity.xml", &capacities(&[&queues[..], properties].concat()))
+    };
+    let [whole, half] = [("root.a.capacity", "100"), ("root.a.capacity", "50")];
+    let (b, x, y) = (("root.b.capacity", "50"), ("root.a.x.capacity", "33.3"), ("root.a.y.capacity", "66.7"));
+    let amounts = "[memory=10,vcores=1]";
+    for accepted in [
+        vec![half, b, x, y],
+        vec![whole, x, y],
+        vec![half, b, ("root.a.x.capacity", "1w"), ("root.a.y.capacity", "2w")],
+        vec![("root.a.capacity", "1w"), ("root.b.capacity", "2w")],
+        vec![("root.a.capacity", "0"), ("root.b.capacity", "100")],
+        vec![half, b, ("root.a.allow-zero-capacity-sum", "true")],
+        vec![("root.a.capacity", amounts), ("root.a.x.capacity", amounts), ("root.a.y.capacity", "0")],
+        vec![half, ("root.b.capacity", "40"), x, y, ("legacy-queue-mode.enabled", "false")],
+    ] {
+        assert!(import(&accepted).is_ok(), "{accepted:?}: {:?}", import(&accepted));
+    }
+    for (refused, said) in [
+        (
+            vec![half, ("root.b.capacity", "40"), x, y],
+            "line 4, column 1: capacity: the capacities of the queues under 'root' sum to 90 %",
+        ),
+        (vec![half, b, x], "line 6, column 1: capacity: the capacities of the queues under 'root.a' sum to 33.3 %"),
+        (vec![half, b], "the capacities of the queues under 'root.a' sum to 0 %; expected 100 %"),
+        (vec![("root.a.capacity", "0"), ("root.b.capacity", "100"), x, y], "sum to 100 %; expected 0 %"),
+        (
+            vec![half, ("root.b.capacity", "1w"), x, y],
+            "line 5, column 1: capacity: 'root.b' has a weight, and its sibling 'root.a'",
+        ),
+        (
+            vec![half, ("root.b.capacity", amounts), x, y],
+            "'root.b' has resources, and its sibling 'root.a' has a percentage",
+        ),
+        (vec![half, b, ("root.a.x.capacity", amounts)], "the queues under 'root.a' have resources as capacities, and"),
+        (vec![("root.a.capacity", amounts), x, y], "the queues under 'root.a' do not have resources as capacities"),
+        (
+            vec![whole, x, y, ("resource-calculator", "Fast")],
+            "'Fast' is not accepted; expected DefaultResourceCalculator or",
+        ),
+        (vec![whole, x, y, ("root.b.disable_preemption", "no")], "'no' is not accepted; expected true or false"),
+    ] {
+        let error = import(&refused).expect_err(said);
+        assert!(error.contains(said), "{error}\nexpected\n{said}");
+    }
+}
+
+/// Of several properties of one name the last counts, unless one before it is final (`Configuration` of Hadoop).
+#[test]
+fn final_properties_of_hadoop_stay() {
+    let property = |value: &str, is_final: &str| {
+        let name = "yarn.scheduler.capacity.root.a.maximum-capacity";
+        format!("<property><name>{name}</name><value>{value}</value><final>{is_final}</final></property>\n")
+    };
+    let import = |properties: &[String]| {
+        let queues = capacities(&[("root.queues", "a"), ("root.a.capacity", "10"), ("root.a.capacity", "100")]);
+        let text = queues.replace("</configuration>", &(properties.concat() + "</configuration>"));
+        of("yarn-capacity.xml", &text).expect("queues")
+    };
+    let (first, last) = ("max_percent = 60\n", "max_percent = 80\n");
+    assert!(import(&[property("60", "false"), property("80", "false")]).ends_with(last));
+    assert!(import(&[property("60", "false"), property("80", "true")]).ends_with(last));
+    let made = import(&[property("60", "true"), property("80", "false"), property("60", "true")]);
+    assert!(made.ends_with(first), "{made}");
+    assert!(made.contains("line 6: yarn.scheduler.capacity.root.a.maximum-capacity is ignored: "), "{made}");
+}
 
 #[test]
 fn wrong_files_are_refused_with_their_places() {

@@ -305,7 +305,7 @@ fn fair_shares(view: &View, r: usize, elapsed: u128, k: u64) -> Vec<u128> {
     shares
 }
 
-/// The groups above a user with their shares, from the top, then its own.
+/// The groups above a user with their shares, rescaled and plain, from the top, then its own share.
 fn path(view: &View, user: usize) -> Vec<u128> {
     let held = |r: usize| view.users.iter().map(|user| user.held[r]).sum::<u64>();
     let free: Vec<u64> = (0..view.capacity.len()).map(|r| view.capacity[r] - held(r)).collect();
@@ -316,12 +316,15 @@ fn path(view: &View, user: usize) -> Vec<u128> {
     };
     let counted: Vec<usize> = (0..free.len()).filter(|r| !used_up(*r)).collect();
     let group = OF[view.users[user].number];
-    let mut path: Vec<u128> = std::iter::successors(Some(group), |&at| Some(GROUPS[at].0))
-        .take_while(|at| *at > 0)
-        .map(|at| steps(group_of(view, at, &free, &counted).1) << 20 | at as u128)
-        .collect();
-    path.reverse();
-    path.push(steps(leaf(view, user, &free).1));
+    let mut groups: Vec<usize> =
+        std::iter::successors(Some(group), |&at| Some(GROUPS[at].0)).take_while(|at| *at > 0).collect();
+    groups.reverse();
+    let mut path = Vec::new();
+    for at in groups {
+        let plain = dominant(&allocation(view, at), &counted) / GROUPS[at].1 * 1e6;
+        path.extend([steps(group_of(view, at, &free, &counted).share), steps(plain), at as u128]);
+    }
+    path.push(steps(leaf(view, user, &free).share));
     path
 }
 
@@ -329,16 +332,48 @@ fn steps(share: f64) -> u128 {
     (share * 68_719_476_736.0).round() as u128
 }
 
-/// Vector, weighted dominant share, and whether it is blocked.
-type Seen = (Vec<f64>, f64, bool);
+fn dominant(vector: &[f64], counted: &[usize]) -> f64 {
+    counted.iter().map(|&r| vector[r]).fold(0.0, f64::max)
+}
+
+/// Amounts as parts of the cluster.
+fn parts(view: &View, amounts: &[u64]) -> Vec<f64> {
+    let part = |r: usize| if view.capacity[r] == 0 { 0.0 } else { amounts[r] as f64 / view.capacity[r] as f64 };
+    (0..amounts.len()).map(part).collect()
+}
+
+/// The sum of the allocations of all users under a group.
+fn allocation(view: &View, group: usize) -> Vec<f64> {
+    let mut sum = vec![0.0; view.capacity.len()];
+    for user in view.users {
+        let mut above = std::iter::successors(Some(OF[user.number]), |&at| (at > 0).then(|| GROUPS[at].0));
+        if above.any(|at| at == group) {
+            sum.iter_mut().zip(parts(view, &user.held)).for_each(|(sum, part)| *sum += part);
+        }
+    }
+    sum
+}
+
+/// A child as its group sees it.
+struct Seen {
+    vector: Vec<f64>,
+    /// The dominant share over the weight.
+    share: f64,
+    /// The largest dominant share of a next task under it: alone, and over the weight.
+    task: f64,
+    step: f64,
+    blocked: bool,
+}
 
 fn leaf(view: &View, user: usize, free: &[u64]) -> Seen {
     let user = &view.users[user];
-    let part = |r: usize| if view.capacity[r] == 0 { 0.0 } else { user.held[r] as f64 / view.capacity[r] as f64 };
-    let vector: Vec<f64> = (0..free.len()).map(part).collect();
+    let all: Vec<usize> = (0..free.len()).collect();
+    let vector = parts(view, &user.held);
+    let head = user.head.as_ref().map(|(head, ..)| head);
     let fits = |head: &Vec<u64>| head.iter().zip(free).all(|(need, free)| need <= free);
-    let share = vector.iter().copied().fold(0.0, f64::max) / user.weight() * 1e6;
-    (vector, share, !user.head.as_ref().is_some_and(|(head, ..)| fits(head)))
+    let task = head.map_or(0.0, |head| dominant(&parts(view, head), &all));
+    let share = dominant(&vector, &all) / user.weight() * 1e6;
+    Seen { vector, share, task, step: task / user.weight() * 1e6, blocked: !head.is_some_and(fits) }
 }
 
 fn group_of(view: &View, group: usize, free: &[u64], counted: &[usize]) -> Seen {
@@ -346,18 +381,19 @@ fn group_of(view: &View, group: usize, free: &[u64], counted: &[usize]) -> Seen 
     let groups = (1..GROUPS.len()).filter(|&it| GROUPS[it].0 == group);
     let mut below: Vec<Seen> = groups.map(|it| group_of(view, it, free, counted)).collect();
     below.extend(users.map(|user| leaf(view, user, free)));
-    let open = below.iter().filter(|(_, _, blocked)| !blocked);
-    let least = open.map(|(_, share, _)| *share).fold(f64::INFINITY, f64::min);
-    let vector: Vec<f64> = (0..free.len())
-        .map(|r| {
-            let scaled = |(vector, share, blocked): &Seen| {
-                if *blocked || *share == 0.0 { vector[r] } else { vector[r] * least / share }
-            };
-            below.iter().map(scaled).sum()
-        })
-        .collect();
-    let share = counted.iter().map(|&r| vector[r]).fold(0.0, f64::max) / GROUPS[group].1 * 1e6;
-    (vector, share, below.iter().all(|(_, _, blocked)| *blocked))
+    let open = || below.iter().filter(|child| !child.blocked);
+    let least = open().map(|child| child.share).fold(f64::INFINITY, f64::min);
+    let mut vector = vec![0.0; free.len()];
+    for child in &below {
+        // At most one task ahead of the least.
+        let most = least + child.step;
+        let ahead = !child.blocked && child.share > most * (1.0 + 1e-12);
+        let factor = if ahead { most / child.share } else { 1.0 };
+        vector.iter_mut().zip(&child.vector).for_each(|(sum, part)| *sum += part * factor);
+    }
+    let share = dominant(&vector, counted) / GROUPS[group].1 * 1e6;
+    let task = open().map(|child| child.task).fold(0.0, f64::max);
+    Seen { vector, share, task, step: task / GROUPS[group].1 * 1e6, blocked: open().next().is_none() }
 }
 
 /// The place of a row's next tasks on a machine with this capacity and so much of it free, for a user that holds so much.

@@ -80,6 +80,96 @@ fn hdrf_does_not_charge_for_blocked_children() {
     assert_eq!(first(trace, "1x30c30gpu", "hdrf", &groups), expected.map(|(job, tasks)| (job.to_owned(), tasks)));
 }
 
+/// Two groups of equal weight share ten cores in equal parts, though one has ten users and the other one has one. The trace is
+/// long enough for twenty rounds of tasks.
+#[test]
+fn hdrf_does_not_favour_groups_with_many_users() {
+    let mut trace = "job,user,submit_s,duration_s,tasks,cpu\n".to_owned();
+    (0..10).for_each(|user| trace += &format!("ja{user},a{user},0,100,10,1\n"));
+    trace += "jb,b,0,100,100,1\n";
+    let groups = "[[group]]\nname = 'B'\nusers = ['b']\n[[group]]\nname = 'A'\nusers = ['a*']\n";
+    let of_b = |groups: &str| {
+        let all = starts(&trace, "1x10c", "hdrf", Some(groups));
+        let at = |second: u64| all.get(&("jb".to_owned(), second)).copied().unwrap_or(0);
+        (0..20).map(|round| at(100 * round)).collect::<Vec<_>>()
+    };
+    assert_eq!(of_b(groups), [5; 20]);
+    // The order of the file does not matter.
+    let swapped = "[[group]]\nname = 'A'\nusers = ['a*']\n[[group]]\nname = 'B'\nusers = ['b']\n";
+    assert_eq!(of_b(swapped), [5; 20]);
+}
+
+/// A group's share does not depend on how many users it has: random trees in which the tasks of a group are equal, with one
+/// user for each group, and with several.
+#[test]
+fn hdrf_shares_do_not_depend_on_numbers_of_users() {
+    for case in 0..40u64 {
+        let draw = |at: u64, below: u64| (case * 2_654_435_761 + at * 40_503 + (case >> 2) * at * 97) / 7 % below;
+        let mut groups = String::new();
+        let mut leaves = Vec::new();
+        for top in 0..2 + draw(1, 2) {
+            groups += &format!("[[group]]\nname = 't{top}'\nratio = {}\n", 1 + draw(10 + top, 3));
+            let inner = draw(20 + top, 3);
+            if inner == 0 {
+                groups += &format!("users = ['t{top}-*']\n");
+                leaves.push(format!("t{top}-"));
+            }
+            for leaf in 0..inner {
+                let ratio = 1 + draw(30 + 4 * top + leaf, 3);
+                groups += &format!(
+                    "[[group]]\nname = 't{top}{leaf}'\nparent = 't{top}'\nratio = {ratio}\nusers = ['t{top}{leaf}-*']\n"
+                );
+                leaves.push(format!("t{top}{leaf}-"));
+            }
+        }
+        let tasks = |users: &dyn Fn(u64) -> u64| {
+            let mut trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
+            for (at, leaf) in leaves.iter().enumerate() {
+                let at = at as u64;
+                let (cpu, memory) = (1 + draw(60 + at, 3), 1 + draw(70 + at, 3));
+                for user in 0..users(at) {
+                    trace += &format!("{leaf}{user},{leaf}{user},0,60,60,{cpu},{memory}\n");
+                }
+            }
+            let mut sums = vec![0; leaves.len()];
+            for (job, count) in first(&trace, "1x60c60g", "hdrf", &groups) {
+                let at = leaves.iter().position(|leaf| job.starts_with(leaf.as_str())).expect("a leaf");
+                sums[at] += count;
+            }
+            sums
+        };
+        assert_eq!(tasks(&|at| 1 + draw(80 + at, 9)), tasks(&|_| 1), "case {case}\n{groups}");
+    }
+}
+
+/// The next task is that of d/f, where a/b has 4 of 10 cores, d/e has 2, and a/c and d/f have none (Apache Mesos,
+/// `sorter_tests.cpp`, `NestedRoleDRF`).
+#[test]
+fn hdrf_counts_what_a_sibling_without_an_allocation_leaves() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let groups = dir.path().join("groups.toml");
+    let text = "[[group]]\nname = 'a'\nusers = ['b', 'c']\n[[group]]\nname = 'd'\nusers = ['e', 'f']\n";
+    std::fs::write(&groups, text).expect("writable");
+    // With tasks that wait for all four, and for those without an allocation alone.
+    for waiting in [&["b", "c", "e", "f"][..], &["c", "f"]] {
+        let mut state = "[capacity]\ncpu = 10\n".to_owned();
+        for (user, tasks) in [("b", 4), ("e", 2)] {
+            state +=
+                &format!("[[running]]\nname = 'r{user}'\nuser = '{user}'\ntasks = {tasks}\ndemand = {{ cpu = 1 }}\n");
+        }
+        for user in waiting {
+            state += &format!("[[waiting]]\nname = 'w{user}'\nuser = '{user}'\ntasks = 9\ndemand = {{ cpu = 1 }}\n");
+        }
+        let path = dir.path().join("state.toml");
+        std::fs::write(&path, state).expect("writable");
+        let mut command = plimsoll(&["decide", "--format", "json", "--policy", &format!("hdrf:{}", groups.display())]);
+        let output = run(command.arg(&path));
+        assert!(output.status.success(), "{}", said(&output));
+        let decided: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(decided["launched"][0]["name"], "wf", "{decided}");
+    }
+}
+
 /// Users of a trace whom no group names end a run under a policy that has groups.
 #[test]
 fn users_without_a_group_are_refused() {

@@ -1,16 +1,22 @@
 //! Hierarchical Dominant Resource Fairness, with rescaled vectors and blocked nodes.
 //!
-//! From the cluster down, the child with the least dominant share over its weight is followed, until a user is reached, whose
-//! next task starts. A user is blocked while nothing of it waits or its next task demands more than is free, a group while all
-//! its children are. The vector of a group adds up its children's: those that are not blocked scaled to the least weighted
-//! dominant share among them, so that a group is not charged for what its children could not balance, and blocked ones as they
-//! are. A resource is used up when none of it is free, or less than any waiting task that demands it: it does not count for the
-//! dominant share of a group.
+//! The policy starts at the cluster and descends to the child with the least dominant share over its weight, until it reaches a
+//! user. The next task of that user starts. A user is blocked if no task of it waits or if its next task demands more than is
+//! free. A group is blocked if all its children are. The vector of a group is the sum of its children's vectors. Blocked
+//! children count in full. Of the other children let L be the least weighted dominant share: a child counts with at most L plus
+//! one of its tasks, so that a group is not charged for what its children could not balance. A resource is used up if none of it
+//! is free, or less than any waiting task demands of it. Used-up resources do not count for the dominant share of a group.
 //!
 //! Source: Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads", SoCC 2013.
 //!
-//! Departures from the source: tasks are whole, so that both definitions go by what fits; shares are rounded to 2^-36 of the
-//! cluster where two are compared, and groups that tie go in the order of the file.
+//! Departures from the source, which divides resources continuously:
+//!
+//! - Tasks are whole, so "blocked" and "used up" depend on what fits.
+//! - The source scales children to L itself. With whole tasks a child can be one task ahead of its siblings. Scaled to L, such
+//!   tasks would be free of charge: a group with ten users could hold ten tasks before its share exceeds 0. Volcano omits
+//!   children without an allocation, which removes the case L = 0 only.
+//! - Groups of equal share are ordered by their share without rescaling, then by their order in the file. Shares are rounded to
+//!   2^-36 of the cluster where two are compared.
 
 use super::branches::Branches;
 use super::{Needs, Parsed, Policy, PolicyRow, Queue, QuotaFile, Rank, Setup, Stale};
@@ -56,15 +62,20 @@ struct Hdrf {
     dims: usize,
     /// The unit of weighted shares where they are compared, in millionths: less than one if a weight is less than 1/256.
     unit: u64,
-    /// By group: its weighted dominant share, as it is compared.
+    /// By group: its place among its siblings.
     shares: Vec<u64>,
 }
 
-/// A child of a group, as the group sees it.
+/// A child of a group.
 struct Child {
+    /// The vector after rescaling, and the sum of the allocations.
     vector: Vector,
-    /// Its dominant share over its weight.
+    plain: Vector,
+    /// The dominant share over the weight.
     share: u128,
+    /// The largest dominant share of one next task of an unblocked user: alone, and over the weight.
+    task: u128,
+    step: u128,
     blocked: bool,
 }
 
@@ -84,19 +95,25 @@ impl Hdrf {
         Ok(Hdrf { upwards, dims: setup.dims.len(), unit, shares: vec![0; groups], branches })
     }
 
-    /// A user as its group sees it.
+    /// A user as a child of its group.
     fn user(&self, user: UserId, free: &Resources, books: &Books) -> Child {
         let vector = shares(books.held(user), books.offered());
         let weight = self.branches.users()[user.index()].1;
+        let waits = books.waiting(user) > 0;
         let fits = || books.head(user).iter().zip(free.0).all(|(need, free)| *need <= free);
-        let blocked = books.waiting(user) == 0 || !fits();
-        Child { vector, share: over(vector.into_iter().max().unwrap_or(0), weight), blocked }
+        let task = if waits { dominant(&shares(books.head(user), books.offered())) } else { 0 };
+        Child {
+            vector,
+            plain: vector,
+            share: over(dominant(&vector), weight),
+            task,
+            step: over(task, weight),
+            blocked: !waits || !fits(),
+        }
     }
 
-    /// The weighted shares of all groups, given the books.
-    fn look(&self, books: &Books) -> Vec<u64> {
-        let mut free = *books.offered();
-        free.0.iter_mut().zip(books.total_held().0).for_each(|(free, held)| *free = free.saturating_sub(held));
+    /// The resources that count for the dominant shares of groups.
+    fn counted(&self, free: &Resources, books: &Books) -> Vec<usize> {
         let mut least = [u64::MAX; MAX_DIMS];
         let users = (0..self.branches.users().len() as u32).map(UserId);
         for user in users.filter(|user| books.waiting(*user) > 0) {
@@ -104,23 +121,47 @@ impl Hdrf {
             needs.filter(|(need, _)| **need > 0).for_each(|(need, least)| *least = (*least).min(*need));
         }
         let used_up = |d: usize| free.0[d] == 0 || least[d] != u64::MAX && least[d] > free.0[d];
-        let mut children: Vec<Vec<Child>> = self.branches.groups().iter().map(|_| Vec::new()).collect();
-        let mut compared = vec![0; children.len()];
+        (0..self.dims).filter(|d| !used_up(*d)).collect()
+    }
+
+    /// The places of all groups among their siblings, given the books.
+    fn look(&self, books: &Books) -> Vec<u64> {
+        let mut free = *books.offered();
+        free.0.iter_mut().zip(books.total_held().0).for_each(|(free, held)| *free = free.saturating_sub(held));
+        let counted = self.counted(&free, books);
+        let groups = self.branches.groups();
+        let mut children: Vec<Vec<Child>> = groups.iter().map(|_| Vec::new()).collect();
+        let mut compared = vec![(0, 0); groups.len()];
         for &group in &self.upwards {
-            let branch = &self.branches.groups()[group as usize];
+            let branch = &groups[group as usize];
             let mut below = std::mem::take(&mut children[group as usize]);
             below.extend(branch.users.iter().map(|user| self.user(*user, &free, books)));
-            let blocked = below.iter().all(|child| child.blocked);
-            let vector = together(&below, self.dims);
-            let counted = (0..self.dims).filter(|d| !used_up(*d)).map(|d| vector[d]).max();
-            let share = over(counted.unwrap_or(0), branch.share.max(1));
-            compared[group as usize] = place(share * u128::from(self.unit) / u128::from(WEIGHT_ONE), group);
+            let open = || below.iter().filter(|child| !child.blocked);
+            let (vector, plain) = (together(&below, self.dims), sum(&below));
+            let share =
+                |vector: &Vector| over(counted.iter().map(|d| vector[*d]).max().unwrap_or(0), branch.share.max(1));
+            let rounded = |share: u128| nearest(share * u128::from(self.unit) / u128::from(WEIGHT_ONE));
+            compared[group as usize] = (rounded(share(&vector)), rounded(share(&plain)));
             if group > 0 {
-                children[branch.parent as usize].push(Child { vector, share, blocked });
+                let task = open().map(|child| child.task).max().unwrap_or(0);
+                let (share, step) = (share(&vector), over(task, branch.share.max(1)));
+                let blocked = open().next().is_none();
+                children[branch.parent as usize].push(Child { vector, plain, share, task, step, blocked });
             }
         }
-        compared
+        places(&compared)
     }
+}
+
+/// The place of each group: its share, then its rank by the share without rescaling and its number.
+fn places(compared: &[(u64, u64)]) -> Vec<u64> {
+    let mut order: Vec<usize> = (0..compared.len()).collect();
+    order.sort_by_key(|group| (compared[*group].1, *group));
+    let mut places = vec![0; compared.len()];
+    for (rank, group) in order.into_iter().enumerate() {
+        places[group] = place(compared[group].0, rank as u32);
+    }
+    places
 }
 
 /// Amounts as shares of the cluster, rounded down.
@@ -137,24 +178,35 @@ fn over(share: u128, weight: u64) -> u128 {
     share * u128::from(WEIGHT_ONE) / u128::from(weight)
 }
 
-/// The vector of a group with these children.
+/// The largest share of a vector.
+fn dominant(vector: &Vector) -> u128 {
+    vector.iter().copied().max().unwrap_or(0)
+}
+
+/// The allocations of a group with these children.
+fn sum(children: &[Child]) -> Vector {
+    std::array::from_fn(|d| children.iter().map(|child| child.plain[d]).sum())
+}
+
+/// The rescaled vector of a group with these children.
 fn together(children: &[Child], dims: usize) -> Vector {
     let least = children.iter().filter(|child| !child.blocked).map(|child| child.share).min();
     let mut sum = [0; MAX_DIMS];
     for child in children {
+        let most = least.map_or(child.share, |least| least.saturating_add(child.step));
         for d in 0..dims {
-            sum[d] += match least {
-                Some(least) if !child.blocked && child.share > 0 => scaled(child.vector[d], least, child.share),
-                _ => child.vector[d],
+            sum[d] += match child.blocked || child.share <= most {
+                true => child.vector[d],
+                false => scaled(child.vector[d], most, child.share),
             };
         }
     }
     sum
 }
 
-/// `part * least / share`, `least` being the smaller one, rounded down.
-fn scaled(part: u128, least: u128, share: u128) -> u128 {
-    (ethnum::U256::from(part) * ethnum::U256::from(least) / ethnum::U256::from(share)).as_u128()
+/// `part * most / share`, `most` being less than `share`, rounded down.
+fn scaled(part: u128, most: u128, share: u128) -> u128 {
+    (ethnum::U256::from(part) * ethnum::U256::from(most) / ethnum::U256::from(share)).as_u128()
 }
 
 /// A share in steps of 2^-36.
@@ -162,9 +214,9 @@ fn nearest(share: u128) -> u64 {
     u64::try_from((share >> 23).div_ceil(2)).unwrap_or(u64::MAX)
 }
 
-/// A weighted share and a number, as one place in a rank.
-fn place(share: u128, number: u32) -> u64 {
-    let share = nearest(share).min((1 << SHARE_BITS) - 1);
+/// A rounded share and a number, as one place in a rank.
+fn place(share: u64, number: u32) -> u64 {
+    let share = share.min((1 << SHARE_BITS) - 1);
     share << NUMBER_BITS | u64::from(number)
 }
 

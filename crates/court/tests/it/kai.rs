@@ -8,6 +8,7 @@ mod allocate;
 mod division;
 mod reclaim;
 mod table;
+mod unlimited;
 
 use crate::decide;
 use std::fmt::Write as _;

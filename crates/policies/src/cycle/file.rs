@@ -1,5 +1,6 @@
 //! Reads a file of queues: the groups of a production scheduler with the keys of that scheduler. See docs/queues.md for the format.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,43 @@ use plimsoll_sim::policy::Owners;
 
 /// Amounts of some resources, in base units; none of those that are not named.
 pub type Amounts = [Option<u64>; MAX_DIMS];
+
+/// An amount in base units, or no bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// An amount in base units.
+    Amount(u64),
+    /// As much as the level of the group has.
+    Unlimited,
+}
+
+impl Bound {
+    /// The amount on a level with this total.
+    pub fn of(self, total: u64) -> u64 {
+        match self {
+            Bound::Amount(amount) => amount,
+            Bound::Unlimited => total,
+        }
+    }
+}
+
+impl PartialEq<Bound> for u64 {
+    fn eq(&self, bound: &Bound) -> bool {
+        *bound == Bound::Amount(*self)
+    }
+}
+
+impl PartialOrd<Bound> for u64 {
+    fn partial_cmp(&self, bound: &Bound) -> Option<Ordering> {
+        match bound {
+            Bound::Amount(amount) => Some(self.cmp(amount)),
+            Bound::Unlimited => Some(Ordering::Less),
+        }
+    }
+}
+
+/// The value of an unlimited amount in a file.
+const UNLIMITED: &str = "unlimited";
 
 /// One in the integers that weights are kept in (millionths).
 pub const ONE: u64 = 1_000_000;
@@ -201,6 +239,21 @@ impl QueueFile {
         self.groups[at].table.get(key).map(|entry| amounts(&entry.node, key, dims)).transpose()
     }
 
+    /// Amounts that a group has under a key, of which any may be `"unlimited"`. Errors: as [`QueueFile::amounts`].
+    pub fn bounds(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<[Option<Bound>; MAX_DIMS]>> {
+        let Some(entry) = self.groups[at].table.get(key) else { return Ok(None) };
+        let mut bounds = [None; MAX_DIMS];
+        for entry in table(&entry.node, key, "resources, such as { cpu = 2 }")? {
+            let (at, scale) = resource(entry, key, dims)?;
+            let path = format!("{key}.{}", entry.key);
+            bounds[at] = Some(match entry.node.text() {
+                Some(UNLIMITED) => Bound::Unlimited,
+                _ => Bound::Amount(amount(entry, &path, scale, "an amount of at least 0 or \"unlimited\"")?),
+            });
+        }
+        Ok(Some(bounds))
+    }
+
     /// The weight of a group in millionths, 1 if nothing is said. Errors: a number below 0.
     pub fn weight(&self, at: usize) -> Result<u64> {
         Ok(self.number(at, "weight")?.unwrap_or(ONE))
@@ -268,22 +321,32 @@ pub fn name<'n>(node: &'n Node, what: &str) -> Result<&'n str> {
 pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<Amounts> {
     let mut amounts = [None; MAX_DIMS];
     for entry in table(node, key, "resources, such as { cpu = 2 }")? {
-        let (dim, scale) = Dim::parse(&entry.key);
-        let Some(at) = dims.iter().position(|known| known.name == dim.name) else {
-            let names = || dims.iter().map(|dim| dim.name.as_str());
-            let hint = did_you_mean(&dim.name, names());
-            let problem = format!("'{}' is no resource here{hint}; expected {}", entry.key, either(names()));
-            return Err(entry.place.wrong(key, problem));
-        };
-        let key = format!("{key}.{}", entry.key);
-        let amount = values::number(&key, &entry.node, (scale, Round::Down), "an amount of at least 0")?;
-        if amount > LARGEST {
-            let problem = format!("{} is too large; expected at most {}", entry.node.shown(), LARGEST / scale.max(1));
-            return Err(entry.node.place.wrong(&key, problem));
-        }
-        amounts[at] = Some(amount);
+        let (at, scale) = resource(entry, key, dims)?;
+        amounts[at] = Some(amount(entry, &format!("{key}.{}", entry.key), scale, "an amount of at least 0")?);
     }
     Ok(amounts)
+}
+
+/// The resource of an entry by its place among those of the run, and its base units per unit of the file. Errors: it is not one.
+fn resource(entry: &Entry, key: &str, dims: &[Dim]) -> Result<(usize, u64)> {
+    let (dim, scale) = Dim::parse(&entry.key);
+    let at = dims.iter().position(|known| known.name == dim.name).ok_or_else(|| {
+        let names = || dims.iter().map(|dim| dim.name.as_str());
+        let hint = did_you_mean(&dim.name, names());
+        let problem = format!("'{}' is no resource here{hint}; expected {}", entry.key, either(names()));
+        entry.place.wrong(key, problem)
+    })?;
+    Ok((at, scale))
+}
+
+/// The amount of an entry in base units. Errors: not a number, or one that is too large.
+fn amount(entry: &Entry, path: &str, scale: u64, expected: &str) -> Result<u64> {
+    let amount = values::number(path, &entry.node, (scale, Round::Down), expected)?;
+    if amount > LARGEST {
+        let problem = format!("{} is too large; expected at most {}", entry.node.shown(), LARGEST / scale.max(1));
+        return Err(entry.node.place.wrong(path, problem));
+    }
+    Ok(amount)
 }
 
 /// A number of at least 0, in millionths.

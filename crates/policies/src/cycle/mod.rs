@@ -14,7 +14,7 @@ mod tree;
 mod walk;
 
 pub use file::{
-    Amounts, ONE, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name, number, truth,
+    Amounts, Bound, ONE, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name, number, truth,
 };
 pub use ratio::Ratio;
 pub use session::{Runs, Session};

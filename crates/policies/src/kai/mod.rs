@@ -1,7 +1,7 @@
 //! The KAI scheduler: fair shares of deserved amounts and over-quota weights, level by level, and reclaim between queues by them.
 //!
 //! *Shares.* At each level of the tree and for each resource every queue gets what it deserves, as far as it requests it, even if that
-//! exceeds the total; the rest goes by `priority`, the highest first, in proportion to `weight` and less by past `usage`
+//! exceeds the total; an unlimited amount is the total of the level. The rest goes by `priority`, the highest first, in proportion to `weight` and less by past `usage`
 //! ([`plimsoll_fair::divide`]). GPUs are divided in whole devices. A resource that no group names under `deserved` is not divided;
 //! if none names any, all are, and nobody deserves anything before the others.
 //!
@@ -70,7 +70,10 @@ pub static ROW: PolicyRow = PolicyRow {
         ("1934", "reclaim restores what a queue deserves, not its fair share (kai issue 1934)"),
     ],
     keys: &[
-        QueueKey::group("deserved", "the amounts that it gets before the rest is divided"),
+        QueueKey::group(
+            "deserved",
+            "the amounts that it gets before the rest is divided; \"unlimited\": the total of its level (0)",
+        ),
         QueueKey::group("limit", "the most that it may hold; absent: no limit"),
         QueueKey::group("weight", "its weight in the rest (1)"),
         QueueKey::group("priority", "the rest goes to the highest first (0)"),
@@ -329,7 +332,8 @@ impl Scheduler for Kai {
                 name: tree.nodes[at].name.clone(),
                 values: divided.map(|(d, dim)| (format!("fair {}", dim.name), dim.amount(fair[at][d]))).collect(),
                 guaranteed: std::array::from_fn(|d| {
-                    (at != ROOT && self.quotas.is_divided(d)).then_some(quota.deserved[d])
+                    let level = fair[tree.nodes[at].parent][d];
+                    (at != ROOT && self.quotas.is_divided(d)).then(|| quota.deserved[d].of(level))
                 }),
                 limit: quota.limit,
             }

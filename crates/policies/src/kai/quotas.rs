@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Tree, number};
+use super::super::cycle::{Bound, ONE, QueueAt, QueueFile, ROOT, Tree, number};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 use plimsoll_fair::{Claim, USAGE_ONE, divide};
@@ -15,7 +15,7 @@ pub type Amounts = [u64; MAX_DIMS];
 /// The settings of a queue.
 #[derive(Clone, Debug)]
 pub struct Quota {
-    pub deserved: Amounts,
+    pub deserved: [Bound; MAX_DIMS],
     pub limit: [Option<u64>; MAX_DIMS],
     pub weight: u64,
     /// The larger goes first.
@@ -56,7 +56,7 @@ impl Quotas {
     /// The settings of a file; for `priority_first` see [`Shares::compare`]. Errors: unusable values.
     pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources, priority_first: bool) -> Result<Quotas> {
         let root = Quota {
-            deserved: [0; MAX_DIMS],
+            deserved: [Bound::Amount(0); MAX_DIMS],
             limit: [None; MAX_DIMS],
             weight: ONE,
             priority: 0,
@@ -66,10 +66,10 @@ impl Quotas {
         let (mut nodes, mut named) = (vec![root], [false; MAX_DIMS]);
         for at in 0..file.groups.len() {
             let of = |key: &str| file.amounts(at, key, dims).map(|amounts| amounts.unwrap_or([None; MAX_DIMS]));
-            let deserved = of("deserved")?;
+            let deserved = file.bounds(at, "deserved", dims)?.unwrap_or([None; MAX_DIMS]);
             named.iter_mut().zip(deserved).for_each(|(named, amount)| *named |= amount.is_some());
             nodes.push(Quota {
-                deserved: deserved.map(Option::unwrap_or_default),
+                deserved: deserved.map(|bound| bound.unwrap_or(Bound::Amount(0))),
                 limit: of("limit")?,
                 weight: file.weight(at)?,
                 priority: file.integer(at, "priority")?.unwrap_or(0),
@@ -118,7 +118,7 @@ impl Quotas {
                 let claim = |child: &QueueAt| {
                     let quota = &self.nodes[*child];
                     Claim {
-                        deserved: quota.deserved[d],
+                        deserved: quota.deserved[d].of(shares[at][d]),
                         weight: quota.weight,
                         limit: quota.limit[d],
                         request: requests[*child][d],
@@ -196,10 +196,13 @@ pub struct Shares<'a> {
 }
 
 impl Shares<'_> {
-    /// The most that a queue may hold before others may take back: the larger of its fair share and what it deserves, within its limit.
+    /// The most that a queue may hold before others may reclaim: the larger of its fair share and what it deserves, within its limit.
     pub fn allocatable(&self, at: QueueAt, d: usize) -> Option<u64> {
         let quota = &self.quotas.nodes[at];
-        let most = self.quotas.divided[d].then(|| quota.deserved[d].max(self.fair[at][d]));
+        let most = match quota.deserved[d] {
+            Bound::Amount(amount) if self.quotas.divided[d] => Some(amount.max(self.fair[at][d])),
+            _ => None,
+        };
         [most, quota.limit[d]].into_iter().flatten().min()
     }
 

@@ -1,0 +1,135 @@
+//! The rules of YARN's capacity scheduler for the capacities of sibling queues.
+//!
+//! Source: Hadoop YARN, `ParentQueue.setChildQueues` (3.4), and docs of the CapacityScheduler.
+
+use super::group::{Queues, Setting};
+use super::yarn::ROOT;
+use crate::error::Result;
+use crate::tree::{Place, brief};
+
+/// The capacity of a queue, and where it is given.
+pub enum Capacity<'n> {
+    /// None, which is 0 %.
+    Absent,
+    /// In hundredths of a percent, rounded to the nearest.
+    Percent(u64, &'n Place),
+    Weight(&'n Place),
+    Amounts(&'n Place),
+}
+
+/// The unit of a capacity.
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    Percent,
+    Weight,
+    Absolute,
+}
+
+impl Mode {
+    fn words(self) -> &'static str {
+        match self {
+            Mode::Percent => "a percentage",
+            Mode::Weight => "a weight",
+            Mode::Absolute => "resources",
+        }
+    }
+}
+
+/// A hundred percent in hundredths of a percent, and how far a sum may be from it (0.05 %, as in YARN).
+const WHOLE: u64 = 10_000;
+const PRECISION: u64 = 5;
+
+/// A percentage from 0 to 100 in hundredths.
+pub fn hundredths(setting: &Setting) -> u64 {
+    let Setting::Number(digits) = setting else { return 0 };
+    digits.parse::<f64>().map_or(0, |percent| (percent * 100.0).round() as u64)
+}
+
+impl<'n> Capacity<'n> {
+    /// The mode that it sets for its siblings, if any: 0 % goes with all modes.
+    fn mode(&self) -> Option<(Mode, &'n Place)> {
+        match self {
+            Capacity::Absent | Capacity::Percent(0, _) => None,
+            Capacity::Percent(_, place) => Some((Mode::Percent, place)),
+            Capacity::Weight(place) => Some((Mode::Weight, place)),
+            Capacity::Amounts(place) => Some((Mode::Absolute, place)),
+        }
+    }
+
+    fn place(&self) -> Option<&'n Place> {
+        match self {
+            Capacity::Absent => None,
+            Capacity::Percent(_, place) | Capacity::Weight(place) | Capacity::Amounts(place) => Some(place),
+        }
+    }
+}
+
+/// Checks the queues under each parent. `zeros` and `root` are `allow-zero-capacity-sum` of the queues and of the root.
+///
+/// Errors: percentages that do not sum to 100, and siblings with capacities in different units.
+pub fn check(queues: &Queues, all: &[Capacity], paths: &[String], zeros: &[bool], root: bool) -> Result<()> {
+    for parent in std::iter::once(None).chain((0..all.len()).map(Some)) {
+        let children: Vec<usize> = (0..all.len()).filter(|at| queues.groups[*at].parent == parent).collect();
+        if children.is_empty() {
+            continue;
+        }
+        let name = parent.map_or(ROOT, |at| &paths[at]);
+        let mode = mode_of(all, &children, paths)?;
+        let above = parent.and_then(|at| all[at].mode()).map(|(mode, _)| mode);
+        let place = || children.iter().find_map(|at| all[*at].place()).unwrap_or(&queues.groups[children[0]].place);
+        if parent.is_some() && (mode == Mode::Absolute) != (above == Some(Mode::Absolute)) {
+            let which = match mode {
+                Mode::Absolute => "have resources as capacities, and the queue itself does not",
+                _ => "do not have resources as capacities, and the queue itself does",
+            };
+            let problem = format!("the queues under '{}' {which}; expected both or none", brief(name));
+            return Err(place().wrong("capacity", problem));
+        }
+        if mode == Mode::Percent {
+            let zero = parent.map_or(root, |at| zeros[at]);
+            let own = if parent.is_none() { Some(Mode::Percent) } else { above };
+            // With the switch the sum may be 0 or 100.
+            let own = own.filter(|mode| !zero || *mode != Mode::Percent);
+            sum(all, &children, name, own, zero, place())?;
+        }
+    }
+    Ok(())
+}
+
+/// The mode of some siblings. Errors: there are several.
+fn mode_of(all: &[Capacity], children: &[usize], paths: &[String]) -> Result<Mode> {
+    let mut found: Option<(Mode, usize)> = None;
+    for (at, (mode, place)) in children.iter().filter_map(|at| Some((*at, all[*at].mode()?))) {
+        match found {
+            Some((first, sibling)) if first != mode => {
+                let (own, other, sibling) = (mode.words(), first.words(), brief(&paths[sibling]));
+                let problem = format!(
+                    "'{}' has {own}, and its sibling '{sibling}' has {other}; expected one of the two for all queues of a parent",
+                    brief(&paths[at])
+                );
+                return Err(place.wrong("capacity", problem));
+            }
+            _ => found = found.or(Some((mode, at))),
+        }
+    }
+    Ok(found.map_or(Mode::Percent, |(mode, _)| mode))
+}
+
+/// Checks the sum of the percentages under a queue. `own` is the unit of its own capacity, `None` for 0 %. Errors: the sum is not 100, nor 0 where YARN
+/// accepts that: under a queue with a weight or 0 %, or with `allow-zero-capacity-sum`.
+fn sum(all: &[Capacity], children: &[usize], name: &str, own: Option<Mode>, zero: bool, place: &Place) -> Result<()> {
+    let percent = |at: &usize| if let Capacity::Percent(hundredths, _) = all[*at] { hundredths } else { 0 };
+    let sum: u64 = children.iter().map(percent).sum();
+    let is_zero = sum <= PRECISION && own != Some(Mode::Percent);
+    let is_whole = sum.abs_diff(WHOLE) <= PRECISION && (own.is_some() || zero);
+    if is_zero || is_whole {
+        return Ok(());
+    }
+    let expected = if own.is_some() || zero { "100 %" } else { "0 %, as the queue itself has" };
+    let problem = format!(
+        "the capacities of the queues under '{}' sum to {} %; expected {expected}",
+        brief(name),
+        crate::units::trim_float(sum as f64 / 100.0)
+    );
+    Err(place.wrong("capacity", problem))
+}
