@@ -16,7 +16,7 @@ fn by_policy<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<Vec<&'a 
     policies
 }
 
-/// Returns a message for each policy under which tasks that had run were stopped and still waited at the end, with an example.
+/// Returns a message for each policy with tasks that had run, were stopped and still waited at the end.
 pub fn stopped_waiting<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> {
     let message = |runs: &Vec<&RunSummary>| {
         let tasks = |run: &RunSummary| run.number("tasks_stopped_waiting").unwrap_or(0.0) as u64;
@@ -35,7 +35,7 @@ pub fn stopped_waiting<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Ve
     by_policy(runs).iter().filter_map(message).collect()
 }
 
-/// Returns a message for each policy under which more than a tenth of the submitted work is not served at the horizon.
+/// Returns a message for each policy that leaves more than a tenth of the submitted work unserved at the horizon.
 pub fn unserved<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> {
     let message = |runs: &Vec<&RunSummary>| {
         let shares = runs.iter().filter_map(|run| run.number("work_unserved"));

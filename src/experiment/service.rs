@@ -24,7 +24,7 @@ pub(super) struct TaskWork<'a> {
     pub submit: Time,
     /// How long each takes at full speed.
     pub duration: Span,
-    /// Whether all of it is served when its time is over.
+    /// Whether the tasks end: then all of their work is served.
     pub completes: bool,
 }
 
@@ -56,8 +56,8 @@ impl Service {
         }
     }
 
-    /// Returns the age that work has when it is served, added up: evenly from `start` to `end`, and what is never served with its
-    /// age at `end`. Work that was not submitted in the window has none.
+    /// Returns the age of work when it is served, added up. It is served evenly from `start` to `end`; unserved work has its age at
+    /// `end`. Work that was not submitted in the window has none.
     pub fn served(&mut self, user: usize, work: TaskWork, (start, end): (Time, Time)) -> f64 {
         let TaskWork { demand, tasks, submit, duration, completes } = work;
         if !self.window.holds(submit) || submit >= end || duration == Span::ENDLESS {

@@ -1,9 +1,9 @@
-//! Runs that are cut off: speeds judge the work that the reference serves by then, and what is left is counted by its state.
+//! Runs that are cut off: speeds judge the work that the reference serves by the horizon, and waiting tasks are counted by their state.
 
 use crate::replay::{plimsoll, run, said};
 use crate::speeds::Replayed;
 
-/// Replays a trace under DRF on one core, and returns the summary of the run and all that was printed.
+/// Replays a trace under DRF on one core, and returns the summary of the run and the printed text.
 fn replayed(rows: &str, options: &[&str]) -> (serde_json::Value, String) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(dir.path().join("trace.csv"), rows).expect("a temporary file is writable");
@@ -17,7 +17,7 @@ fn replayed(rows: &str, options: &[&str]) -> (serde_json::Value, String) {
 const STARVE: &str = "job,user,submit_s,duration_s,tasks,cpu\na,A,0,10,100,1\nb,B,0,10,100,1\nc,C,0,10,100,1\n";
 const STOPPED: &str = "job,user,submit_s,duration_s,tasks,cpu,priority\nlow,a,0,30,1,1,9\nhigh,b,10,100,1,1,0\n";
 
-/// One of three users gets the whole cluster until the horizon: the index of a third says so, however early the run is cut.
+/// One of three users gets the whole cluster until the horizon: the index is a third, however early the run is cut.
 #[test]
 fn users_that_get_nothing_by_the_horizon_have_speed_0() {
     for until in ["100s", "300s", "900s"] {
@@ -101,7 +101,7 @@ fn failures_of_tasks_are_not_stops() {
     assert_eq!(number("tasks_stopped"), 0);
 }
 
-/// The grid begins at the start of the window and goes on in steps from there: 15 s, 25 s, ..., 55 s.
+/// The first point of the grid is the start of the window.
 #[test]
 fn the_sampling_grid_starts_with_the_window() {
     let rows = "a,ann,0,100,10,1,0\nb,bob,0,100,10,1,0\n";
@@ -118,7 +118,7 @@ fn the_sampling_grid_starts_with_the_window() {
     assert_eq!(times("tables = [\"runs\", \"fairness\"]").first(), Some(&0.0));
 }
 
-/// Two jobs of 3 s that end after 4 s and 5 s: slowdowns of 4/3 and 5/3, whose mean is 1.5.
+/// Jobs of 3 s: two at once end after 3 s and 6 s. A second one at 2 s ends after 4 s, with a slowdown of 4/3.
 #[test]
 fn slowdowns_are_exact() {
     let run = Replayed::new("a,ann,0,3,1,10,0\nb,bob,0,3,1,10,0\n", "");

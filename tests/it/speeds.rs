@@ -95,12 +95,12 @@ fn a_light_user_that_waits_behind_a_heavy_one_is_the_slowest() {
 }
 
 /// Under a horizon the work counts that the reference serves by then, and what the policy has not served of it has its age at the
-/// horizon. What comes before the window is in the way without counting.
+/// horizon. Work before the window delays other work and is not judged.
 #[test]
 fn cuts_windows_and_what_never_fits() {
     let cut = Replayed::new("a,ann,0,10,100,1,0\nb,bob,0,10,100,1,0\nc,bob,0,10,1,11,0\n", "until = \"100s\"");
     let delays: Vec<f64> = cut.column("users", "fifo", "service_delay_s").into_iter().flatten().collect();
-    // The reference serves 50 s of each until the cut. Fifo has served 50 s of ann's work after 50 s, and none of bob's.
+    // The reference serves 50 s of each until the cut. Fifo has served 50 s of ann's work after 50 s, and has not started bob's.
     near(delays[0], 25.0);
     near(delays[1], 100.0);
     let fair: Vec<f64> = cut.column("users", "fifo", "fair_service_delay_s").into_iter().flatten().collect();

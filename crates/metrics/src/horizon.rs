@@ -39,7 +39,7 @@ pub struct Judged {
     pub fair_delay: f64,
     /// Its mean age when the policy serves it, in seconds.
     pub delay: f64,
-    /// The part of it that the policy has served.
+    /// The served part, 0 to 1.
     pub served: f64,
 }
 
@@ -77,7 +77,7 @@ impl HorizonLog {
         self.total_served() >= work * (1.0 - ROUNDING)
     }
 
-    /// Judges the work of which the reference has left so much at the horizon. `fair` is the service of all work in the reference.
+    /// Judges the user's work. `fair` is the service of all of it in the reference, and `left` the amount not served there at the horizon.
     /// Returns `None` if the reference has served nothing. Cost: O(n log n) for n records.
     pub fn judge(&self, horizon: Time, fair: Service, left: f64) -> Option<Judged> {
         let work = fair.work - left;
@@ -233,7 +233,7 @@ mod tests {
             works.iter().for_each(|&(submit, work)| log.submitted(at(submit), work));
             works.sort_by_key(|(submit, _)| *submit);
             let all: f64 = works.iter().map(|(_, work)| work).sum();
-            // The reference: so much a second, of what is there.
+            // The reference serves up to `pace` a second of the submitted work.
             let pace = rng.random_range(0.1..20.0);
             let mut curve = vec![0.0];
             for t in 0..horizon {

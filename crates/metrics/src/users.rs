@@ -26,7 +26,7 @@ pub struct UserTotals {
     /// Of tasks released in the window, how many were launched and how long they waited.
     waited: u64,
     task_wait_us: u128,
-    /// Interruptions of running tasks, and for how long tasks ran in vain.
+    /// Interruptions of running tasks, and the running time without effect.
     stopped: u64,
     lost_us: u128,
     /// Of jobs submitted in the window, how many have finished, and their delays.

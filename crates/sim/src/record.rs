@@ -249,7 +249,7 @@ pub struct Decision<'a> {
     pub turn: Turn,
 }
 
-/// Why a task set waits for good.
+/// Why a task set still waits when the run ends, or can never start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum Stuck {
     /// It fits no machine (pooled: not the whole pool) even when empty.

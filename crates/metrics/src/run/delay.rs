@@ -44,7 +44,7 @@ pub struct Delays {
     pub completion: LogHistogram,
     /// Waits, in microseconds.
     pub wait: LogHistogram,
-    /// Slowdowns; jobs whose ideal is 0 have none.
+    /// Slowdowns. A job with an ideal time of 0 has none.
     pub slowdown: Slowdowns,
 }
 

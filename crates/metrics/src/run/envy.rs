@@ -221,7 +221,7 @@ mod tests {
         let (poor, rich) = (user(&[0.0], &[0.01], &[1.0]), user(&[0.5], &[0.01], &[1.0]));
         let result = envy(&[poor, rich]).unwrap();
         assert_eq!(result, Envy { max_bounded: Some(0.0), count: 1, unbounded: 1, users: 2 });
-        // Nobody holds anything: nothing to envy, and no ratio of tasks that could be the largest.
+        // No user has an allocation: there is no envy, and no maximum.
         let nothing = envy(&[poor, poor]).unwrap();
         assert_eq!(nothing, Envy { max_bounded: None, count: 0, unbounded: 0, users: 2 });
     }

@@ -34,7 +34,7 @@ pub struct Totals {
     pub(super) gang_tasks: u64,
     pub(super) gang_wait_us: u128,
     pub(super) gang_wait_max: Span,
-    /// Interruptions of running tasks, tasks lost with their machine, and for how long tasks ran in vain.
+    /// Interruptions of running tasks, tasks lost with their machine, and the running time without effect.
     pub(super) stopped: u64,
     pub(super) lost: u64,
     pub(super) lost_us: u128,
