@@ -11,6 +11,7 @@ mod court;
 mod decide;
 mod failover;
 mod interrupt;
+mod left_over;
 mod plot;
 mod policies;
 mod print;

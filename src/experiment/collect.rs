@@ -10,14 +10,15 @@ use super::demands::Demands;
 use super::grid::Grid;
 use super::groups::GroupWatch;
 use super::memory::Room;
+use super::service::{Service, TaskWork};
 use super::sinks::Sinks;
 use super::standing::{Remarks, Standing, StuckExample};
 use super::window::Window;
 use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
 use crate::metrics::{
-    Delays, FinishedJob, Fluid, JainSum, Reference, Sample, SizeBins, Snapshots, Totals, UserTotals, WHOLE, Work,
-    fixed_share,
+    Delays, FinishedJob, Fluid, JainSum, Judged, Reference, Sample, SizeBins, Snapshots, Totals, UserTotals, WHOLE,
+    Work, fixed_share,
 };
 use crate::output::schema::Table;
 use crate::record::{Decision, Fate, JobRecord, Launch, Recorder, Salvage, State, Stuck, StuckRecord, TaskRecord};
@@ -34,7 +35,7 @@ pub(super) struct Collector<'a> {
     pub(super) grid: Grid,
     fluid: Fluid,
     sample: Sample,
-    pub(super) reference: Reference,
+    pub(super) service: Service,
     /// When the run is cut off, if work is left then.
     cut: Option<Time>,
     weights: &'a Weights,
@@ -87,11 +88,11 @@ impl<'a> Collector<'a> {
         let each = |class| weights.each(class).map(|weight| weight as f64 / WEIGHT_ONE as f64);
         let classes: Vec<[f64; MAX_DIMS]> = (0..weights.classes()).map(each).collect();
         let snapshots = Snapshots::new(dims, &classes);
-        let reference = Reference::new(dims, capacity, classes);
+        let service = Service::new(Reference::new(dims, capacity, classes), window, cut);
         Collector {
             sinks,
             window,
-            reference,
+            service,
             cut,
             grid: Grid::new(sample, window.from, dims),
             fluid: Fluid::new(dims),
@@ -164,7 +165,7 @@ impl<'a> Collector<'a> {
 
     /// Brings all integrals up to the end of the run. Errors: as [`Reference::advance`].
     pub(super) fn finish(&mut self, end: Time) -> Result<()> {
-        self.reference.finish(self.cut)?;
+        self.service.reference.finish(self.cut)?;
         for standing in &mut self.standing {
             Self::settle_user(standing, end, &self.window);
         }
@@ -175,20 +176,9 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Adds the age that the work of equal tasks (demand, number) has when it is served, evenly from `start` to `end`. What
-    /// is never served counts with its age at `end`.
-    fn served(
-        &mut self,
-        user: UserId,
-        (demand, tasks): (&[u64], u64),
-        (submit, duration): (Time, Span),
-        (start, end): (Time, Time),
-    ) {
-        if self.window.holds(submit) && submit < end && duration < Span::ENDLESS {
-            let (age, ran, work) = (end.since(submit).seconds(), end.since(start).seconds(), duration.seconds());
-            let delay = work * age - ran.min(work) * ran / 2.0;
-            self.users[user.index()].delay += self.reference.size(demand) * tasks as f64 * delay;
-        }
+    /// Adds the age that work has when it is served, evenly between two instants.
+    fn served(&mut self, user: UserId, work: TaskWork, span: (Time, Time)) {
+        self.users[user.index()].delay += self.service.served(user.index(), work, span);
     }
 
     /// A user's dominant share times microseconds (in whole clusters), and the microseconds in which it waited.
@@ -197,21 +187,14 @@ impl<'a> Collector<'a> {
         (standing.share_us as f64 / WHOLE as f64, standing.backlogged_us)
     }
 
-    /// The mean age of a user's work when it was served, in seconds; `None` without work.
-    pub(super) fn service_delay(&self, user: usize) -> Option<f64> {
-        let work = self.reference.service(user).work;
-        (work > 0.0).then(|| self.users[user].delay / work)
+    /// The service of a user's judged work; `None` without any.
+    pub(super) fn judged(&self, user: usize) -> Option<Judged> {
+        self.service.judged(user, &self.users[user])
     }
 
-    /// How fast a user was served, by the service delay that ideal fair sharing gives it over its own; `None` without work.
-    pub(super) fn speed(&self, user: usize) -> Option<f64> {
-        let (fair, own) = (self.reference.service(user).mean_delay()?, self.service_delay(user)?);
-        (own > 0.0).then(|| fair / own)
-    }
-
-    /// The speeds of all users that submitted work.
+    /// The speeds of all users with judged work.
     pub(super) fn speeds(&self) -> Vec<f64> {
-        (0..self.names.len()).filter_map(|user| self.speed(user)).collect()
+        (0..self.names.len()).filter_map(|user| self.judged(user)?.speed()).collect()
     }
 
     fn set_active(&mut self, user: UserId, active: bool) {
@@ -276,7 +259,7 @@ impl Recorder for Collector<'_> {
         self.standing.push(Standing { class: self.weights.class_of(name), ..Standing::default() });
         self.users.push(UserTotals::default());
         self.used_us.extend(std::iter::repeat_n(0, self.dims));
-        self.reference.user(self.weights.class_of(name));
+        self.service.user(self.weights.class_of(name));
         if let Some(groups) = &mut self.groups {
             groups.user(name);
         }
@@ -294,7 +277,7 @@ impl Recorder for Collector<'_> {
         }
         // Who never ends has no service that could be early or late: speeds are of the other work.
         if row.duration < Span::ENDLESS {
-            self.reference.submit(Work {
+            self.service.submit(Work {
                 user: row.user,
                 submit: row.submit,
                 duration: row.duration,
@@ -313,7 +296,7 @@ impl Recorder for Collector<'_> {
         if let (Some(groups), Some(policy)) = (&mut self.groups, state.groups) {
             groups.unreturned(policy.unreturned(), to.since(from));
         }
-        self.reference.advance(to)?;
+        self.service.reference.advance(to)?;
         self.sample(to.min(self.window.to), state)
     }
 
@@ -360,9 +343,10 @@ impl Recorder for Collector<'_> {
         let served = match tasks.fate {
             // Of two instances that run the first counts.
             Fate::Running if tasks.backup => None,
-            Fate::Finished | Fate::Running => Some((whole, (resumed, end))),
+            Fate::Finished => Some((whole, (resumed, end), true)),
+            Fate::Running => Some((whole, (resumed, end), false)),
             // Its work is never done, and nobody waits for it from now on.
-            Fate::Lost | Fate::GivenUp => Some((whole, (end, end))),
+            Fate::Lost | Fate::GivenUp => Some((whole, (end, end), false)),
             // This attempt has served what its task need not do again. The rest of it is served when it runs again, or was in its
             // other instance.
             Fate::Reclaimed
@@ -371,10 +355,11 @@ impl Recorder for Collector<'_> {
             | Fate::Failed
             | Fate::Superseded
             | Fate::Revoked
-            | Fate::Moved => (saved > Span::ZERO).then_some(((tasks.submit, saved), (resumed, resumed + kept))),
+            | Fate::Moved => (saved > Span::ZERO).then_some(((tasks.submit, saved), (resumed, resumed + kept), true)),
         };
-        if let Some((work, span)) = served {
-            self.served(tasks.user, (tasks.demand, count), work, span);
+        if let Some(((submit, duration), span, completes)) = served {
+            let work = TaskWork { demand: tasks.demand, tasks: count, submit, duration, completes };
+            self.served(tasks.user, work, span);
         }
         if !self.sinks.wants(Table::Tasks) {
             return Ok(());
@@ -408,20 +393,22 @@ impl Recorder for Collector<'_> {
         if stuck.why == Stuck::TooLarge {
             // Told when it arrives; its age counts to the end of the run, as that of all that is never served.
             if self.window.holds(stuck.submit) && stuck.duration < Span::ENDLESS {
-                let work = self.reference.size(stuck.demand) * stuck.tasks as f64 * stuck.duration.seconds();
+                let work = self.service.reference.size(stuck.demand) * stuck.tasks as f64 * stuck.duration.seconds();
                 let user = &mut self.users[stuck.user.index()];
                 user.unserved += work;
                 user.delay -= work * stuck.submit.since(Time::ZERO).seconds();
             }
         } else {
             let end = self.totals.now;
-            self.served(stuck.user, (stuck.demand, stuck.tasks), (stuck.submit, stuck.duration), (end, end));
+            let StuckRecord { demand, tasks, submit, duration, .. } = *stuck;
+            self.served(stuck.user, TaskWork { demand, tasks, submit, duration, completes: false }, (end, end));
         }
         self.text.clear();
         stuck.name.render(&mut self.text);
         let user = self.names.listed(stuck.user.index());
-        if self.remarks.stuck.iter().filter(|example| example.why == stuck.why).count() < EXAMPLES {
-            self.remarks.stuck.push(StuckExample {
+        let known = if stuck.was_launched() { &mut self.remarks.stopped } else { &mut self.remarks.stuck };
+        if known.iter().filter(|example| example.why == stuck.why).count() < EXAMPLES {
+            known.push(StuckExample {
                 why: stuck.why,
                 job: self.text.clone(),
                 user: user.name().to_owned(),

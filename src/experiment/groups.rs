@@ -86,7 +86,7 @@ impl GroupWatch {
 
     /// Tasks of a user that `ran` so long have ended or were stopped.
     pub fn tasks(&mut self, tasks: &TaskRecord, ran: Span) {
-        let (stopped, lost) = (if tasks.fate.is_stopped() { tasks.count } else { 0 }, tasks.lost(ran));
+        let (stopped, lost) = (if tasks.fate.is_interrupted() { tasks.count } else { 0 }, tasks.lost(ran));
         if stopped == 0 && lost == Span::ZERO {
             return;
         }

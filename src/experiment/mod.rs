@@ -18,6 +18,7 @@ pub mod machines;
 mod memory;
 pub mod plan;
 mod seeds;
+mod service;
 pub mod settings;
 mod single;
 mod sinks;

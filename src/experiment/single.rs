@@ -15,7 +15,7 @@ use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine::{self, Options, Outcome, Parties};
 use crate::error::Result;
-use crate::metrics::{Run, Summary, User};
+use crate::metrics::{LogHistogram, Run, Summary, User};
 use crate::output::file::Pending;
 use crate::output::schema::{Bin, DemandKind, Quantile, Table};
 use crate::pinned::Pinned;
@@ -158,6 +158,7 @@ pub fn simulate(
         bins: bins(&collector),
         stuck: run.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
         examples: collector.remarks.stuck.clone(),
+        stopped: collector.remarks.stopped.clone(),
         ignored: summary::ignored(&collector, &weights, pooled, dims),
         groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
     };
@@ -174,7 +175,6 @@ fn ended<'a>(
 ) -> Run<'a> {
     let (totals, delays) = (&collector.totals, &collector.delays);
     let first = totals.first_submit.unwrap_or_default();
-    // Microseconds and millionths both are scaled by a million.
     let delay = |histogram| Summary::of(histogram, 1_000_000);
     Run {
         workload: simulation.workload,
@@ -188,9 +188,10 @@ fn ended<'a>(
         measured: collector.window.part(first, totals.now),
         arriving: collector.window.part(first, totals.last_submit),
         speeds: collector.speeds(),
+        unserved: collector.service.unserved(),
         completion: delay(&delays.completion),
         wait: delay(&delays.wait),
-        slowdown: delay(&delays.slowdown),
+        slowdown: delays.slowdown.summary(),
         step: collector.grid.step,
         carried: None,
     }
@@ -226,14 +227,20 @@ fn finish(
     }
     if let Some(mut table) = to.open::<Quantile>(dims)? {
         let delays = &collector.delays;
-        for (metric, histogram) in
-            [("completion_s", &delays.completion), ("wait_s", &delays.wait), ("slowdown", &delays.slowdown)]
-        {
+        let places = || (0..=QUANTILES).map(|step| f64::from(step) / f64::from(QUANTILES));
+        let seconds = |histogram: &LogHistogram| -> Vec<Option<f64>> {
             let quantiles = histogram.quantiles();
-            for step in 0..=QUANTILES {
-                let q = f64::from(step) / f64::from(QUANTILES);
-                if let Some(value) = quantiles.at(q) {
-                    table.push(&Quantile { metric, q, value: value as f64 / 1e6 })?;
+            places().map(|q| quantiles.at(q).map(|us| us as f64 / 1e6)).collect()
+        };
+        let all = [
+            ("completion_s", seconds(&delays.completion)),
+            ("wait_s", seconds(&delays.wait)),
+            ("slowdown", delays.slowdown.quantiles(places())),
+        ];
+        for (metric, values) in all {
+            for (q, value) in places().zip(values) {
+                if let Some(value) = value {
+                    table.push(&Quantile { metric, q, value })?;
                 }
             }
         }

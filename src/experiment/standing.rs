@@ -37,12 +37,14 @@ pub(super) struct Remarks {
     pub endless: u64,
     /// A few task sets that never started, for each reason.
     pub stuck: Vec<StuckExample>,
+    /// A few task sets that were stopped and waited again at the end, for each reason.
+    pub stopped: Vec<StuckExample>,
 }
 
-/// A task set that never started, for the message at the end.
+/// A task set that waited when the run ended, for the message about it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct StuckExample {
-    /// Why it never started.
+    /// Why it waited.
     pub why: Stuck,
     /// The job's name.
     pub job: String,

@@ -37,6 +37,9 @@ pub struct RunSummary {
     pub stuck: Vec<(Stuck, u64)>,
     /// A few task sets for each reason.
     pub examples: Vec<StuckExample>,
+    /// A few task sets that were stopped and waited again at the end, for each reason.
+    #[serde(default)]
+    pub stopped: Vec<StuckExample>,
     /// Requests of the workload that the engine ignores, in words.
     pub ignored: Vec<String>,
     /// The groups of a policy that has some.
@@ -148,8 +151,7 @@ pub(super) fn user<'a>(
         backlogged_us,
         used_us: &collector.used_us[user * dims.len()..][..dims.len()],
         dims,
-        speed: collector.speed(user),
-        service_delay: collector.service_delay(user),
-        fair_service_delay: collector.reference.service(user).mean_delay(),
+        judged: collector.judged(user),
+        has_horizon: collector.service.has_horizon(),
     }
 }

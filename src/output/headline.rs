@@ -46,7 +46,10 @@ mod tests {
             headline(&dims).into_iter().filter_map(|column| Some((column.key?, column.column))).collect();
         keys.sort();
         let names: Vec<&str> = keys.iter().map(|(_, name)| name.as_str()).collect();
-        assert_eq!(names, ["completion_mean_s", "speed_jain", "slowdown_mean", "used_cpu", "completion_p99_s"]);
+        assert_eq!(
+            names,
+            ["completion_mean_s", "speed_jain", "speed_min", "slowdown_mean", "used_cpu", "completion_p99_s"]
+        );
         assert!(keys.iter().map(|(key, _)| usize::from(*key)).eq(0..keys.len()));
     }
 }

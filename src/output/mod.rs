@@ -6,6 +6,7 @@ pub mod gallery;
 mod group_sheet;
 pub mod headline;
 pub mod html;
+pub mod left_over;
 pub mod made;
 mod marks;
 pub mod numbers;

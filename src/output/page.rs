@@ -7,6 +7,7 @@ use super::gallery::{Drawn, Gallery};
 use super::group_sheet;
 use super::headline::{Headline, Topic, headline};
 use super::html::{self, Column, Figure, Mark, Report, Table as Sheet};
+use super::left_over;
 use super::marks::{Shown, mark};
 use super::numbers::{count, in_percent, with_half};
 use super::picture::ENDINGS;
@@ -32,6 +33,7 @@ fn report(results: &Results, pictures: &Pictures) -> Result<Report> {
     let comparison = comparison(results)?;
     let mut notes: Vec<String> = results.missing().into_iter().collect();
     notes.extend(never_started(results)?);
+    notes.extend(left_over::notes(results)?);
     notes.extend(pictures.gallery.notes.iter().cloned());
     let columns = headline(&results.dims);
     // Two tables that fit a screen each: how long jobs took, and how well and fairly the cluster was used.

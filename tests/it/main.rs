@@ -32,6 +32,7 @@ mod first_in_order;
 mod frame;
 mod fuzz;
 mod fuzz_inputs;
+mod horizon;
 mod interior;
 #[cfg(unix)]
 mod interrupt;

@@ -94,17 +94,23 @@ fn a_light_user_that_waits_behind_a_heavy_one_is_the_slowest() {
     assert!(both.one("drf", "speed_jain") > 0.99 && both.one("fifo", "speed_jain") < 0.6);
 }
 
-/// What is cut off and what fits nowhere counts with its age at the cut, under the policy and in the reference, and what
-/// comes before the window is in the way without counting.
+/// Under a horizon the work counts that the reference serves by then, and what the policy has not served of it has its age at the
+/// horizon. Work before the window delays other work and is not judged.
 #[test]
 fn cuts_windows_and_what_never_fits() {
     let cut = Replayed::new("a,ann,0,10,100,1,0\nb,bob,0,10,100,1,0\nc,bob,0,10,1,11,0\n", "until = \"100s\"");
     let delays: Vec<f64> = cut.column("users", "fifo", "service_delay_s").into_iter().flatten().collect();
-    assert_eq!(delays, [50.0, 100.0]);
-    // 100 s of work, served at half speed until the cut; bob's task of 11 cores for 10 s is never served.
+    // The reference serves 50 s of each until the cut. Fifo has served 50 s of ann's work after 50 s, and has not started bob's.
+    near(delays[0], 25.0);
+    near(delays[1], 100.0);
     let fair: Vec<f64> = cut.column("users", "fifo", "fair_service_delay_s").into_iter().flatten().collect();
-    near(fair[0], 75.0);
-    near(fair[1], (100.0 * 75.0 + 11.0 * 100.0) / 111.0);
+    near(fair[0], 50.0);
+    near(fair[1], 50.0);
+    assert_eq!(cut.column("users", "fifo", "fair_work_served"), [Some(1.0), Some(0.0)]);
+    near(cut.column("users", "fifo", "speed")[0].expect("judged work"), 2.0);
+    assert_eq!(cut.column("users", "fifo", "speed")[1], Some(0.0));
+    // 111 s of work of bob and 100 s of ann, of which 100 s are served.
+    near(cut.one("fifo", "work_unserved"), 1.0 - 100.0 / 211.0);
     let late = Replayed::new("a,ann,0,10,100,1,0\nb,bob,1,10,100,1,0\n", "measure = { from = \"1s\" }");
     assert_eq!(late.column("users", "fifo", "speed")[0], None);
     assert_eq!(late.one("fifo", "speed_jain"), 1.0);

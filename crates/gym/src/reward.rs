@@ -91,9 +91,10 @@ impl Ran<'_> {
             measured: self.totals.now.since(first),
             arriving: self.totals.last_submit.since(first),
             speeds: Vec::new(),
+            unserved: None,
             completion: delay(&self.delays.completion),
             wait: delay(&self.delays.wait),
-            slowdown: delay(&self.delays.slowdown),
+            slowdown: self.delays.slowdown.summary(),
             step: Span::ZERO,
             carried: None,
         };

@@ -67,7 +67,7 @@ pub struct GroupTimes {
     pub longest: Span,
     /// How long it has waited for a return that had not come by the end.
     pub open: Option<Span>,
-    /// How many of its tasks were stopped before their end.
+    /// How often running tasks of it were stopped and had to start again.
     pub stopped: u64,
 }
 

@@ -149,11 +149,7 @@ impl Quantiles<'_> {
     /// of 100 values is the seventh. `None` when nothing was counted, or when `q` is not in 0..=1.
     pub fn at(&self, q: f64) -> Option<u64> {
         let (min, max) = self.histogram.range?;
-        if !(0.0..=1.0).contains(&q) {
-            return None;
-        }
-        let billionths = (q * 1e9).round() as u128;
-        let rank = (billionths * u128::from(self.histogram.count)).div_ceil(1_000_000_000).max(1);
+        let rank = rank(q, self.histogram.count)?;
         if let Some(value) = self.values.get(rank as usize - 1) {
             return Some(*value);
         }
@@ -170,6 +166,12 @@ impl Quantiles<'_> {
         });
         bucket.map(|bucket| (bucket.low + (bucket.high - bucket.low) / 2).clamp(min, max))
     }
+}
+
+/// Returns the place, from 1, of the q-quantile by nearest rank among `count` sorted values; `None` if `q` is not in 0..=1.
+pub(crate) fn rank(q: f64, count: u64) -> Option<u128> {
+    let billionths = (0.0..=1.0).contains(&q).then(|| (q * 1e9).round() as u128)?;
+    Some((billionths * u128::from(count)).div_ceil(1_000_000_000).max(1))
 }
 
 /// The octave of a value and its bucket there.

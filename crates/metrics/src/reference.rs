@@ -248,6 +248,11 @@ impl Reference {
         }
     }
 
+    /// The measured work of a user that is left now, in cluster-seconds.
+    pub fn left(&self, user: usize) -> f64 {
+        self.flows.get(self.users[user].place as usize).map_or(0.0, |flow| flow.left)
+    }
+
     /// When something happens next, in seconds.
     fn next(&mut self) -> Option<f64> {
         let arrival = self.coming.next().map(|(time, _)| seconds(time));

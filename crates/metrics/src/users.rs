@@ -1,7 +1,8 @@
 //! The metrics of each user of a run: the columns of the table `users`.
 
+use crate::horizon::Judged;
 use crate::run::delay::FinishedJob;
-use crate::run::mean_s;
+use crate::run::{SlowdownSum, mean_s};
 use plimsoll_base::column::{Column, Row, Unit, Value};
 use plimsoll_base::units::{Dim, Span};
 use plimsoll_sim::record::{JobRecord, TaskRecord};
@@ -25,15 +26,14 @@ pub struct UserTotals {
     /// Of tasks released in the window, how many were launched and how long they waited.
     waited: u64,
     task_wait_us: u128,
-    /// Tasks stopped before their end, and for how long tasks ran in vain.
+    /// Interruptions of running tasks, and the running time without effect.
     stopped: u64,
     lost_us: u128,
     /// Of jobs submitted in the window, how many have finished, and their delays.
     measured: u64,
     job_wait_us: u128,
     completion_us: u128,
-    slowdowns: u64,
-    slowdown_millionths: u128,
+    slowdown: SlowdownSum,
 }
 
 impl UserTotals {
@@ -45,9 +45,7 @@ impl UserTotals {
             self.waited += count;
             self.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
         }
-        if tasks.fate.is_stopped() {
-            self.stopped += if tasks.fate.starts_anew() { count } else { 0 };
-        }
+        self.stopped += if tasks.fate.is_interrupted() { count } else { 0 };
         self.lost_us += u128::from(tasks.lost(ran).0) * u128::from(count);
     }
 
@@ -60,10 +58,7 @@ impl UserTotals {
             self.measured += 1;
             self.job_wait_us += u128::from(ended.wait().0);
             self.completion_us += u128::from(ended.completion().0);
-            if let Some(slowdown) = ended.slowdown() {
-                self.slowdowns += 1;
-                self.slowdown_millionths += u128::from(slowdown);
-            }
+            self.slowdown.add(ended.completion(), ended.ideal);
         }
     }
 }
@@ -87,12 +82,10 @@ pub struct User<'a> {
     pub used_us: &'a [u128],
     /// The resources.
     pub dims: &'a [Dim],
-    /// Its speed.
-    pub speed: Option<f64>,
-    /// The mean age of its work when it was served, in seconds.
-    pub service_delay: Option<f64>,
-    /// The same under ideal fair sharing.
-    pub fair_service_delay: Option<f64>,
+    /// The service of its judged work; `None` without any.
+    pub judged: Option<Judged>,
+    /// Whether the run has a horizon.
+    pub has_horizon: bool,
 }
 
 impl Row for User<'static> {
@@ -107,7 +100,7 @@ impl Row for User<'static> {
 
 type C = Column<Value<User<'static>>>;
 
-static COLUMNS: [C; 20] = [
+static COLUMNS: [C; 21] = [
     C::text("user", "name", |user| Some(user.name)),
     C::float("weight", "the one weight, null where weights differ by resource", |user| user.weight),
     C::int("jobs", "jobs submitted", |user| Some(user.totals.jobs)),
@@ -151,7 +144,7 @@ static COLUMNS: [C; 20] = [
     .lower()
     .words("Mean completion time"),
     C::float("slowdown_mean", "mean slowdown of its finished jobs", |user| {
-        mean_s(user.totals.slowdown_millionths, user.totals.slowdowns)
+        user.totals.slowdown.mean()
     })
     .lower()
     .words("Mean slowdown"),
@@ -170,22 +163,33 @@ static COLUMNS: [C; 20] = [
     .lower(),
     C::float(
         "speed",
-        "its service delay under ideal fair sharing over its own: 1 if served as fast, 0.5 if it waited twice as long; null without work",
-        |user| user.speed,
+        "fair_service_delay_s over service_delay_s, times fair_work_served under a horizon: 1 if served as fast as by ideal fair sharing, 0.5 if it waited twice as long; null without work",
+        |user| user.judged?.speed(),
     )
     .higher(),
     C::seconds(
         "service_delay_s",
-        "mean age of its work when it is served: submission to service, weighted by dominant share times duration",
-        |user| user.service_delay,
+        "mean age of its work when it is served: submission to service, weighted by dominant share times duration; under a horizon of the work that fair sharing serves by then",
+        |user| Some(user.judged?.delay),
     )
     .lower(),
     C::seconds(
         "fair_service_delay_s",
         "the same under weighted DRF with divisible tasks on one pool; equal for all policies",
-        |user| user.fair_service_delay,
+        |user| Some(user.judged?.fair_delay),
     ),
-    C::int("tasks_stopped", "tasks of it stopped before their end", |user| Some(user.totals.stopped)).lower(),
+    C::share(
+        "fair_work_served",
+        "of the work that ideal fair sharing serves by the horizon (until), the share that was served by then; null without a horizon",
+        |user| Some(user.judged?.served).filter(|_| user.has_horizon),
+    )
+    .higher(),
+    C::int(
+        "tasks_stopped",
+        "how often running tasks of it were stopped and had to start again, failures of their own apart; a task stopped twice counts twice",
+        |user| Some(user.totals.stopped),
+    )
+    .lower(),
     C::seconds("lost_s", "seconds that tasks ran in vain, added up: until they were stopped (from their last checkpoint on), and to resume", |user| Some(user.totals.lost_us as f64 / 1e6))
         .lower(),
 ];

@@ -111,6 +111,11 @@ impl Fate {
         !matches!(self, Fate::Finished | Fate::Running)
     }
 
+    /// Whether they were stopped by something else than a failure of their own or of their gang, and wait again.
+    pub fn is_interrupted(self) -> bool {
+        matches!(self, Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Revoked | Fate::Moved)
+    }
+
     /// Whether they wait again; or go on in their other instance, if they failed.
     pub fn starts_anew(self) -> bool {
         matches!(
@@ -244,7 +249,7 @@ pub struct Decision<'a> {
     pub turn: Turn,
 }
 
-/// Why a task set never started.
+/// Why a task set still waits when the run ends, or can never start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum Stuck {
     /// It fits no machine (pooled: not the whole pool) even when empty.
@@ -257,7 +262,7 @@ pub enum Stuck {
     Cut,
 }
 
-/// A task set of which some tasks never started, reported at the end.
+/// A task set of which some tasks wait when the run ends: they never started, or were stopped and have not started again.
 #[derive(Clone, Debug)]
 pub struct StuckRecord<'a> {
     /// The job's name in the trace.
@@ -266,11 +271,11 @@ pub struct StuckRecord<'a> {
     pub user: UserId,
     /// Its row in the trace.
     pub row: u64,
-    /// How many of its tasks never started.
+    /// How many of its tasks wait.
     pub tasks: u64,
     /// Number of the first of them within its job.
     pub first: u64,
-    /// How often they were stopped before.
+    /// How often they were launched before.
     pub attempt: u32,
     /// When its row was submitted.
     pub submit: Time,
@@ -282,6 +287,13 @@ pub struct StuckRecord<'a> {
     pub demand: &'a [u64],
     /// Why.
     pub why: Stuck,
+}
+
+impl StuckRecord<'_> {
+    /// Returns whether its tasks were launched before, and were stopped or failed.
+    pub fn was_launched(&self) -> bool {
+        self.attempt > 0
+    }
 }
 
 /// Hears what happens in a run, in order. Every method defaults to nothing.
@@ -325,7 +337,7 @@ pub trait Recorder: Send {
         Ok(())
     }
 
-    /// A task set of which some tasks never started.
+    /// A task set of which some tasks wait when the run ends.
     fn stuck(&mut self, _stuck: &StuckRecord) -> Result<()> {
         Ok(())
     }

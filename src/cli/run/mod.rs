@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::progress::Bar;
 use super::static_plan::StaticPlan;
-use super::{Context, Format, check, failover, print, report, screen, solve, threads};
+use super::{Context, Format, check, failover, left_over, print, report, screen, solve, threads};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
@@ -232,6 +232,8 @@ fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<
     ignored.dedup();
     ignored.iter().for_each(|message| context.warn(message));
     print::stuck(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
+    left_over::stopped_waiting(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
+    left_over::unserved(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
     print::unreturned(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
     let Some(folder) = how.folder else { return Ok(done) };
     context.say(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));

@@ -101,7 +101,7 @@ impl Row for Group<'static> {
             .lower(),
             C::int(
                 "tasks_stopped",
-                "tasks of it that were stopped before their end; the same in all rows of a group",
+                "how often running tasks of it were stopped and had to start again, failures of their own apart; the same in all rows of a group",
                 |row| Some(row.times.stopped),
             )
             .lower(),

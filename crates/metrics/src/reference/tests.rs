@@ -29,6 +29,16 @@ fn replay(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) 
     (0..weights.len()).map(|user| reference.service(user)).collect()
 }
 
+/// The work that is left of each user at the cut.
+fn left(capacity: &[u64], weights: &[f64], works: &[Work], cut: Time) -> Vec<f64> {
+    let classes = weights.iter().map(|weight| [*weight; MAX_DIMS]).collect();
+    let mut reference = Reference::new(capacity.len(), &resources(capacity), classes);
+    (0..weights.len()).for_each(|user| reference.user(user as u32));
+    works.iter().for_each(|work| reference.submit(*work));
+    reference.finish(Some(cut)).expect("a filling ends");
+    (0..weights.len()).map(|user| reference.left(user)).collect()
+}
+
 fn near(found: f64, wanted: f64) {
     assert!((found - wanted).abs() <= 1e-9 * wanted.abs().max(1e-3), "{found} is not {wanted}");
 }
@@ -73,7 +83,7 @@ fn only_measured_work_counts_but_all_of_it_is_in_the_way() {
 }
 
 /// Solves anew after every event and looks at every row each time.
-fn slow(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> Vec<Service> {
+fn slow(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> (Vec<Service>, Vec<f64>) {
     struct Left {
         work: Work,
         seconds: f64,
@@ -121,7 +131,11 @@ fn slow(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) ->
             rows.push(Left { work, seconds: work.duration.seconds() });
         }
     }
-    services
+    let mut left = vec![0.0; weights.len()];
+    for row in &rows {
+        left[row.work.user.index()] += size(&row.work) * row.work.tasks as f64 * row.seconds;
+    }
+    (services, left)
 }
 
 #[test]
@@ -141,7 +155,13 @@ fn random_workloads_are_replayed_as_the_slow_way_does() {
             .collect();
         works.sort_by_key(|work| work.submit);
         let cut = (case % 3 == 0).then(|| Time::ZERO + Span::from_secs(rng.random_range(1..80)));
-        let (fast, slow) = (replay(&capacity, &weights, &works, cut), slow(&capacity, &weights, &works, cut));
+        let (fast, (slow, slow_left)) =
+            (replay(&capacity, &weights, &works, cut), slow(&capacity, &weights, &works, cut));
+        if let Some(cut) = cut {
+            for (fast, slow) in left(&capacity, &weights, &works, cut).iter().zip(&slow_left) {
+                assert!((fast - slow).abs() <= 1e-6 * slow.max(1e-3), "case {case}: {fast} {slow}");
+            }
+        }
         for (fast, slow) in fast.iter().zip(&slow) {
             near(fast.work, slow.work);
             assert!((fast.delay - slow.delay).abs() <= 1e-6 * slow.delay.max(1e-3), "case {case}: {fast:?} {slow:?}");

@@ -13,13 +13,19 @@ pub(super) static METRICS: Metrics = Metrics {
             .headline(Topic::Delay, "jobs"),
         int("tasks", "tasks submitted", |run| Some(run.totals.tasks)),
         int("tasks_finished", "tasks that ended", |run| Some(run.totals.finished)),
-        int("tasks_never_started", "tasks that never started: too large, deadlocked, starved or cut", |run| {
+        int("tasks_never_started", "tasks that were never launched: too large, deadlocked, starved or cut", |run| {
             Some(run.totals.stuck.values().sum())
         })
         .lower(),
         int(
+            "tasks_stopped_waiting",
+            "tasks that were launched, were stopped or failed, and still waited to start again when the run ended",
+            |run| Some(run.totals.stopped_waiting),
+        )
+        .lower(),
+        int(
             "tasks_stopped",
-            "tasks stopped before their end (some perhaps more than once), which started anew",
+            "how often running tasks were stopped and had to start again, failures of their own (tasks_failed) apart; a task stopped twice counts twice",
             |run| Some(run.totals.stopped),
         )
         .lower(),
@@ -39,7 +45,7 @@ pub(super) static METRICS: Metrics = Metrics {
             Some(run.outcome.hoards_given_up)
         })
         .lower(),
-        int("tasks_failed", "attempts of tasks that failed, each on its own account", |run| Some(run.outcome.failures))
+        int("tasks_failed", "attempts of tasks that failed by themselves; tasks of a gang that are stopped with one that fails are not counted", |run| Some(run.outcome.failures))
             .lower(),
         int("backups", "backup instances of running tasks that were made", |run| Some(run.outcome.backups)),
         int("backups_won", "those that ended before the other instance, which still ran", |run| {

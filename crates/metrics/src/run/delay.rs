@@ -3,14 +3,12 @@
 //! [`Delays`] hears of each finished job once and keeps histograms, so memory does not grow with the number of jobs.
 //! [`SizeBins`] keeps the mean completion time by number of tasks, as the DRF paper's Figure 14 does.
 
+use super::slowdown::Slowdowns;
 use super::{Metrics, float, seconds};
 use crate::histogram::LogHistogram;
 use plimsoll_base::column::Topic;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time};
-
-/// Slowdowns are counted in millionths.
-pub const SLOWDOWN_SCALE: u64 = 1_000_000;
 
 /// A job whose last task has finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,28 +35,17 @@ impl FinishedJob {
     pub fn wait(&self) -> Span {
         self.start.since(self.submit)
     }
-
-    /// Slowdown, completion / ideal, in millionths to the nearest; `None` when the ideal is 0.
-    pub fn slowdown(&self) -> Option<u64> {
-        millionths(self.completion(), self.ideal)
-    }
 }
 
-fn millionths(part: Span, whole: Span) -> Option<u64> {
-    let (part, whole) = (u128::from(part.0), u128::from(whole.0));
-    let rounded = (part * u128::from(SLOWDOWN_SCALE) + whole / 2).checked_div(whole)?;
-    Some(u64::try_from(rounded).unwrap_or(u64::MAX))
-}
-
-/// The delays of finished jobs, each as a histogram; sums are exact, whatever the order of the jobs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The delays of finished jobs, each as a histogram. Sums do not depend on the order of the jobs.
+#[derive(Clone, Debug, Default)]
 pub struct Delays {
     /// Completion times, in microseconds.
     pub completion: LogHistogram,
     /// Waits, in microseconds.
     pub wait: LogHistogram,
-    /// Slowdowns, in millionths; jobs whose ideal is 0 are not among them.
-    pub slowdown: LogHistogram,
+    /// Slowdowns. A job with an ideal time of 0 has none.
+    pub slowdown: Slowdowns,
 }
 
 impl Delays {
@@ -66,9 +53,7 @@ impl Delays {
     pub fn record(&mut self, job: &FinishedJob) {
         self.completion.record(job.completion().0);
         self.wait.record(job.wait().0);
-        if let Some(slowdown) = job.slowdown() {
-            self.slowdown.record(slowdown);
-        }
+        self.slowdown.record(job.completion(), job.ideal);
     }
 }
 
@@ -91,8 +76,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Sums up a histogram, with `scale` counts in one unit of the summary: 1,000,000 turns microseconds into seconds
-    /// and millionths into ratios. `None` when it is empty.
+    /// Sums up a histogram, with `scale` counts in one unit of the summary: 1,000,000 turns microseconds into seconds.
+    /// `None` when it is empty.
     pub fn of(values: &LogHistogram, scale: u64) -> Option<Summary> {
         let scale = scale as f64;
         let quantiles = values.quantiles();
@@ -202,7 +187,7 @@ pub(super) static METRICS: Metrics = Metrics {
         seconds("completion_p99_s", "99 % quantile of completion time", |run| Some(run.completion?.p99))
             .lower()
             .words("99 % quantile of completion time")
-            .key_headline(Topic::Delay, "p99", 4),
+            .key_headline(Topic::Delay, "p99", 5),
         seconds(
             "wait_mean_s",
             "mean wait of finished jobs: from their submission to the launch of their first task; how long all tasks wait is in task_wait_mean_s",
@@ -223,7 +208,7 @@ pub(super) static SLOWDOWN: Metrics = Metrics {
         float("slowdown_mean", "mean of completion time over ideal completion time", |run| Some(run.slowdown?.mean))
             .lower()
             .words("Mean slowdown")
-            .key_headline(Topic::Delay, "slowdown", 2),
+            .key_headline(Topic::Delay, "slowdown", 3),
         float("slowdown_p50", "median slowdown", |run| Some(run.slowdown?.p50)).lower(),
         float("slowdown_p90", "90 % quantile of slowdown", |run| Some(run.slowdown?.p90)).lower(),
         float("slowdown_p99", "99 % quantile of slowdown", |run| Some(run.slowdown?.p99)).lower(),
@@ -249,12 +234,6 @@ mod tests {
     fn delays_of_one_job_by_hand() {
         let long = job(10, 30, 110, 40);
         assert_eq!((long.completion(), long.wait()), (Span::from_secs(100), Span::from_secs(20)));
-        assert_eq!(long.slowdown(), Some(2_500_000));
-        assert_eq!(job(5, 25, 25, 0).slowdown(), None, "no work at all");
-        // To the nearest millionth.
-        assert_eq!((job(0, 0, 2, 3).slowdown(), job(0, 0, 1, 3).slowdown()), (Some(666_667), Some(333_333)));
-        let endless = FinishedJob { finish: Time(u64::MAX), ideal: Span(1), ..job(0, 0, 0, 0) };
-        assert_eq!(endless.slowdown(), Some(u64::MAX));
     }
 
     #[test]
@@ -268,7 +247,7 @@ mod tests {
         assert!((completion.mean - 10_100.0 / 101.0).abs() < 1e-9);
         // Sorted: 0, 2, 4, ..., 200; nearest rank 51, 91 and 100.
         assert_eq!([completion.p50, completion.p90, completion.p99], [100.0, 180.0, 198.0]);
-        let slowdown = Summary::of(&delays.slowdown, SLOWDOWN_SCALE).unwrap();
+        let slowdown = delays.slowdown.summary().unwrap();
         assert_eq!((slowdown.count, slowdown.mean, slowdown.max), (100, 2.0, 2.0));
         assert_eq!(delays.wait.sum(), 4950 * 1_000_000);
     }

@@ -21,7 +21,7 @@ use plimsoll_base::units::MAX_DIMS;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Envy {
     /// The largest envy among users with bounded envy, 0 upwards (0.5: half as many tasks again); 0 when it is
-    /// within [`TOLERANCE`]. `None` when the envy of every complaining user is unbounded.
+    /// within [`TOLERANCE`]. `None` if no complaining user can run anything with its own bundle.
     pub max_bounded: Option<f64>,
     /// How many users envy somebody, by more than [`TOLERANCE`].
     pub count: usize,
@@ -50,12 +50,13 @@ pub fn envy<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> Option
             best = wants.runs(|r| wants.scaled(r, &bundle[r], &1.0)).map_or(best, |runs| best.max(runs));
         }
         result.users += 1;
-        if own == 0.0 && best > 0.0 {
-            result.unbounded += 1;
-            result.count += 1;
+        if own == 0.0 {
+            // Nothing to compare, or without bound.
+            result.unbounded += usize::from(best > 0.0);
+            result.count += usize::from(best > 0.0);
             continue;
         }
-        let relative = if own > 0.0 { best / own - 1.0 } else { 0.0 };
+        let relative = best / own - 1.0;
         result.count += usize::from(relative > TOLERANCE);
         let relative = if relative > TOLERANCE { relative } else { 0.0 };
         result.max_bounded = Some(result.max_bounded.map_or(relative, |max| max.max(relative)));
@@ -109,7 +110,7 @@ pub(super) static METRICS: Metrics = Metrics {
     runs: &[
         mean(
             "envy_max",
-            "largest envy of a backlogged user that can run something: how many more of its tasks, relatively, it could run with another's bundle; mean over the grid",
+            "largest envy of a backlogged user that can run something: how many more of its tasks, relatively, it could run with another's bundle; mean over the grid points with such a user, null without any",
             |at| at.envy?.max_bounded,
         )
         .lower(),
@@ -125,7 +126,7 @@ pub(super) static METRICS: Metrics = Metrics {
         .lower(),
     ],
     fairness: &[
-        At::float("envy_max", "largest envy of a backlogged user that can run something", |point| {
+        At::float("envy_max", "largest envy of a backlogged user that can run something; null without one", |point| {
             point.sample.envy?.max_bounded
         })
         .lower(),
@@ -182,7 +183,7 @@ mod tests {
             result.users += 1;
             result.unbounded += usize::from(unbounded);
             result.count += usize::from(unbounded || most > TOLERANCE);
-            if !unbounded {
+            if own > 0.0 {
                 let most = if most > TOLERANCE { most } else { 0.0 };
                 result.max_bounded = Some(result.max_bounded.map_or(most, |max| max.max(most)));
             }
@@ -220,8 +221,9 @@ mod tests {
         let (poor, rich) = (user(&[0.0], &[0.01], &[1.0]), user(&[0.5], &[0.01], &[1.0]));
         let result = envy(&[poor, rich]).unwrap();
         assert_eq!(result, Envy { max_bounded: Some(0.0), count: 1, unbounded: 1, users: 2 });
-        // Nobody holds anything: nothing to envy.
-        assert_eq!(envy(&[poor, poor]).unwrap().max_bounded, Some(0.0));
+        // No user has an allocation: there is no envy, and no maximum.
+        let nothing = envy(&[poor, poor]).unwrap();
+        assert_eq!(nothing, Envy { max_bounded: None, count: 0, unbounded: 0, users: 2 });
     }
 
     /// First come, first served: one user runs 4 of its 5 tasks, the other one 20 of 100.

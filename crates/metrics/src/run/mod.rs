@@ -19,6 +19,7 @@ pub mod fairness;
 mod fragmentation;
 pub mod incentive;
 mod sample;
+pub mod slowdown;
 mod speed;
 pub mod stranded;
 mod totals;
@@ -26,6 +27,7 @@ mod utilisation;
 mod waits;
 
 pub use sample::Sample;
+pub(crate) use slowdown::SlowdownSum;
 pub use totals::Totals;
 pub(crate) use totals::mean_s;
 
@@ -82,6 +84,8 @@ pub struct Run<'a> {
     pub arriving: Span,
     /// The speeds of all users with work.
     pub speeds: Vec<f64>,
+    /// The share of the submitted work that is not served at the horizon; `None` without a horizon or work.
+    pub unserved: Option<f64>,
     /// Completion times of finished jobs, in seconds.
     pub completion: Option<Summary>,
     /// Waits of finished jobs, in seconds.
@@ -290,6 +294,7 @@ mod tests {
             measured: Span::ZERO,
             arriving: Span::ZERO,
             speeds: Vec::new(),
+            unserved: None,
             completion: None,
             wait: None,
             slowdown: None,

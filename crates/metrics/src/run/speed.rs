@@ -8,7 +8,7 @@ pub(super) static METRICS: Metrics = Metrics {
     runs: &[
         float(
             "speed_jain",
-            "Jain index of the speeds of all users with work (table users): the same users and the same work under every policy",
+            "Jain index of the speeds of all users with work (table users): the same users and the same work under every policy; under a horizon the work that fair sharing serves by then",
             |run| jain(&run.speeds),
         )
         .unit(Unit::Index)
@@ -21,7 +21,15 @@ pub(super) static METRICS: Metrics = Metrics {
         float("speed_min", "speed of the slowest user", |run| run.speeds.iter().copied().reduce(f64::min))
             .higher()
             .words("Speed of the slowest user")
-            .headline(Topic::Sharing, "slowest"),
+            .key_headline(Topic::Sharing, "slowest", 2),
+        float(
+            "work_unserved",
+            "share of the measured work submitted before the horizon (until) that is not served by then, dominant share times duration; null without a horizon",
+            |run| run.unserved,
+        )
+        .unit(Unit::Share)
+        .lower()
+        .words("Work not served at the horizon"),
     ],
     fairness: &[],
 };

@@ -13,8 +13,10 @@ use plimsoll_sim::workload::TaskSet;
 pub struct Totals {
     /// Tasks launched.
     pub launched: u64,
-    /// Tasks that never started.
+    /// Tasks that were never launched.
     pub stuck: BTreeMap<Stuck, u64>,
+    /// Tasks that were launched, were stopped or failed, and waited again at the end.
+    pub(super) stopped_waiting: u64,
     /// The first submission.
     pub first_submit: Option<Time>,
     /// The last submission of a job so far.
@@ -32,7 +34,7 @@ pub struct Totals {
     pub(super) gang_tasks: u64,
     pub(super) gang_wait_us: u128,
     pub(super) gang_wait_max: Span,
-    /// Tasks stopped before their end, those lost with their machine, and for how long tasks ran in vain.
+    /// Interruptions of running tasks, tasks lost with their machine, and the running time without effect.
     pub(super) stopped: u64,
     pub(super) lost: u64,
     pub(super) lost_us: u128,
@@ -49,6 +51,8 @@ pub struct Totals {
     pub(super) used_us: [u128; MAX_DIMS],
     pub(super) used_until_last_submit_us: [u128; MAX_DIMS],
     pub(super) over_us: [u64; MAX_DIMS],
+    /// The most of each resource that was used at once in the window.
+    pub(super) peak_used: [u64; MAX_DIMS],
     /// The integral of the Jain index of the backlogged users, and the time in which there was one.
     pub(super) jain_us: f64,
     pub(super) jain_time: u64,
@@ -78,6 +82,7 @@ impl Totals {
             self.held_us[d] += u128::from(held.0[d]) * u128::from(span);
             self.used_us[d] += u128::from(used.0[d]) * u128::from(span);
             self.over_us[d] += if used.0[d] > capacity.0[d] { span } else { 0 };
+            self.peak_used[d] = self.peak_used[d].max(if span > 0 { used.0[d] } else { 0 });
         }
         if let Some(jain) = jain {
             self.jain_us += jain * span as f64;
@@ -120,12 +125,8 @@ impl Totals {
                 let full = tasks.duration.0.saturating_add(tasks.salvage.delay.0);
                 self.slowed_us += u128::from(ran.0.saturating_sub(full)) * u128::from(count);
             }
-            // A task that was superseded has ended.
-            Fate::Running | Fate::Superseded => {}
             Fate::Lost | Fate::GivenUp => self.lost += count,
-            Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Failed | Fate::Revoked | Fate::Moved => {
-                self.stopped += count
-            }
+            fate => self.stopped += if fate.is_interrupted() { count } else { 0 },
         }
         self.lost_us += u128::from(tasks.lost(ran).0) * u128::from(count);
     }
@@ -135,9 +136,13 @@ impl Totals {
         self.jobs_finished += u64::from(job.finish.is_some());
     }
 
-    /// Tasks never started.
+    /// Tasks waited when the run ended.
     pub fn stuck(&mut self, stuck: &StuckRecord) {
-        *self.stuck.entry(stuck.why).or_default() += stuck.tasks;
+        if stuck.was_launched() {
+            self.stopped_waiting += stuck.tasks;
+        } else {
+            *self.stuck.entry(stuck.why).or_default() += stuck.tasks;
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::totals::part;
 use super::{At, Metrics, Point, float, shares};
 use plimsoll_base::column::{Topic, Unit};
-use plimsoll_base::units::Resources;
+use plimsoll_base::units::{Resources, Span};
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[
@@ -20,7 +20,7 @@ pub(super) static METRICS: Metrics = Metrics {
         )
         .higher()
         .words("<r> in use")
-        .key_headline(Topic::Sharing, "used <r>", 3),
+        .key_headline(Topic::Sharing, "used <r>", 4),
         shares(
             "arriving_<r>",
             "share of <r> truly used from the first to the last submission of a job, within the measured window: without the time when work runs out",
@@ -49,6 +49,16 @@ pub(super) static BESIDES: Metrics = Metrics {
         })
         .lower()
         .words("Time with <r> over-committed"),
+        shares(
+            "peak_used_<r>",
+            "largest share of <r> that running tasks truly use at once, within the measured window; over-committed above 1",
+            |run, d| {
+                let capacity = run.capacity.0[d];
+                (run.measured > Span::ZERO && capacity > 0)
+                    .then(|| run.totals.peak_used[d] as f64 / capacity as f64)
+            },
+        )
+        .words("Largest use of <r>"),
         float(
             "slots_held",
             "share of slots held, time-weighted (of the only resource reserved under only:R); null under others",

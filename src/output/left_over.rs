@@ -1,0 +1,41 @@
+//! Notes of a report about work that is left when runs end.
+
+use super::numbers::count;
+use super::read::{Part, Results};
+use super::schema::Table;
+use crate::error::Result;
+
+/// A larger share of unserved work is worth a warning.
+pub const UNSERVED_MOST: f64 = 0.1;
+
+/// Returns the notes about tasks that were stopped and still waited, and about work that is not served at the horizon, by policy.
+/// Errors: a table cannot be read.
+pub fn notes(results: &Results) -> Result<Vec<String>> {
+    let parts = results.table(Table::Runs, &["tasks_stopped_waiting", "work_unserved"], None)?;
+    let values = |parts: &[Part], column: &str| -> Result<Vec<f64>> {
+        let values = parts.iter().map(|part| part.numbers(column)).collect::<Result<Vec<_>>>()?;
+        Ok(values.into_iter().flatten().flatten().collect())
+    };
+    let mut notes = Vec::new();
+    for group in parts.chunk_by(|a, b| a.policy == b.policy) {
+        let policy = &results.contents.policies[group[0].policy];
+        let waiting = values(group, "tasks_stopped_waiting")?.into_iter().sum::<f64>() as u64;
+        if waiting > 0 {
+            let noun = if waiting == 1 { "task was" } else { "tasks were" };
+            notes.push(format!(
+                "Under {policy}, {} {noun} launched and stopped, and had not started again at the end.",
+                count(waiting)
+            ));
+        }
+        let most = values(group, "work_unserved")?.into_iter().fold(0.0, f64::max);
+        if most > UNSERVED_MOST {
+            let up_to = if group.len() > 1 { "up to " } else { "" };
+            notes.push(format!(
+                "Under {policy}, {up_to}{:.0} % of the submitted work is not served at the horizon. Speeds and their Jain index are \
+                 of the work that ideal fair sharing serves by then.",
+                100.0 * most
+            ));
+        }
+    }
+    Ok(notes)
+}
