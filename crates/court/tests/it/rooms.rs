@@ -4,9 +4,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use plimsoll_court::{Bench, Situation};
+use plimsoll_base::units::Resources;
+use plimsoll_court::{Bench, Run, Situation, State};
 use plimsoll_policies::Registry;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 
+use crate::laws_machines::draw;
 use crate::{decide, state};
 
 type Counts = BTreeMap<String, u32>;
@@ -163,4 +167,104 @@ fn gangs_and_tasks_have_the_same_outcome() {
         }
     }
     assert!(wrong.is_empty(), "victims and running requests differ from 2 and 2:\n{wrong}");
+}
+
+/// A policy, its own keys, keys that are drawn for its queues, and the most rounds with a needless victim. No key is a maximum.
+type Drawn = (&'static str, &'static str, &'static [&'static str], u32);
+
+/// Without the capacity scheduler, which stops containers by the amounts of queues and for no particular request. A count above zero is
+/// a remainder whose cause is not known.
+const DRAWN: [Drawn; 9] = [
+    ("kai", "", &["deserved = { cpu = #, memory_gib = # }", "weight = #"], 3),
+    (
+        "volcano-capacity",
+        "actions = [\"allocate\", \"preempt\", \"reclaim\"]",
+        &["deserved = { cpu = #, memory_gib = # }"],
+        5,
+    ),
+    ("volcano-drf", "actions = [\"allocate\", \"preempt\"]", &["weight = #"], 0),
+    ("volcano-proportion", "actions = [\"allocate\", \"preempt\", \"reclaim\"]", &["weight = #"], 1),
+    ("kueue@guarded", "", &["nominal = { cpu = # }", "reclaim = \"any\"", "within = \"lower-priority\""], 3),
+    ("yarn-fair", "", &["min = { cpu = # }", "weight = #.3", "preemption_threshold = 0.#"], 0),
+    ("yunikorn-fair@guarded", "", &["guaranteed = { cpu = # }", "priority = #"], 0),
+    ("armada", "", &["weight = #.3"], 3),
+    ("koordinator", "revoke = false", &["min = { cpu = # }"], 0),
+];
+
+/// Returns the amounts that are free on each machine beside these tasks.
+fn free(state: &State, runs: &[Run]) -> Vec<Resources> {
+    let mut free = state.cluster.capacities.clone();
+    for run in runs {
+        for (machine, tasks) in &run.parts {
+            let used = state.workloads[run.workload].demand.times(*tasks);
+            free[*machine as usize].0.iter_mut().zip(used.0).for_each(|(free, used)| *free -= used);
+        }
+    }
+    free
+}
+
+/// Returns a running task, or gang, that was stopped in a round and still has its room beside all tasks that run after it.
+fn needless(state: &State, before: &Situation, after: &Situation) -> Option<String> {
+    let room = free(state, &after.running);
+    let now: Vec<_> = after.running.iter().map(|run| (run.workload, &run.parts)).collect();
+    let stopped = before.running.iter().filter(|run| !now.contains(&(run.workload, &run.parts)));
+    let mut found = stopped.filter(|run| {
+        let workload = &state.workloads[run.workload];
+        let left = after.running.iter().filter(|other| other.workload == run.workload);
+        // Tasks of an entry are stopped one by one, and may start again elsewhere; only entries with fewer tasks than before count.
+        let fewer = left.map(|run| run.tasks()).sum::<u32>()
+            < before.running.iter().filter(|other| other.workload == run.workload).map(|run| run.tasks()).sum();
+        let fits = |(machine, tasks): &(u32, u32)| {
+            workload.demand.times(if workload.gang { *tasks } else { 1 }).fits(&room[*machine as usize])
+        };
+        fewer && run.parts.iter().all(fits)
+    });
+    found.next().map(|run| state.workloads[run.workload].name.clone())
+}
+
+/// No victim can be put back on its machine beside all tasks that run after a round, apart from the stated remainder.
+#[test]
+fn no_victim_is_stopped_without_need() {
+    let registry = Registry::default();
+    let mut wrong = String::new();
+    for (policy, own, keys, most) in DRAWN {
+        let mut rng = ChaCha8Rng::seed_from_u64(40);
+        let (mut rounds, mut bad, mut first) = (0, 0, String::new());
+        for _ in 0..1000 {
+            let mut text = format!("{}[policy]\n{own}\n", draw(&mut rng, keys, false));
+            if policy == "volcano-proportion" || policy == "kueue@guarded" {
+                text = text.replace("parent = \"p\"\n", "");
+            }
+            if policy == "koordinator" {
+                // The runtime quota of a group that alone has requests is the whole cluster.
+                for group in ["x", "y"] {
+                    text = text.replace(&format!("group = \"{group}\""), "group = \"q\"");
+                }
+            }
+            let state = state(&text);
+            let bench =
+                Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{policy}: {error}\n{text}"));
+            let mut situation = Situation::first(&state);
+            for _ in 0..4 {
+                let before = situation.clone();
+                let round = bench.play(&mut situation).unwrap_or_else(|error| panic!("{policy}: {error}\n{text}"));
+                if !round.evicted.is_empty() {
+                    rounds += 1;
+                    if let Some(name) = needless(&state, &before, &situation) {
+                        bad += 1;
+                        if first.is_empty() {
+                            first =
+                                format!("{name}\nlaunched {:?}\nevicted {:?}\n{text}", round.launched, round.evicted);
+                        }
+                    }
+                }
+                situation.pass(&state);
+            }
+        }
+        assert!(rounds > 100, "{policy}: {rounds} rounds with victims");
+        if bad > most {
+            let _ = writeln!(wrong, "{policy}: {bad} of {rounds} rounds with victims, at most {most}: {first}");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
 }

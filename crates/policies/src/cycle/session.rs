@@ -247,13 +247,20 @@ impl<'a> Session<'a> {
         trial.place_all(&next.each, next.together(), |_| None).is_some()
     }
 
-    /// Returns whether there is room now for a task of a workload, or for all of a gang.
+    /// Returns whether there is room now for a task of a workload, or for all of a gang. A user that lost tasks in this cycle has none:
+    /// the stopped tasks are first in its order, so that a launch of another task would not be carried out.
     pub fn has_room(&self, next: &Waiting) -> bool {
-        self.fits(&next.need())
+        !self.has_lost(next.user)
+            && self.fits(&next.need())
             && match next.together() {
                 1 => self.rooms.find(&next.each).is_some(),
                 _ => self.would_fit(next, &[]),
             }
+    }
+
+    /// Returns whether a user lost tasks in this cycle.
+    pub fn has_lost(&self, user: UserId) -> bool {
+        self.lost.get(&user).is_some_and(|tasks| *tasks > 0)
     }
 
     /// Whether so much is free.

@@ -137,7 +137,8 @@ impl Cycle<'_, '_, '_> {
         match asker.tasks {
             1 => self.session.has_room(&Waiting { tasks: 1, ..asker.next }),
             tasks => {
-                self.session.fits(&asker.need())
+                !self.session.has_lost(asker.next.user)
+                    && self.session.fits(&asker.need())
                     && self.session.trial().place_all(&asker.next.each, tasks, |_| None).is_some()
             }
         }
