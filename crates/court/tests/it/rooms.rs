@@ -97,6 +97,14 @@ fn one_victim_makes_room_for_several_requests() {
     }
 }
 
+/// KAI starts the tasks beyond the minimum of a job in the next cycle, and the reason says so.
+#[test]
+fn the_reason_of_a_task_with_room_is_the_next_cycle() {
+    let waits = decide("kai", ONE_POOL).round.waits;
+    assert_eq!(waits.len(), 1);
+    assert!(format!("{:?}", waits[0].reason).contains("starts in the next cycle"), "{:?}", waits[0].reason);
+}
+
 /// A policy, its own keys, and those of the requester's queue and the victim's; with one queue only the requester is more urgent.
 type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 

@@ -146,6 +146,7 @@ impl Entry {
 }
 
 const ABOVE_SHARE: Reason = Reason::Rule("there is no room, and with it its queue would hold more than its fair share");
+const NEXT_CYCLE: Reason = Reason::Rule("a victim leaves room for it, and it starts in the next cycle");
 const NO_VICTIMS: Reason = Reason::Rule("there is no room, and nothing may be taken for it that would help");
 const NOT_DESERVED: Reason = Reason::Rule("its queue may not be preempted, and would hold more than it deserves");
 
@@ -310,7 +311,11 @@ impl Kai {
                 let entry = Entry::new(next, false);
                 let search = Search { session, shares, rules: &self.rules, entry };
                 let reason = self.forbidden(session, &entry);
-                let other = || if search.may_reclaim() { NO_VICTIMS } else { ABOVE_SHARE };
+                let other = || match search.may_reclaim() {
+                    _ if session.has_room(&next) => NEXT_CYCLE,
+                    true => NO_VICTIMS,
+                    false => ABOVE_SHARE,
+                };
                 reasons.push((next.user, reason.unwrap_or_else(other)));
             }
         }
