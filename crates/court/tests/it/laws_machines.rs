@@ -38,7 +38,7 @@ const POLICIES: [(&str, &[&str]); 5] = [
 ];
 
 /// A tree of three leaves, two of them below one queue, and up to eight workloads on one machine or two.
-fn draw(rng: &mut ChaCha8Rng, keys: &[&str], distinct: bool) -> String {
+pub fn draw(rng: &mut ChaCha8Rng, keys: &[&str], distinct: bool) -> String {
     let mut text = String::new();
     let machines = rng.random_range(1..3);
     let mut free = Vec::new();

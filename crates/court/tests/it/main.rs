@@ -15,6 +15,7 @@ mod kueue_vectors;
 mod laws;
 mod laws_machines;
 mod random;
+mod rooms;
 mod scenarios;
 mod situations;
 mod volcano;

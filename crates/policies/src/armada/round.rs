@@ -1,11 +1,11 @@
 //! A round: jobs that were taken back and jobs that wait, in the order of costs.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::super::Reason;
-use super::super::cycle::{QueueAt, Ratio, Runs, Session, Waiting};
+use super::super::cycle::{QueueAt, Ratio, Rooms, Runs, Seats, Session, Waiting, seat};
 use super::{Armada, Fault};
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
+use plimsoll_base::units::{MachineId, Resources, UserId};
 
 const FAIRLY: &str = "its queue is above its share, and a job of a lower cost starts in its room";
 const URGENTLY: &str = "a more urgent job starts in its room";
@@ -65,22 +65,14 @@ pub struct Round<'a, 'b, 'c> {
     /// Queues with anything left, by place, and the place of each.
     line: BTreeSet<(Place, QueueAt)>,
     places: BTreeMap<QueueAt, Place>,
-    /// By machine, its room without what was taken back, and with what runs again or starts.
-    left: BTreeMap<MachineId, [i128; MAX_DIMS]>,
-    /// The amounts of jobs whose turn has not come, and that nobody was given the room of.
-    pending: BTreeMap<MachineId, [i128; MAX_DIMS]>,
+    /// The room of machines without what was taken back, and with what runs again or starts.
+    left: Rooms<'b>,
+    /// The same less the room of jobs whose turn has not come, and that no other job was given.
+    idle: Rooms<'b>,
     /// The last job that started on a machine.
     last: BTreeMap<MachineId, UserId>,
     /// Jobs that were displaced as less urgent: of each entry how many.
     displaced: HashMap<u64, u32>,
-}
-
-fn add(amounts: &mut [i128; MAX_DIMS], more: &Resources, sign: i128) {
-    amounts.iter_mut().zip(more.0).for_each(|(amount, more)| *amount += sign * i128::from(more));
-}
-
-fn fits(need: &Resources, room: &[i128; MAX_DIMS]) -> bool {
-    need.0.iter().zip(room).all(|(need, room)| i128::from(*need) <= (*room).max(0))
 }
 
 fn sum(one: &Resources, other: &Resources) -> Resources {
@@ -110,23 +102,15 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             }
             of.back.sort_by_key(|at| (jobs[*at].runs.priority, jobs[*at].runs.since, jobs[*at].runs.row));
         }
-        let (left, pending, last, displaced, order, line, places) = Default::default();
+        let (last, displaced, order, line, places) = Default::default();
+        let (mut left, idle) = (session.trial(), session.trial());
+        jobs.iter().for_each(|job| left.release(session, &job.runs));
         let mut round =
-            Round { armada, session, capacity, jobs, order, queues, line, places, left, pending, last, displaced };
-        for at in 0..round.jobs.len() {
-            let (machine, amount) = (round.jobs[at].runs.machine, round.jobs[at].runs.unit_here());
-            add(round.left_on(machine), &amount, 1);
-            add(round.pending.entry(machine).or_default(), &amount, 1);
-        }
+            Round { armada, session, capacity, jobs, order, queues, line, places, left, idle, last, displaced };
         round.order = round.order_again();
         let all: Vec<QueueAt> = round.queues.keys().copied().collect();
         all.into_iter().for_each(|at| round.place(at));
         round
-    }
-
-    fn left_on(&mut self, machine: MachineId) -> &mut [i128; MAX_DIMS] {
-        let free = self.session.free_on(machine).0;
-        self.left.entry(machine).or_insert_with(|| free.map(i128::from))
     }
 
     /// The order in which jobs would run again if nothing waited.
@@ -168,6 +152,8 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             };
             self.session.evict(runs, runs.count, by, FAIRLY);
         }
+        self.session.seat_launches();
+        self.session.spare(|_, _| true);
     }
 
     /// A queue's next job: of the most urgent ones first those that were taken back, then those that wait.
@@ -203,8 +189,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
 
     fn run_again(&mut self, queue: QueueAt, at: usize) {
         let Job { runs, is } = self.jobs[at];
-        // Of a gang on several machines only the room on one of them is known.
-        let (amount, here, machine) = (runs.unit(), runs.unit_here(), runs.machine);
+        let amount = runs.unit();
         if let Some(queue) = self.queues.get_mut(&queue) {
             queue.turn += 1;
         }
@@ -212,14 +197,10 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         if given && self.armada.fault != Fault::RunsAgain {
             return;
         }
-        let runs_again = fits(&here, self.left_on(machine));
-        if !given {
-            add(self.pending.entry(machine).or_default(), &here, -1);
-        }
+        let runs_again = self.left.restore(self.session, &runs);
         if runs_again {
-            add(self.left_on(machine), &here, -1);
             if given {
-                self.session.free = less(&self.session.free, &amount);
+                self.idle.restore(self.session, &runs);
             }
             self.jobs[at].is = Is::Again;
             if let Some(queue) = self.queues.get_mut(&queue) {
@@ -227,52 +208,56 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             }
         } else if !given {
             self.jobs[at].is = Is::Lost;
-            self.session.free = sum(&self.session.free, &amount);
+            self.idle.release(self.session, &runs);
         }
     }
 
-    /// A job that waits starts where there is room, or in that of others.
+    /// A job that waits starts where there is room, or in that of others; the tasks of a gang one by one, all or none.
     fn start(&mut self, queue: QueueAt, next: &Waiting) {
-        let need = next.need();
-        // Whatever is left of the room of a job that gave way is free as well.
-        let machine = match self.free_machine(&need) {
-            Some(machine) => Some(Some(machine)),
-            None if self.session.has_room(next) => Some(None),
-            None => self.in_room_taken_back(next).or_else(|| self.in_room_of_less_urgent(next)).map(Some),
-        };
+        let before = (next.together() > 1).then(|| (self.jobs.clone(), self.order.clone()));
+        let (left, idle) = (self.left.clone(), self.idle.clone());
+        let (mut seats, mut displaced) = (Seats::new(), Vec::<Runs>::new());
+        for _ in 0..next.together() {
+            let idle = self.idle.find(&next.each);
+            let found = idle.or_else(|| self.in_room_taken_back(next));
+            let Some(machine) = found.or_else(|| self.in_room_of_less_urgent(next, &mut displaced)) else { break };
+            self.left.take(machine, &next.each, 1);
+            self.idle.take(machine, &next.each, 1);
+            seat(&mut seats, machine);
+        }
         let Some(of) = self.queues.get_mut(&queue) else { return };
-        let Some(machine) = machine else {
+        if seats.iter().map(|(_, count)| count).sum::<u32>() < next.together() {
             of.next += 1;
+            (self.left, self.idle) = (left, idle);
+            if let Some((jobs, order)) = before {
+                (self.jobs, self.order) = (jobs, order);
+            }
             return self.session.wait(next.user, NO_ROOM);
-        };
-        of.usage = sum(&of.usage, &need);
-        self.session.launch(next, 1);
+        }
+        of.usage = sum(&of.usage, &next.need());
+        for (machine, _) in &seats {
+            self.last.insert(*machine, next.user);
+        }
+        self.session.launch_later(next, seats);
         if self.session.next(next.user).is_none() {
             of.next += 1;
         }
-        if let Some(machine) = machine {
-            add(self.left_on(machine), &need, -1);
-            self.last.insert(machine, next.user);
+        for runs in displaced {
+            if let Some(queue) = self.queues.get_mut(&runs.queue) {
+                queue.usage = less(&queue.usage, &runs.unit());
+            }
+            self.place(runs.queue);
+            *self.displaced.entry(runs.key).or_default() += 1;
+            self.session.evict(&runs, runs.count, Some(next.user), URGENTLY);
         }
-    }
-
-    /// The first of the known machines on which so much is free.
-    fn free_machine(&self, need: &Resources) -> Option<MachineId> {
-        let free = |(machine, left): (&MachineId, &[i128; MAX_DIMS])| {
-            let pending = self.pending.get(machine).copied().unwrap_or_default();
-            let room: [i128; MAX_DIMS] = std::array::from_fn(|d| left[d] - pending[d]);
-            fits(need, &room).then_some(*machine)
-        };
-        self.left.iter().find_map(free).filter(|_| self.session.fits(need))
     }
 
     /// The room of jobs that would run again last.
     fn in_room_taken_back(&mut self, next: &Waiting) -> Option<MachineId> {
-        let need = next.need();
         while self.order.last().is_some_and(|at| self.jobs[*at].is != Is::Back) {
             self.order.pop();
         }
-        let mut rooms: BTreeMap<MachineId, [i128; MAX_DIMS]> = BTreeMap::new();
+        let mut rooms = self.idle.clone();
         let mut taken = 0;
         let found = self.order.iter().rev().find_map(|at| {
             taken += 1;
@@ -280,21 +265,15 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             if job.is != Is::Back {
                 return None;
             }
-            let machine = job.runs.machine;
-            let room = rooms.entry(machine).or_insert_with(|| {
-                let left = self.left.get(&machine).copied().unwrap_or_default();
-                let pending = self.pending.get(&machine).copied().unwrap_or_default();
-                std::array::from_fn(|d| left[d] - pending[d])
-            });
-            add(room, &job.runs.unit_here(), 1);
-            fits(&need, room).then_some(machine)
+            rooms.release(self.session, &job.runs);
+            let seats = self.session.seats_of(&job.runs);
+            seats.into_iter().map(|(machine, _)| machine).find(|machine| next.each.fits(&rooms.on(*machine)))
         })?;
         for at in self.order.iter().rev().take(taken) {
             let job = &mut self.jobs[*at];
-            if job.is == Is::Back && job.runs.machine == found {
+            if job.is == Is::Back && self.session.amount_on(&job.runs, found) != Resources::ZERO {
                 job.is = Is::Given(next.user);
-                add(self.pending.entry(found).or_default(), &job.runs.unit_here(), -1);
-                self.session.free = sum(&self.session.free, &job.runs.unit());
+                self.idle.release(self.session, &job.runs);
             }
         }
         // Where room was free besides, what is given up is in the account of that machine.
@@ -302,50 +281,39 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
     }
 
     /// The room of less urgent jobs, the least urgent and youngest first.
-    fn in_room_of_less_urgent(&mut self, next: &Waiting) -> Option<MachineId> {
+    fn in_room_of_less_urgent(&mut self, next: &Waiting, displaced: &mut Vec<Runs>) -> Option<MachineId> {
         let leaves = (0..self.session.tree.nodes.len()).filter(|at| self.session.tree.is_leaf(*at));
         let less_urgent = |at: &QueueAt| self.session.least_urgent(*at).is_some_and(|least| least > next.priority);
         let leaves: Vec<QueueAt> = leaves.filter(less_urgent).collect();
         if leaves.is_empty() {
             return None;
         }
-        let back: Vec<u64> = self.jobs.iter().map(|job| job.runs.key).collect();
+        let back: HashSet<u64> = self.jobs.iter().map(|job| job.runs.key).collect();
         // Whatever was taken back and runs again is at least as urgent: it had its turn before.
         let mut candidates: Vec<Runs> = Vec::new();
         for runs in leaves.iter().flat_map(|at| self.session.running(*at)) {
-            let gone = self.displaced.get(&runs.key).copied().unwrap_or(0);
+            let now = displaced.iter().filter(|known| known.key == runs.key).count() as u32;
+            let gone = self.displaced.get(&runs.key).copied().unwrap_or(0) + now;
             if runs.priority > next.priority && !back.contains(&runs.key) {
                 let units = if runs.gang { 1 } else { runs.count };
                 candidates.extend(runs.units().take(units.saturating_sub(gone) as usize));
             }
         }
         candidates.sort_by_key(Runs::turn);
-        let need = next.need();
-        let mut rooms: BTreeMap<MachineId, ([i128; MAX_DIMS], Vec<usize>)> = BTreeMap::new();
-        let mut found = None;
-        for (at, runs) in candidates.iter().enumerate() {
-            let left = *self.left_on(runs.machine);
-            let pending = self.pending.get(&runs.machine).copied().unwrap_or_default();
-            let (room, taken) = rooms
-                .entry(runs.machine)
-                .or_insert_with(|| (std::array::from_fn(|d| left[d] - pending[d]), Vec::new()));
-            add(room, &runs.unit_here(), 1);
-            taken.push(at);
-            if fits(&need, room) {
-                found = Some(runs.machine);
-                break;
+        let mut rooms = self.idle.clone();
+        let mut taken = 0;
+        let machine = candidates.iter().find_map(|runs| {
+            taken += 1;
+            rooms.release(self.session, runs);
+            let seats = self.session.seats_of(runs);
+            seats.into_iter().map(|(machine, _)| machine).find(|machine| next.each.fits(&rooms.on(*machine)))
+        })?;
+        for runs in candidates.into_iter().take(taken) {
+            if self.session.amount_on(&runs, machine) != Resources::ZERO {
+                self.left.release(self.session, &runs);
+                self.idle.release(self.session, &runs);
+                displaced.push(runs);
             }
-        }
-        let machine = found?;
-        for at in rooms.remove(&machine)?.1 {
-            let runs = candidates[at];
-            add(self.left_on(machine), &runs.unit_here(), 1);
-            if let Some(queue) = self.queues.get_mut(&runs.queue) {
-                queue.usage = less(&queue.usage, &runs.unit());
-            }
-            self.place(runs.queue);
-            *self.displaced.entry(runs.key).or_default() += 1;
-            self.session.evict(&runs, runs.count, Some(next.user), URGENTLY);
         }
         Some(machine)
     }

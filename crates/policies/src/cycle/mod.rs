@@ -9,6 +9,7 @@
 
 mod file;
 mod ratio;
+mod rooms;
 mod session;
 mod tree;
 mod walk;
@@ -17,6 +18,7 @@ pub use file::{
     Amounts, Bound, ONE, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name, number, truth,
 };
 pub use ratio::Ratio;
+pub use rooms::{Rooms, Seats, seat};
 pub use session::{Runs, Session};
 pub use tree::{Desk, QueueAt, ROOT, Tree, Waiting};
 pub use walk::{Member, Walk};
@@ -28,7 +30,7 @@ use super::{
     Standing, Verdict, Victims,
 };
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{Span, Time, UserId};
+use plimsoll_base::units::{MachineId, Span, Time, UserId};
 use plimsoll_sim::books::{Books, Weights};
 
 /// How long after a cycle that changed anything the next one begins.
@@ -74,13 +76,15 @@ pub struct Cycled<S> {
 }
 
 /// A launch that a cycle has decided.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Place {
     at: u32,
     /// How many tasks are left of it.
     tasks: u32,
     /// The place in line of the set that is meant: one that was stopped in the cycle may stand before it now.
     turn: (u8, Time, u64),
+    /// The machines planned for them, if the cycle stops anything: room that victims leave is for the tasks that it was made for.
+    seats: Seats,
 }
 
 /// The reason of a user that has no turn in this cycle, if none is given.
@@ -105,7 +109,7 @@ impl<S> Cycled<S> {
 
 impl<S: Scheduler> Policy for Cycled<S> {
     fn needs(&self) -> Needs {
-        Needs { displaces: Displaces::Reclaims, waiting_demand: true, ..Needs::default() }
+        Needs { displaces: Displaces::Reclaims, waiting_demand: true, nominates: true, ..Needs::default() }
     }
 
     fn open(&mut self, user: UserId, name: &str) -> Result<()> {
@@ -136,6 +140,13 @@ impl<S: Scheduler> Policy for Cycled<S> {
         let Some(places) = self.places.get_mut(&queue.user) else { return };
         if let Some(place) = places.front_mut() {
             place.tasks = place.tasks.saturating_sub(ask.tasks);
+            for _ in 0..ask.tasks {
+                match place.seats.first_mut() {
+                    Some((_, count)) if *count > 1 => *count -= 1,
+                    Some(_) => drop(place.seats.remove(0)),
+                    None => break,
+                }
+            }
             if place.tasks == 0 {
                 places.pop_front();
             }
@@ -143,6 +154,10 @@ impl<S: Scheduler> Policy for Cycled<S> {
         if places.is_empty() {
             self.places.remove(&queue.user);
         }
+    }
+
+    fn nominated(&self, queue: &Queue) -> &[(MachineId, u32)] {
+        self.place(queue).map_or(&[], |place| &place.seats)
     }
 
     fn settled(&mut self, now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
@@ -180,20 +195,22 @@ impl<S: Scheduler> Preemption for Cycled<S> {
         self.scheduler.cycle(&mut session)?;
         let decided = session.decided;
         self.places.clear();
-        for (at, (user, tasks)) in decided.launches.iter().enumerate() {
+        let stale = Stale::Some(decided.launches.iter().map(|(user, ..)| *user).collect());
+        let planned = !decided.evictions.is_empty();
+        for (at, (user, tasks, seats)) in decided.launches.into_iter().enumerate() {
             let Some(next) = self.desk.waiting[user.index()] else { continue };
-            let place = Place { at: at as u32, tasks: *tasks, turn: next.turn() };
-            self.places.entry(*user).or_default().push_back(place);
+            let seats = if planned { seats } else { Seats::new() };
+            let place = Place { at: at as u32, tasks, turn: next.turn(), seats };
+            self.places.entry(user).or_default().push_back(place);
         }
         self.waits = decided.waits;
         let victim = |evicted: &session::Evicted| Victims {
-            tasks: vec![(evicted.key, evicted.count)],
+            tasks: vec![(evicted.runs.key, evicted.count)],
             room: Room::Open,
             cause: evicted.cause,
         };
         let victims: Vec<Victims> = decided.evictions.iter().map(victim).collect();
         self.stops = !victims.is_empty();
-        let stale = Stale::Some(decided.launches.iter().map(|(user, _)| *user).collect());
         Ok(Reclaims { victims, stale })
     }
 }

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use super::rooms::{Rooms, Seats, seat};
 use super::tree::{Desk, QueueAt, Tree, Waiting};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
 use plimsoll_sim::books::Books;
@@ -33,8 +34,6 @@ pub struct Runs {
     pub each: Resources,
     /// How many tasks.
     pub count: u32,
-    /// How many of a gang are on this machine.
-    pub here: u32,
     /// They start and stop together.
     pub gang: bool,
 }
@@ -43,11 +42,6 @@ impl Runs {
     /// The amounts that go back if they are stopped: of one task, or of all of a gang.
     pub fn unit(&self) -> Resources {
         if self.gang { self.each.times(self.count) } else { self.each }
-    }
-
-    /// The same, but of a gang only the part on this machine.
-    pub fn unit_here(&self) -> Resources {
-        if self.gang { self.each.times(self.here) } else { self.each }
     }
 
     /// Their place in the order of stopping: the least urgent first, then those that started last, then the last in the trace.
@@ -62,10 +56,20 @@ impl Runs {
     }
 }
 
+/// The running tasks of the users of a queue that may be stopped.
+#[derive(Clone, Debug, Default)]
+struct Listed {
+    /// In the order of stopping.
+    all: Vec<Runs>,
+    /// By key, the machines of a gang.
+    gangs: HashMap<u64, Seats>,
+}
+
 /// A decision to stop tasks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evicted {
-    pub key: u64,
+    pub runs: Runs,
+    /// How many tasks; of a gang all.
     pub count: u32,
     pub cause: Option<Cause>,
 }
@@ -73,8 +77,8 @@ pub(super) struct Evicted {
 /// The decisions of a cycle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decisions {
-    /// Users in the order in which their next tasks start, and how many of each.
-    pub launches: Vec<(UserId, u32)>,
+    /// Users in the order in which their next tasks start, how many of each, and on which machines, as far as these have room.
+    pub launches: Vec<(UserId, u32, Seats)>,
     pub evictions: Vec<Evicted>,
     /// Why a user waits.
     pub waits: HashMap<UserId, Reason>,
@@ -94,7 +98,10 @@ pub struct Session<'a> {
     pub free: Resources,
     desk: &'a Desk,
     running: &'a dyn RunningView,
-    listed: Vec<OnceCell<Vec<Runs>>>,
+    listed: Vec<OnceCell<Listed>>,
+    rooms: Rooms<'a>,
+    /// Something starts for which no machine has room as far as the session knows.
+    unseated: bool,
     left: HashMap<UserId, u32>,
     /// By entry, how many of its tasks were stopped.
     stopped: HashMap<u64, u32>,
@@ -116,6 +123,8 @@ impl<'a> Session<'a> {
             desk,
             running,
             listed: vec![OnceCell::new(); tree.nodes.len()],
+            rooms: Rooms::new(running),
+            unseated: false,
             left: HashMap::new(),
             stopped: HashMap::new(),
             lost: HashMap::new(),
@@ -146,15 +155,21 @@ impl<'a> Session<'a> {
 
     /// The running tasks of the users of a queue that may be stopped, in the order of stopping, as it was at the beginning of the cycle.
     pub fn running(&self, queue: QueueAt) -> &[Runs] {
+        &self.listed(queue).all
+    }
+
+    fn listed(&self, queue: QueueAt) -> &Listed {
         self.listed[queue].get_or_init(|| {
-            let mut all: Vec<Runs> = Vec::new();
-            let mut gangs: Vec<u32> = Vec::new();
+            let Listed { mut all, mut gangs } = Listed::default();
+            let mut known: HashMap<u32, u64> = HashMap::new();
             self.running.of(&self.tree.nodes[queue].users, &mut |tasks| {
                 if let Some(Gang { number, .. }) = tasks.gang {
-                    if gangs.contains(&number) {
+                    let first = known.get(&number).copied();
+                    let key = *known.entry(number).or_insert(tasks.key);
+                    gangs.entry(key).or_default().push((tasks.machine, tasks.count));
+                    if first.is_some() {
                         return ControlFlow::Continue(());
                     }
-                    gangs.push(number);
                 }
                 let mut each = Resources::ZERO;
                 each.0.iter_mut().zip(tasks.footprint).for_each(|(each, amount)| *each = *amount);
@@ -169,13 +184,40 @@ impl<'a> Session<'a> {
                     machine: tasks.machine,
                     each,
                     count: tasks.gang.map_or(tasks.count, |gang| gang.tasks),
-                    here: tasks.count,
                     gang: tasks.gang.is_some(),
                 });
                 ControlFlow::Continue(())
             });
-            all
+            Listed { all, gangs }
         })
+    }
+
+    /// Returns the machines of one running task, or of all tasks of a gang, and how many run on each.
+    pub fn seats_of(&self, unit: &Runs) -> Seats {
+        if !unit.gang {
+            return vec![(unit.machine, 1)];
+        }
+        let gangs = &self.listed(unit.queue).gangs;
+        gangs.get(&unit.key).cloned().unwrap_or_else(|| vec![(unit.machine, unit.count)])
+    }
+
+    /// Returns the amounts of one running task, or of all tasks of a gang, on a machine.
+    pub fn amount_on(&self, unit: &Runs, machine: MachineId) -> Resources {
+        let seats = self.seats_of(unit);
+        unit.each.times(seats.iter().filter(|(at, _)| *at == machine).map(|(_, tasks)| tasks).sum())
+    }
+
+    /// Returns how many tasks of an entry were not stopped in this cycle; a gang counts as one.
+    pub fn units_left(&self, runs: &Runs) -> u32 {
+        let left = runs.count.saturating_sub(self.stopped(runs.key));
+        if runs.gang { left.min(1) } else { left }
+    }
+
+    /// Takes room on machines for tasks that do not start in this cycle.
+    pub fn reserve(&mut self, each: &Resources, seats: &Seats) {
+        for (machine, tasks) in seats {
+            self.rooms.take(*machine, each, *tasks);
+        }
     }
 
     /// The least urgent priority at which anything of a queue runs that may be stopped, without going through all.
@@ -188,34 +230,37 @@ impl<'a> Session<'a> {
         least
     }
 
-    /// The amounts that a machine has free at the beginning of the cycle.
-    pub fn free_on(&self, machine: MachineId) -> Resources {
-        self.running.free(machine)
-    }
-
-    /// The same, but no more than is free in all by now: what has started elsewhere in this cycle may stand there, too.
+    /// Returns the amounts that a machine has free now: with the launches and without the evictions decided so far.
     pub fn room_on(&self, machine: MachineId) -> Resources {
-        let free = self.free_on(machine).0;
-        Resources(std::array::from_fn(|d| free[d].min(self.free.0[d])))
+        self.rooms.on(machine)
     }
 
-    /// Whether there is room for a task of a workload, or for a gang, on one of the machines of those that would go.
+    /// Begins a trial placement on the machines as they are now.
+    pub fn trial(&self) -> Rooms<'a> {
+        self.rooms.clone()
+    }
+
+    /// Returns whether all tasks of a workload that start together have room once these victims have left.
     pub fn would_fit(&self, next: &Waiting, gone: &[Runs]) -> bool {
-        let need = next.need();
-        let mut rooms: Vec<(MachineId, Resources)> = Vec::new();
-        for runs in gone {
-            let at = rooms.iter().position(|(machine, _)| *machine == runs.machine).unwrap_or_else(|| {
-                rooms.push((runs.machine, self.room_on(runs.machine)));
-                rooms.len() - 1
-            });
-            rooms[at].1.0.iter_mut().zip(runs.unit().0).for_each(|(room, more)| *room += more);
-        }
-        rooms.iter().any(|(_, room)| need.fits(room))
+        let mut trial = self.trial();
+        gone.iter().for_each(|unit| trial.release(self, unit));
+        trial.place_all(&next.each, next.together(), |_| None).is_some()
     }
 
-    /// Whether so much is free in all, and some machine had room at the beginning of the cycle for one task of it.
+    /// Returns whether there is room now for a task of a workload, or for all of a gang. A user that lost tasks in this cycle has none:
+    /// the stopped tasks are first in its order, so that a launch of another task would not be carried out.
     pub fn has_room(&self, next: &Waiting) -> bool {
-        self.fits(&next.need()) && self.running.has_room(&next.each)
+        !self.has_lost(next.user)
+            && self.fits(&next.need())
+            && match next.together() {
+                1 => self.rooms.find(&next.each).is_some(),
+                _ => self.would_fit(next, &[]),
+            }
+    }
+
+    /// Returns whether a user lost tasks in this cycle.
+    pub fn has_lost(&self, user: UserId) -> bool {
+        self.lost.get(&user).is_some_and(|tasks| *tasks > 0)
     }
 
     /// Whether so much is free.
@@ -223,10 +268,60 @@ impl<'a> Session<'a> {
         need.fits(&self.free)
     }
 
-    /// The next workload of a user starts: so many of its tasks, or all of a gang.
+    /// The next workload of a user starts: so many of its tasks, or all of a gang, on the machines that the placement rule chooses.
     pub fn launch(&mut self, next: &Waiting, tasks: u32) {
         let tasks = if next.gang { next.tasks } else { tasks.min(next.tasks) };
-        self.decided.launches.push((next.user, tasks));
+        let mut seats = Seats::new();
+        for _ in 0..tasks {
+            let Some(machine) = self.rooms.place(&next.each) else { break };
+            seat(&mut seats, machine);
+        }
+        self.start(next, tasks, seats);
+    }
+
+    /// As many tasks of the next workload of a user start as have room, at most so many; of a gang all or none.
+    pub fn launch_up_to(&mut self, next: &Waiting, most: u32) {
+        let mut rooms = self.trial();
+        let seats = if next.gang {
+            rooms.place_all(&next.each, next.tasks, |_| None)
+        } else {
+            let machines = (0..most.min(next.tasks)).map_while(|_| rooms.place(&next.each));
+            Some(machines.fold(Seats::new(), |mut seats, machine| {
+                seat(&mut seats, machine);
+                seats
+            }))
+        };
+        if let Some(seats) = seats.filter(|seats| !seats.is_empty()) {
+            self.launch_on(next, seats);
+        }
+    }
+
+    /// The next workload of a user starts: as many of its tasks as these machines are for.
+    pub fn launch_on(&mut self, next: &Waiting, seats: Seats) {
+        for (machine, count) in &seats {
+            self.unseated |= !self.rooms.take(*machine, &next.each, *count);
+        }
+        self.start(next, seats.iter().map(|(_, count)| count).sum(), seats);
+    }
+
+    /// The same, but the room on these machines is taken by [`Session::seat_launches`], once all victims have left.
+    pub fn launch_later(&mut self, next: &Waiting, seats: Seats) {
+        self.start(next, seats.iter().map(|(_, count)| count).sum(), seats);
+    }
+
+    /// Takes the room of all launches, of which none has taken any yet.
+    pub fn seat_launches(&mut self) {
+        for (user, _, seats) in &self.decided.launches {
+            let each = self.desk.waiting[user.index()].map_or(Resources::ZERO, |next| next.each);
+            for (machine, count) in seats {
+                self.unseated |= !self.rooms.take(*machine, &each, *count);
+            }
+        }
+    }
+
+    fn start(&mut self, next: &Waiting, tasks: u32, seats: Seats) {
+        self.unseated |= seats.iter().map(|(_, count)| count).sum::<u32>() < tasks;
+        self.decided.launches.push((next.user, tasks, seats));
         self.decided.waits.remove(&next.user);
         self.left.insert(next.user, next.tasks - tasks);
         let amount = next.each.times(tasks);
@@ -237,11 +332,50 @@ impl<'a> Session<'a> {
     pub fn evict(&mut self, runs: &Runs, count: u32, by: Option<UserId>, rule: &'static str) {
         let count = if runs.gang { runs.count } else { count.min(runs.count) };
         let cause = by.map(|user| Cause { user, rule });
-        self.decided.evictions.push(Evicted { key: runs.key, count, cause });
-        *self.stopped.entry(runs.key).or_default() += count;
-        *self.lost.entry(runs.user).or_default() += u64::from(count);
+        self.decided.evictions.push(Evicted { runs: *runs, count, cause });
+        self.change_runs(runs, count, true);
+    }
+
+    /// Books running tasks as stopped, or as running again.
+    fn change_runs(&mut self, runs: &Runs, count: u32, stopped: bool) {
+        let (of_entry, of_user) = (self.stopped.entry(runs.key).or_default(), self.lost.entry(runs.user).or_default());
+        if stopped {
+            (*of_entry, *of_user) = (*of_entry + count, *of_user + u64::from(count));
+        } else {
+            (*of_entry, *of_user) = (*of_entry - count, *of_user - u64::from(count));
+        }
+        let times = if runs.gang { 1 } else { count };
+        for (machine, tasks) in self.seats_of(runs) {
+            if stopped {
+                self.rooms.give(machine, &runs.each, tasks * times);
+            } else {
+                self.rooms.take(machine, &runs.each, tasks * times);
+            }
+        }
         let amount = runs.each.times(count);
-        self.hold(runs.queue, runs.user, &amount, false);
+        self.hold(runs.queue, runs.user, &amount, !stopped);
+    }
+
+    /// Takes back the evictions that made room for nothing: of victims that still have their room beside all that starts, and that pass
+    /// the test, which checks limits. The most urgent and oldest victims come first.
+    pub fn spare(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
+        if self.unseated {
+            return;
+        }
+        let mut evictions = std::mem::take(&mut self.decided.evictions);
+        let mut order: Vec<usize> = (0..evictions.len()).collect();
+        order.sort_by_key(|at| std::cmp::Reverse((evictions[*at].runs.turn(), *at)));
+        for at in order {
+            let Evicted { runs, count, .. } = evictions[at];
+            let step = if runs.gang { count } else { 1 };
+            let unit = Runs { count: step, ..runs };
+            while evictions[at].count > 0 && self.trial().restore(self, &unit) && may_stay(self, &unit) {
+                evictions[at].count -= step;
+                self.change_runs(&unit, step, false);
+            }
+        }
+        evictions.retain(|evicted| evicted.count > 0);
+        self.decided.evictions = evictions;
     }
 
     /// A user waits, for this reason.

@@ -145,6 +145,11 @@ impl Waiting {
         if self.gang { self.each.times(self.tasks) } else { self.each }
     }
 
+    /// Returns how many of its tasks start together: one, or all of a gang.
+    pub fn together(&self) -> u32 {
+        if self.gang { self.tasks } else { 1 }
+    }
+
     /// Its place among those of its queue: the most urgent, then the oldest.
     pub fn turn(&self) -> (u8, Time, u64) {
         (self.priority, self.since.0, self.since.1)

@@ -49,7 +49,7 @@ use plimsoll_base::units::{Dim, Resources, UserId};
 use plimsoll_sim::books::Books;
 
 use quotas::{Amounts, Quotas, Shares, Side, no_weight};
-use solve::Search;
+use solve::{Search, Solution};
 use walk::{Item, Walk};
 
 /// `kai[@ISSUE][:FILE]`
@@ -149,6 +149,7 @@ impl Entry {
 }
 
 const ABOVE_SHARE: Reason = Reason::Rule("there is no room, and with it its queue would hold more than its fair share");
+const NEXT_CYCLE: Reason = Reason::Rule("a victim leaves room for it, and it starts in the next cycle");
 const NO_VICTIMS: Reason = Reason::Rule("there is no room, and nothing may be taken for it that would help");
 const NOT_DESERVED: Reason = Reason::Rule("its queue may not be preempted, and would hold more than it deserves");
 
@@ -230,7 +231,7 @@ impl Kai {
         let mut walk = Walk::new(shares, &session.usage, lines, false);
         while let Some(leaf) = walk.leaf() {
             let Some(entry) = walk.take(leaf) else { break };
-            if session.fits(&entry.need) && self.forbidden(session, &entry).is_none() {
+            if session.has_room(&entry.next) && self.forbidden(session, &entry).is_none() {
                 session.launch(&entry.next, 1);
                 Kai::rest(session, &mut walk, entry.next.user);
             }
@@ -260,24 +261,42 @@ impl Kai {
         }
         let mut walk = Walk::new(shares, &session.usage, lines, false);
         // By queue, those that found nobody: whoever is no more urgent and needs no less does not, either.
-        let mut failed: HashMap<QueueAt, Vec<(u8, Resources)>> = HashMap::new();
+        let mut failed: HashMap<QueueAt, Vec<Entry>> = HashMap::new();
         while let Some(leaf) = walk.leaf() {
             let Some(entry) = walk.take(leaf) else { break };
-            let alike =
-                |known: &(u8, Resources)| (reclaim || known.0 <= entry.next.priority) && known.1.fits(&entry.need);
+            let search = Search { session, shares, rules: &self.rules, entry };
+            if reclaim && !search.may_reclaim() {
+                failed.entry(leaf).or_default().push(entry);
+                walk.settle(leaf, &session.usage);
+                continue;
+            }
+            // Earlier victims left more room than was needed for their workloads. Tasks beyond the minimum of a job start in the next
+            // cycle: the source takes a job once per action.
+            if session.has_room(&entry.next) && self.forbidden(session, &entry).is_none() {
+                if !entry.spare {
+                    session.launch(&entry.next, 1);
+                    Kai::rest(session, &mut walk, entry.next.user);
+                }
+                walk.settle(leaf, &session.usage);
+                continue;
+            }
+            let alike = |known: &Entry| {
+                (reclaim || known.next.priority <= entry.next.priority)
+                    && known.next.each.fits(&entry.next.each)
+                    && known.next.together() <= entry.next.together()
+            };
             let hopeless = failed.get(&leaf).is_some_and(|known| known.iter().any(alike));
             let search = Search { session, shares, rules: &self.rules, entry };
             let solution = match (hopeless, reclaim) {
                 (true, _) => None,
-                (false, true) if !search.may_reclaim() => None,
                 (false, true) => search.reclaim(),
                 (false, false) => search.preempt(),
             };
             match solution {
-                None => failed.entry(leaf).or_default().push((entry.next.priority, entry.need)),
-                Some(victims) => {
+                None => failed.entry(leaf).or_default().push(entry),
+                Some(Solution { victims, seats }) => {
                     victims.iter().for_each(|(runs, rule)| session.evict(runs, 1, Some(entry.next.user), rule));
-                    session.launch(&entry.next, 1);
+                    session.launch_on(&entry.next, seats);
                     Kai::rest(session, &mut walk, entry.next.user);
                     walk.settle_all(&session.usage);
                     failed.clear();
@@ -295,7 +314,11 @@ impl Kai {
                 let entry = Entry::new(next, false);
                 let search = Search { session, shares, rules: &self.rules, entry };
                 let reason = self.forbidden(session, &entry);
-                let other = || if search.may_reclaim() { NO_VICTIMS } else { ABOVE_SHARE };
+                let other = || match search.may_reclaim() {
+                    _ if session.has_room(&next) => NEXT_CYCLE,
+                    true => NO_VICTIMS,
+                    false => ABOVE_SHARE,
+                };
                 reasons.push((next.user, reason.unwrap_or_else(other)));
             }
         }
@@ -316,6 +339,9 @@ impl Scheduler for Kai {
         self.allocate(session, shares);
         self.displace(session, shares, true);
         self.displace(session, shares, false);
+        session.spare(|session, unit| {
+            self.quotas.over_limit(session.tree, &session.usage, unit.queue, &unit.unit()).is_none()
+        });
         self.explain(session, shares);
         Ok(())
     }

@@ -8,11 +8,11 @@ use std::collections::{HashMap, HashSet};
 
 use ethnum::U256;
 
-use super::super::cycle::{ONE, QueueAt, ROOT, Runs, Session};
+use super::super::cycle::{ONE, QueueAt, ROOT, Runs, Seats, Session};
 use super::quotas::{Amounts, Shares};
 use super::walk::{Item, Walk};
 use super::{Entry, Rules};
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
+use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 
 /// A running task, or gang, that may be stopped.
 #[derive(Clone, Copy)]
@@ -74,7 +74,13 @@ pub struct Search<'s, 'a> {
 }
 
 /// Victims with the rules by which they are taken.
-pub type Solution = Vec<(Runs, &'static str)>;
+pub type Taken = Vec<(Runs, &'static str)>;
+
+/// Victims, and the machines of the workload once they have left.
+pub struct Solution {
+    pub victims: Taken,
+    pub seats: Seats,
+}
 
 impl Search<'_, '_> {
     /// Whether its queue may reclaim for it at all: it stays within its fair share, and what may not be stopped within what it deserves.
@@ -187,27 +193,22 @@ impl Search<'_, '_> {
                 continue;
             }
             simulations += 1;
-            if let Some(gone) = self.simulate(&taken)
-                && let Some(solution) = if validated { self.validate(&gone) } else { Some(of_priority(&gone)) }
+            if let Some((gone, seats)) = self.simulate(&taken)
+                && let Some(victims) = if validated { self.validate(&gone) } else { Some(of_priority(&gone)) }
             {
-                return Some(solution);
+                return Some(Solution { victims, seats });
             }
         }
         None
     }
 
-    /// The victims that would not be placed again, if the workload is placed. Victims are placed where they were, the workload on
-    /// the machines that they were on.
-    fn simulate(&self, taken: &[Victim]) -> Option<Vec<Victim>> {
+    /// The victims that would not be placed again, if the workload is placed, and the machines of the workload. Victims are placed where
+    /// they were, the workload on all machines with room.
+    fn simulate(&self, taken: &[Victim]) -> Option<(Vec<Victim>, Seats)> {
         let mut usage = self.session.usage.clone();
-        let mut rooms: Vec<(MachineId, Resources)> = Vec::new();
+        let mut trial = self.session.trial();
         for victim in taken {
-            let machine = victim.runs.machine;
-            let at = rooms.iter().position(|(known, _)| *known == machine).unwrap_or_else(|| {
-                rooms.push((machine, self.session.room_on(machine)));
-                rooms.len() - 1
-            });
-            rooms[at].1.0 = plus(&rooms[at].1, &victim.amount());
+            trial.release(self.session, &victim.runs);
             hold(self.shares.tree.path(victim.runs.queue), &mut usage, &victim.amount(), false);
         }
         let mut lines: HashMap<QueueAt, Vec<Candidate>> = HashMap::new();
@@ -219,19 +220,22 @@ impl Search<'_, '_> {
         lines.sort_by_key(|(leaf, _)| *leaf);
         lines.iter_mut().for_each(|(_, line)| line.sort_by_key(Candidate::key));
         let mut walk = Walk::new(self.shares, &usage, lines, false);
-        let (mut placed, mut stays) = (false, HashSet::new());
+        let (mut seats, mut stays) = (None, HashSet::new());
         while let Some(leaf) = walk.leaf() {
             let Some(candidate) = walk.take(leaf) else { break };
             let amount = candidate.amount();
             let allowed = self.shares.quotas.over_limit(self.shares.tree, &usage, leaf, &amount).is_none();
             let fits = allowed
                 && match &candidate {
-                    Candidate::Preemptor(entry) => place(&mut rooms, entry),
-                    Candidate::Victim(_, victim) => place_again(&mut rooms, victim),
+                    Candidate::Preemptor(Entry { next, .. }) => {
+                        seats = trial.place_all(&next.each, next.together(), |_| None);
+                        seats.is_some()
+                    }
+                    Candidate::Victim(_, victim) => trial.restore(self.session, &victim.runs),
                 };
             match candidate {
                 Candidate::Preemptor(_) if !fits => return None,
-                Candidate::Preemptor(_) => placed = true,
+                Candidate::Preemptor(_) => {}
                 Candidate::Victim(at, _) if fits => drop(stays.insert(at)),
                 Candidate::Victim(..) => {}
             }
@@ -241,19 +245,19 @@ impl Search<'_, '_> {
             walk.settle(leaf, &usage);
         }
         let gone = taken.iter().enumerate().filter(|(at, _)| !stays.contains(at)).map(|(_, victim)| *victim);
-        placed.then(|| gone.collect())
+        Some((gone.collect(), seats?))
     }
 
     /// The victims with the rule by which each may be taken, after those before it in its queue; and whether the queues that
     /// gain stay behind those that lose.
-    fn validate(&self, gone: &[Victim]) -> Option<Solution> {
+    fn validate(&self, gone: &[Victim]) -> Option<Taken> {
         let (tree, quotas) = (self.session.tree, self.shares.quotas);
         let mut left = self.session.usage.clone();
         let mut touched: Vec<[bool; MAX_DIMS]> = vec![[false; MAX_DIMS]; tree.nodes.len()];
         let mut leaves: Vec<QueueAt> = gone.iter().map(|victim| victim.runs.queue).collect();
         leaves.sort_unstable();
         leaves.dedup();
-        let mut solution = Solution::new();
+        let mut solution = Taken::new();
         for leaf in leaves {
             let (own, other) = self.level(leaf);
             let starved = quotas.is_deserved(own, &plus(&self.session.usage[own], &self.entry.need));
@@ -311,35 +315,8 @@ impl Search<'_, '_> {
     }
 }
 
-fn of_priority(gone: &[Victim]) -> Solution {
+fn of_priority(gone: &[Victim]) -> Taken {
     gone.iter().map(|victim| (victim.runs, LOWER_PRIORITY)).collect()
-}
-
-/// All tasks of a workload take room, if there is any for them.
-fn place(rooms: &mut [(MachineId, Resources)], entry: &Entry) -> bool {
-    let (mut left, each) = (if entry.next.gang { entry.next.tasks } else { 1 }, entry.next.each);
-    let before = rooms.to_vec();
-    for (_, room) in rooms.iter_mut() {
-        while left > 0 && each.fits(room) {
-            room.0.iter_mut().zip(each.0).for_each(|(room, amount)| *room -= amount);
-            left -= 1;
-        }
-    }
-    if left > 0 {
-        rooms.copy_from_slice(&before);
-    }
-    left == 0
-}
-
-/// A victim takes the room that it had, if that is still there; a gang on several machines wherever there is any.
-fn place_again(rooms: &mut [(MachineId, Resources)], victim: &Victim) -> bool {
-    let amount = victim.amount();
-    let Some((_, room)) = rooms.iter_mut().find(|(machine, _)| *machine == victim.runs.machine) else { return false };
-    let fits = amount.fits(room);
-    if fits {
-        room.0.iter_mut().zip(amount.0).for_each(|(room, amount)| *room -= amount);
-    }
-    fits
 }
 
 /// A sum of amounts.

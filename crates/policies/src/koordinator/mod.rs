@@ -29,7 +29,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::cycle::{
-    Amounts, Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Runs, Scheduler, Session, Tree, Waiting, truth,
+    Amounts, Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Runs, Scheduler, Seats, Session, Tree, Waiting,
+    seat, truth,
 };
 use super::{Parsed, PolicyRow, Reason, Setup, Standing};
 use plimsoll_base::error::{Error, Result};
@@ -242,55 +243,94 @@ impl Koordinator {
         if !session.has_room(next) {
             return Some(NO_ROOM);
         }
-        let fit = (0..MAX_DIMS).filter(|d| next.each.0[*d] > 0).map(|d| session.free.0[d] / next.each.0[d]);
-        let count = fit.min().unwrap_or(1).min(admitted).min(next.tasks.into());
-        session.launch(next, u32::try_from(count).unwrap_or(u32::MAX));
+        session.launch_up_to(next, u32::try_from(admitted).unwrap_or(u32::MAX));
         session.next(next.user).map(|left| match self.admits(session, runtime, &left, &Resources::ZERO) {
             Err(reason) => reason,
             Ok(_) => NO_ROOM,
         })
     }
 
-    /// Less urgent pods of its own group make room for a pod on one machine.
+    /// Less urgent pods of its own group make room for a pod, each on one machine; for a gang pod by pod. Returns whether it starts.
     fn displace(&self, session: &mut Session, runtime: &[Resources], next: &Waiting) -> bool {
+        if session.has_room(next) && self.admits(session, runtime, next, &Resources::ZERO).is_ok() {
+            session.launch(next, 1);
+            return true;
+        }
         if session.least_urgent(next.queue).is_none_or(|least| least <= next.priority) {
             return false;
         }
         let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
         for runs in session.running(next.queue).iter().filter(|runs| runs.priority > next.priority) {
-            let left = if runs.gang { 1 } else { runs.count }.saturating_sub(session.stopped(runs.key));
-            for unit in runs.units().take(left as usize) {
-                machines.entry(unit.machine).or_default().push(unit);
+            for unit in runs.units().take(session.units_left(runs) as usize) {
+                for (machine, _) in session.seats_of(&unit) {
+                    machines.entry(machine).or_default().push(unit);
+                }
             }
         }
-        let found = machines.into_values().filter_map(|units| self.victims(session, runtime, next, units));
-        let Some(victims) = found.min_by_key(|victims| harm(victims)) else { return false };
-        for unit in victims {
+        let (mut rooms, mut gone, mut seats) = (session.trial(), Vec::<Runs>::new(), Seats::new());
+        for pod in 1..=next.together() {
+            // As many pods as have a machine so far, and this one.
+            let pods = Waiting { tasks: pod, ..*next };
+            let sum = gone.iter().fold(Resources::ZERO, |sum, unit| plus(&sum, &unit.unit()));
+            let admitted = self.admits(session, runtime, &pods, &sum).is_ok();
+            let machine = if admitted { rooms.place(&next.each) } else { None };
+            let machine = match machine {
+                Some(machine) => machine,
+                None => {
+                    let found = machines.iter().filter_map(|(machine, units)| {
+                        let room = rooms.on(*machine);
+                        let victims = self.victims(session, runtime, &pods, (*machine, room), (units, &sum))?;
+                        Some((*machine, victims))
+                    });
+                    let Some((machine, victims)) = found.min_by_key(|(_, victims)| harm(victims)) else { return false };
+                    for unit in victims {
+                        rooms.release(session, &unit);
+                        for units in machines.values_mut() {
+                            let at = units.iter().position(|known| known.key == unit.key);
+                            at.map(|at| units.remove(at));
+                        }
+                        gone.push(unit);
+                    }
+                    if !rooms.take(machine, &next.each, 1) {
+                        return false;
+                    }
+                    machine
+                }
+            };
+            seat(&mut seats, machine);
+        }
+        for unit in gone {
             session.evict(&unit, unit.count, Some(next.user), IN_GROUP);
         }
-        session.launch(next, 1);
+        session.launch_on(next, seats);
         true
     }
 
     /// Of these pods of one machine, in the order of stopping, those that have to go for a pod: if it fits without all of them, the most
     /// urgent and oldest with which it still does are put back.
-    fn victims(&self, session: &Session, runtime: &[Resources], next: &Waiting, units: Vec<Runs>) -> Option<Vec<Runs>> {
-        let (need, room) = (next.need(), session.room_on(units.first()?.machine));
+    fn victims(
+        &self,
+        session: &Session,
+        runtime: &[Resources],
+        pods: &Waiting,
+        (machine, room): (MachineId, Resources),
+        (units, before): (&[Runs], &Resources),
+    ) -> Option<Vec<Runs>> {
         // A gang on several machines gives back more to the quota than to this machine.
         let fits = |gone: &Resources, here: &Resources| {
-            need.fits(&plus(&room, here)) && self.admits(session, runtime, next, gone).is_ok()
+            pods.each.fits(&plus(&room, here)) && self.admits(session, runtime, pods, gone).is_ok()
         };
-        let (mut gone, mut here) = (Resources::ZERO, Resources::ZERO);
-        for unit in &units {
-            (gone, here) = (plus(&gone, &unit.unit()), plus(&here, &unit.unit_here()));
+        let (mut gone, mut here) = (*before, Resources::ZERO);
+        for unit in units {
+            (gone, here) = (plus(&gone, &unit.unit()), plus(&here, &session.amount_on(unit, machine)));
         }
         if !fits(&gone, &here) {
             return None;
         }
-        let mut victims = units;
+        let mut victims = units.to_vec();
         for at in (0..victims.len()).rev() {
             let with = minus(&gone, &victims[at].unit());
-            let with_here = minus(&here, &victims[at].unit_here());
+            let with_here = minus(&here, &session.amount_on(&victims[at], machine));
             if fits(&with, &with_here) {
                 (gone, here) = (with, with_here);
                 victims.remove(at);
@@ -309,8 +349,7 @@ impl Koordinator {
         }
         let mut taken: Vec<Runs> = Vec::new();
         for runs in session.running(leaf) {
-            let left = if runs.gang { 1 } else { runs.count }.saturating_sub(session.stopped(runs.key));
-            for unit in runs.units().take(left as usize) {
+            for unit in runs.units().take(session.units_left(runs) as usize) {
                 if within(&used) {
                     break;
                 }
@@ -393,6 +432,11 @@ impl Scheduler for Koordinator {
                 first = first.or((reason == NO_ROOM).then_some(next.user));
             }
         }
+        session.spare(|session, unit| {
+            let used = plus(&session.usage[unit.queue], &unit.unit());
+            let covers = |d: usize| self.settings[unit.queue].covers[d] && !self.settings[unit.queue].system;
+            (0..MAX_DIMS).all(|d| !covers(d) || used.0[d] <= runtime[unit.queue].0[d])
+        });
         if self.revoke {
             for leaf in 1..session.tree.nodes.len() {
                 if session.tree.is_leaf(leaf) && !self.settings[leaf].system {

@@ -169,7 +169,7 @@ impl Kueue {
         let queues = session.waiting_queues();
         if self.rules.blocked_heads {
             let firsts = queues.iter().filter_map(|queue| session.waiting(*queue).next());
-            let firsts: Vec<Entry> = firsts.map(|next| self.nominate(session, snapshot, guard, &[], next)).collect();
+            let firsts: Vec<Entry> = firsts.map(|next| self.nominate(session, snapshot, guard, next)).collect();
             if firsts.iter().any(|entry| matches!(entry.mode, Mode::Fits)) {
                 return (firsts, aside);
             }
@@ -184,7 +184,7 @@ impl Kueue {
                     aside.push((next, *reason));
                     continue;
                 }
-                let entry = self.nominate(session, snapshot, guard, &[], next);
+                let entry = self.nominate(session, snapshot, guard, next);
                 let acts = match &entry.mode {
                     Mode::Fits => true,
                     Mode::Displaces(targets) => !targets.is_empty(),
@@ -235,13 +235,12 @@ impl Kueue {
         quota.within != Within::Never || quota.reclaim != Reclaim::Never || (0..MAX_DIMS).all(entitled)
     }
 
-    /// The part that a workload has in a cycle, if these are gone; the snapshot is without them.
+    /// The part that a workload has in a cycle.
     fn nominate<'a>(
         &'a self,
         session: &Session,
         snapshot: &mut Snapshot<'a>,
         guard: Option<&Guard<'a>>,
-        taken: &[Runs],
         next: Waiting,
     ) -> Entry {
         let need = next.need();
@@ -253,7 +252,8 @@ impl Kueue {
         } else {
             let mut targets = Search::targets(session, snapshot, &self.rules, guard, &next);
             // Nobody goes in vain, either: there has to be a machine, which quotas do not know.
-            let gone: Vec<Runs> = taken.iter().copied().chain(targets.iter().map(|target| target.runs)).collect();
+            // Those that others have displaced have left in the session.
+            let gone: Vec<Runs> = targets.iter().map(|target| target.runs).collect();
             let mut worth = |guard: &Guard<'a>| {
                 session.would_fit(&next, &gone) && guard.is_worth_it(session, snapshot, &next, &targets)
             };
@@ -361,6 +361,11 @@ impl Scheduler for Kueue {
             let Some(entry) = entries[at].take() else { break };
             self.process(session, &mut snapshot, guard.as_ref(), entry, &mut taken);
         }
+        if self.rules.guarded {
+            session.spare(|session, unit| {
+                Snapshot::new(&self.quotas, tree, &session.usage).fits(unit.queue, &unit.unit())
+            });
+        }
         Ok(())
     }
 
@@ -396,7 +401,7 @@ impl Kueue {
     ) -> Option<Entry> {
         taken.iter().for_each(|runs| snapshot.remove(runs.queue, &runs.unit()));
         let fits = snapshot.fits(entry.next.queue, &entry.need);
-        let entry = (!fits).then(|| self.nominate(session, snapshot, guard, taken, entry.next));
+        let entry = (!fits).then(|| self.nominate(session, snapshot, guard, entry.next));
         taken.iter().for_each(|runs| snapshot.add(runs.queue, &runs.unit()));
         entry
     }

@@ -2,9 +2,9 @@
 //!
 //! Source: Volcano, `actions/{allocate,preempt,reclaim}` (state of August 2026).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::super::cycle::{QueueAt, Runs, Session, Waiting};
+use super::super::cycle::{QueueAt, Rooms, Runs, Seats, Session, Waiting, seat};
 use super::jobs::{Asker, Held, Place, Turn};
 use super::queues::Plugin;
 use super::{NO_VICTIMS, NOT_DESERVED, OVERUSED, PROMISED, Volcano, add};
@@ -19,8 +19,11 @@ pub enum Action {
     Reclaim,
 }
 
-/// Tasks to stop with the room that they leave, and the machine of each task that starts in it.
-type Solution = Vec<Runs>;
+/// Tasks to stop, and the machines of the tasks that start.
+struct Solution {
+    victims: Vec<Runs>,
+    seats: Seats,
+}
 
 const BY_RECLAIM: &str = "reclaim: a job of another queue lacks tasks to run";
 const BY_PREEMPT: &str = "preempt: another job of its queue lacks tasks to run";
@@ -81,8 +84,11 @@ impl Cycle<'_, '_, '_> {
         Some(line.remove(at))
     }
 
-    fn launch(&mut self, asker: &Asker) {
-        self.session.launch(&asker.next, asker.tasks);
+    fn launch(&mut self, asker: &Asker, seats: Option<Seats>) {
+        match seats {
+            Some(seats) => self.session.launch_on(&asker.next, seats),
+            None => self.session.launch(&asker.next, asker.tasks),
+        }
         *self.tasks.entry(asker.next.user).or_default() += i64::from(asker.tasks);
     }
 
@@ -116,12 +122,24 @@ impl Cycle<'_, '_, '_> {
             let Some(next) = self.pop(&now, &mut jobs[at].1) else { continue };
             let asker = self.turn.asker(&self.tasks, next);
             let forbidden = if beyond { self.beyond(&now, &asker) } else { self.forbids(&now, &asker) };
-            if forbidden.is_none() && self.session.fits(&asker.need()) {
-                self.launch(&asker);
+            if forbidden.is_none() && self.has_room(&asker) {
+                self.launch(&asker, None);
                 jobs[at].1.extend(self.session.next(next.user));
                 now = self.now();
             } else if self.is_strict(leaf) {
                 jobs.remove(at);
+            }
+        }
+    }
+
+    /// Returns whether all tasks that start together have room.
+    fn has_room(&self, asker: &Asker) -> bool {
+        match asker.tasks {
+            1 => self.session.has_room(&Waiting { tasks: 1, ..asker.next }),
+            tasks => {
+                !self.session.has_lost(asker.next.user)
+                    && self.session.fits(&asker.need())
+                    && self.session.trial().place_all(&asker.next.each, tasks, |_| None).is_some()
             }
         }
     }
@@ -151,8 +169,8 @@ impl Cycle<'_, '_, '_> {
                 let now = self.now();
                 let Some(next) = self.pop(&now, &mut jobs[at].1) else { break };
                 let asker = self.turn.asker(&self.tasks, next);
-                if let Some(victims) = self.victims(&asker, false) {
-                    self.displace(&asker, &victims, BY_PREEMPT);
+                if let Some(solution) = self.victims(&asker, false) {
+                    self.displace(&asker, solution, BY_PREEMPT);
                     let again = self.again(next.user);
                     let starves = |next: &Waiting| pending || self.turn.is_starving(&self.tasks, next);
                     jobs[at].1.extend(again.filter(starves));
@@ -189,9 +207,9 @@ impl Cycle<'_, '_, '_> {
                 true => quotas.is_below(levels, &now.usage, leaf, &asker.need()),
                 false => quotas.is_preemptive(levels, &now.usage, leaf, &asker.need()),
             };
-            let victims = if preemptive { self.victims(&asker, true) } else { None };
-            if let Some(victims) = victims {
-                self.displace(&asker, &victims, BY_RECLAIM);
+            let solution = if preemptive { self.victims(&asker, true) } else { None };
+            if let Some(solution) = solution {
+                self.displace(&asker, solution, BY_RECLAIM);
                 let again = self.again(next.user);
                 let starves = |next: &Waiting| pending || self.turn.is_starving(&self.tasks, next);
                 jobs[at].1.extend(again.filter(starves));
@@ -199,16 +217,33 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    fn displace(&mut self, asker: &Asker, victims: &[Runs], rule: &'static str) {
+    fn displace(&mut self, asker: &Asker, Solution { victims, seats }: Solution, rule: &'static str) {
         for runs in victims {
-            self.session.evict(runs, 1, Some(asker.next.user), rule);
+            self.session.evict(&runs, 1, Some(asker.next.user), rule);
             *self.tasks.entry(runs.user).or_default() -= i64::from(runs.count);
         }
         if self.volcano().rules.open_room {
+            self.session.reserve(&asker.next.each, &seats);
             self.promised.push(*asker);
             *self.tasks.entry(asker.next.user).or_default() += i64::from(asker.tasks);
         } else {
-            self.launch(asker);
+            self.launch(asker, Some(seats));
+        }
+    }
+
+    /// Takes back the evictions that made room for nothing, within the limits of queues.
+    pub fn spare(&mut self) {
+        let Turn { levels, .. } = self.turn;
+        if self.promised.is_empty() {
+            self.session.spare(|session, unit| {
+                let need = unit.unit().0;
+                session.tree.path(unit.queue).all(|at| {
+                    let within = |d: usize| {
+                        levels.real[at][d].is_none_or(|most| need[d] == 0 || session.usage[at].0[d] + need[d] <= most)
+                    };
+                    (0..need.len()).all(within)
+                })
+            });
         }
     }
 
@@ -256,7 +291,8 @@ impl Cycle<'_, '_, '_> {
         });
     }
 
-    /// Tasks to stop so that all tasks of a job that start together have room: task by task, on the first machine where that helps.
+    /// Returns victims with which all tasks of a job that start together have room: task by task, first where there is room without more
+    /// victims, then on the first machine where victims help.
     fn victims(&self, asker: &Asker, others: bool) -> Option<Solution> {
         let mut now = self.now();
         let mut left = self.candidates(asker, others);
@@ -264,56 +300,86 @@ impl Cycle<'_, '_, '_> {
             return None;
         }
         self.sort(&now, asker, &mut left);
-        let mut rooms: HashMap<MachineId, Resources> = HashMap::new();
         // Victims alone had to be enough where room is open to all.
         let open = others && self.volcano().rules.open_room;
-        for machine in Turn::machines(&left) {
-            let free = if open { Resources::ZERO } else { self.session.free_on(machine) };
-            rooms.insert(machine, Resources(std::array::from_fn(|d| free.0[d].min(self.session.free.0[d]))));
-        }
-        let (mut solution, one) = (Solution::new(), Asker { tasks: 1, ..*asker });
+        let (mut rooms, one) = (self.session.trial(), Asker { tasks: 1, ..*asker });
+        let (mut victims, mut seats) = (Vec::new(), Seats::new());
         for _ in 0..asker.tasks {
-            let machines = Turn::machines(&left);
-            let found = machines.into_iter().find_map(|machine| {
-                let here: Vec<Runs> = left.iter().filter(|runs| runs.machine == machine).copied().collect();
-                let victims = match others {
-                    true => self.turn.reclaimable(&now, &one, &here),
-                    false => self.turn.preemptable(&now, &one, &here),
-                };
-                self.enough(&now, &one, &rooms[&machine], victims, others).map(|victims| (machine, victims))
-            });
-            let (machine, victims) = found?;
-            let room = rooms.get_mut(&machine)?;
-            for runs in &victims {
-                add(room, &runs.unit(), true);
-                self.hold(&mut now, runs.queue, runs.user, &runs.unit(), false);
-                *now.tasks.entry(runs.user).or_default() -= i64::from(runs.count);
-                let at = left.iter().position(|known| known.key == runs.key)?;
-                left.remove(at);
-            }
-            add(room, &one.next.each, false);
+            let free = !open && self.forbids(&now, &one).is_none();
+            let machine = if free { rooms.place(&one.next.each) } else { None };
+            let machine = match machine {
+                Some(machine) => machine,
+                None => {
+                    let (machine, taken) = self.on_first(&now, &one, &rooms, &left, others)?;
+                    for runs in taken {
+                        rooms.release(self.session, &runs);
+                        self.hold(&mut now, runs.queue, runs.user, &runs.unit(), false);
+                        *now.tasks.entry(runs.user).or_default() -= i64::from(runs.count);
+                        let at = left.iter().position(|known| known.key == runs.key)?;
+                        left.remove(at);
+                        victims.push(runs);
+                    }
+                    rooms.take(machine, &one.next.each, 1).then_some(machine)?
+                }
+            };
+            seat(&mut seats, machine);
             self.hold(&mut now, one.next.queue, one.next.user, &one.next.each, true);
             *now.tasks.entry(one.next.user).or_default() += 1;
-            solution.extend(victims);
         }
-        Some(solution)
+        Some(Solution { victims, seats })
     }
 
-    /// The first victims that are enough for a task on their machine, if all of them are.
-    fn enough(&self, now: &Held, one: &Asker, room: &Resources, victims: Vec<Runs>, others: bool) -> Option<Vec<Runs>> {
-        let (mut room, mut now, mut taken) = (*room, now.clone(), Vec::new());
+    /// Returns the first machine on which victims make room for a task, and these.
+    fn on_first(
+        &self,
+        now: &Held,
+        one: &Asker,
+        rooms: &Rooms,
+        left: &[Runs],
+        others: bool,
+    ) -> Option<(MachineId, Vec<Runs>)> {
+        let open = others && self.volcano().rules.open_room;
+        let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
+        for runs in left {
+            for (machine, _) in self.session.seats_of(runs) {
+                let here = machines.entry(machine).or_default();
+                if !runs.gang || here.last().is_none_or(|last| last.key != runs.key) {
+                    here.push(*runs);
+                }
+            }
+        }
+        machines.into_iter().find_map(|(machine, here)| {
+            let mut room = rooms.on(machine);
+            if open {
+                add(&mut room, &self.session.room_on(machine), false);
+            }
+            let victims = match others {
+                true => self.turn.reclaimable(now, one, &here),
+                false => self.turn.preemptable(now, one, &here),
+            };
+            self.enough(now, one, (machine, room), victims, others).map(|victims| (machine, victims))
+        })
+    }
+
+    /// Returns the first victims that are enough for a task on a machine with this room, if all of them are.
+    fn enough(
+        &self,
+        now: &Held,
+        one: &Asker,
+        (machine, mut room): (MachineId, Resources),
+        victims: Vec<Runs>,
+        others: bool,
+    ) -> Option<Vec<Runs>> {
+        let (mut now, mut taken) = (now.clone(), Vec::new());
         // Who reclaims stays within what its queue deserves; those above it have limits, too.
         let limited = !others || self.volcano().quotas.plugin == Plugin::Capacity;
         let fits =
             |room: &Resources, now: &Held| one.next.each.fits(room) && !(limited && self.forbids(now, one).is_some());
-        if victims.is_empty() && !fits(&room, &now) {
-            return None;
-        }
         for runs in victims {
             if fits(&room, &now) {
                 break;
             }
-            add(&mut room, &runs.unit(), true);
+            add(&mut room, &self.session.amount_on(&runs, machine), true);
             self.hold(&mut now, runs.queue, runs.user, &runs.unit(), false);
             taken.push(runs);
         }

@@ -11,7 +11,7 @@ use super::super::cycle::{QueueAt, Runs, Session, Tree, Waiting};
 use super::hierarchy::Hierarchy;
 use super::queues::{Levels, Plugin, compare_parts};
 use super::{Volcano, add};
-use plimsoll_base::units::{MachineId, Resources, UserId};
+use plimsoll_base::units::{Resources, UserId};
 use plimsoll_sim::books::Books;
 
 /// The place of a job in its queue: the most urgent, then one that lacks tasks to run, then the smaller dominant share, then the oldest.
@@ -280,13 +280,5 @@ impl Turn<'_> {
     /// The amounts that all hold.
     pub fn all(&self, now: &Held) -> Resources {
         Resources(std::array::from_fn(|d| self.volcano.capacity.0[d].saturating_sub(now.free.0[d])))
-    }
-
-    /// The machines of tasks, the first first.
-    pub fn machines(units: &[Runs]) -> Vec<MachineId> {
-        let mut machines: Vec<MachineId> = units.iter().map(|runs| runs.machine).collect();
-        machines.sort_unstable();
-        machines.dedup();
-        machines
     }
 }

@@ -282,6 +282,7 @@ impl Scheduler for Volcano {
                 Action::Reclaim => cycle.reclaim(),
             }
         }
+        cycle.spare();
         cycle.explain();
         Ok(())
     }

@@ -241,7 +241,7 @@ impl YarnCapacity {
     }
 
     /// Containers start where there is room; whether the cycle goes on.
-    fn assign(&self, session: &mut Session, limits: &Limits, anywhere: bool) -> bool {
+    fn assign(&self, session: &mut Session, limits: &Limits) -> bool {
         let calculator = self.calculator(session.books);
         let members = self.members(session);
         let place = |session: &Session, member: Member| self.place(session, limits, member);
@@ -264,7 +264,7 @@ impl YarnCapacity {
             }
             let limited =
                 limits.above_user_limit(&calculator, &self.settings[queue], session, &next).then_some(USER_LIMIT);
-            let room = if anywhere { session.fits(&need) } else { session.has_room(&next) };
+            let room = session.has_room(&next);
             let refused = above.or(limited).or((!room).then_some(NO_ROOM));
             match refused {
                 None => session.launch(&next, 1),
@@ -294,12 +294,12 @@ impl Scheduler for YarnCapacity {
         let calculator = self.calculator(session.books);
         self.limits = Limits::new(&self.settings, self.least, session.tree, &calculator);
         let limits = &self.limits;
-        let goes_on = self.assign(session, limits, false);
+        let goes_on = self.assign(session, limits);
         if goes_on && self.preemption {
             // The first in the order of queues has the room, if it is enough.
             let first = self.walk(session, limits, &self.members(session)).first().map(|(_, user)| user);
             if first.is_some() && self.preempt(session, limits, first) {
-                self.assign(session, limits, true);
+                self.assign(session, limits);
             }
         }
         Ok(())

@@ -1,13 +1,13 @@
 //! The containers that are taken from queues above their guarantee.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::super::cycle::{ONE, QueueAt, Runs, Session};
 use super::YarnCapacity;
 use super::amounts::{Amounts, NONE};
 use super::ideal::{Rules, Temp};
 use super::limits::Limits;
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
+use plimsoll_base::units::{MAX_DIMS, MachineId, UserId};
 
 const TOWARDS_IDEAL: &str = "its queue is above its guarantee and above what it would ideally have";
 
@@ -28,7 +28,7 @@ impl YarnCapacity {
         }
         let temps = self.temps(session, limits);
         if self.guarded {
-            return by.is_some_and(|by| self.preempt_for(session, &temps, &over, by));
+            return by.is_some_and(|by| self.preempt_for(session, (limits, &temps), &over, by));
         }
         let calculator = self.calculator(session.books);
         let mut allowed = calculator.whole.part(self.per_round.into(), ONE.into());
@@ -53,8 +53,14 @@ impl YarnCapacity {
     }
 
     /// Under the guard: the container of a queue that stays within its ideal starts in the room of what others have beyond theirs, if that
-    /// is enough on one machine; else nothing is stopped.
-    fn preempt_for(&self, session: &mut Session, temps: &[Temp], over: &[QueueAt], by: UserId) -> bool {
+    /// is enough, task by task on one machine; else nothing is stopped.
+    fn preempt_for(
+        &self,
+        session: &mut Session,
+        (limits, temps): (&Limits, &[Temp]),
+        over: &[QueueAt],
+        by: UserId,
+    ) -> bool {
         let Some(next) = session.next(by) else { return false };
         let calculator = self.calculator(session.books);
         let need = next.need();
@@ -62,7 +68,7 @@ impl YarnCapacity {
         if calculator.is_more(&of.used.plus(&Amounts::of(&need)), &of.ideal) {
             return false;
         }
-        let mut machines: BTreeMap<MachineId, (Resources, Vec<Runs>)> = BTreeMap::new();
+        let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
         for leaf in over.iter().filter(|leaf| **leaf != next.queue) {
             let mut obtain = temps[*leaf].excess;
             for unit in session.running(*leaf).iter().flat_map(|runs| runs.units()) {
@@ -70,15 +76,36 @@ impl YarnCapacity {
                 if calculator.is_more(&NONE, &obtain) {
                     break;
                 }
-                let room = || (session.room_on(unit.machine), Vec::new());
-                let (room, taken) = machines.entry(unit.machine).or_insert_with(room);
-                room.0.iter_mut().zip(unit.unit().0).for_each(|(room, more)| *room += more);
-                taken.push(unit);
+                for (machine, _) in session.seats_of(&unit) {
+                    machines.entry(machine).or_default().push(unit);
+                }
             }
         }
-        let Some((_, taken)) = machines.into_values().find(|(room, _)| need.fits(room)) else { return false };
-        taken.iter().for_each(|unit| session.evict(unit, unit.count, Some(by), TOWARDS_IDEAL));
-        session.launch(&next, 1);
+        let (mut victims, mut gangs): (Vec<Runs>, HashSet<u64>) = Default::default();
+        let seats = session.trial().place_all(&next.each, next.together(), |rooms| {
+            let (machine, taken) = machines.iter_mut().find_map(|(machine, units)| {
+                units.retain(|unit| !gangs.contains(&unit.key));
+                let mut room = rooms.on(*machine);
+                let enough = units.iter().position(|unit| {
+                    let here = session.amount_on(unit, *machine);
+                    room.0.iter_mut().zip(here.0).for_each(|(room, more)| *room += more);
+                    next.each.fits(&room)
+                })?;
+                Some((*machine, units.drain(..=enough).collect::<Vec<Runs>>()))
+            })?;
+            for unit in taken {
+                rooms.release(session, &unit);
+                if unit.gang {
+                    gangs.insert(unit.key);
+                }
+                victims.push(unit);
+            }
+            Some(machine)
+        });
+        let Some(seats) = seats.filter(|_| !victims.is_empty()) else { return false };
+        victims.iter().for_each(|unit| session.evict(unit, unit.count, Some(by), TOWARDS_IDEAL));
+        session.launch_on(&next, seats);
+        session.spare(|session, unit| limits.above_max(session, unit.queue, &unit.unit()).is_none());
         true
     }
 

@@ -170,11 +170,15 @@ impl YarnFair {
 
     /// The queue on the way up, and the resource, with too small a maximum for so much more.
     fn above_max(&self, session: &Session, next: &Waiting, need: &Resources) -> Option<Reason> {
+        self.above_max_of(session, next.queue, need)
+    }
+
+    fn above_max_of(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
         let short = |at: QueueAt, d: usize| {
             let most = self.settings[at].max[d].filter(|_| need.0[d] > 0)?;
             (session.usage[at].0[d] + need.0[d]).checked_sub(most).filter(|short| *short > 0)
         };
-        let mut limits = session.tree.path(next.queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
+        let mut limits = session.tree.path(queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
         limits.find_map(|(at, d)| {
             let short = short(at, d)?;
             Some(Reason::Quota { group: at as u32, resource: d as u8, short })

@@ -1,8 +1,8 @@
 //! Fair shares of all queues and applications, the starved ones, and the containers that are stopped for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::super::cycle::{ONE, QueueAt, ROOT, Runs, Session, Tree, Waiting};
+use super::super::cycle::{ONE, QueueAt, ROOT, Runs, Seats, Session, Tree, Waiting};
 use super::shares::{Claim, shares};
 use super::{Stand, YarnFair};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
@@ -60,10 +60,10 @@ struct Starved {
     lacks: Resources,
 }
 
-/// One task of an entry that may be stopped.
-struct Candidate {
-    runs: Runs,
-    left: u32,
+/// Tasks to stop, and the machines of the containers that start.
+struct Solution {
+    victims: Vec<Runs>,
+    seats: Seats,
 }
 
 const FOR_STARVED: &str = "its application stays at its fair share without it, and another one is starved";
@@ -134,8 +134,8 @@ impl YarnFair {
     }
 
     /// Containers that may be stopped, by machine, in the order of stopping.
-    fn candidates(&self, session: &Session, fair: &Shares) -> BTreeMap<MachineId, Vec<Candidate>> {
-        let mut by_machine: BTreeMap<MachineId, Vec<Candidate>> = BTreeMap::new();
+    fn candidates(&self, session: &Session, fair: &Shares) -> BTreeMap<MachineId, Vec<Runs>> {
+        let mut by_machine: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
         for leaf in (0..session.tree.nodes.len()).filter(|at| session.tree.is_leaf(*at)) {
             let users = &session.tree.nodes[leaf].users;
             let over = |user: &&UserId| {
@@ -147,11 +147,12 @@ impl YarnFair {
                 continue;
             }
             for runs in session.running(leaf) {
-                let left = if runs.gang { 1 } else { runs.count };
-                by_machine.entry(runs.machine).or_default().push(Candidate { runs: *runs, left });
+                for (machine, _) in session.seats_of(runs) {
+                    by_machine.entry(machine).or_default().push(*runs);
+                }
             }
         }
-        by_machine.values_mut().for_each(|all| all.sort_by_key(|candidate| candidate.runs.turn()));
+        by_machine.values_mut().for_each(|all| all.sort_by_key(Runs::turn));
         by_machine
     }
 
@@ -166,9 +167,7 @@ impl YarnFair {
         if starved.is_empty() {
             return;
         }
-        let mut by_machine = self.candidates(session, &fair);
-        // The room that this preemption makes and uses on each machine.
-        let mut more: BTreeMap<MachineId, [i128; MAX_DIMS]> = BTreeMap::new();
+        let by_machine = self.candidates(session, &fair);
         let capacity = *session.books.offered();
         starved.sort_by(|one, other| {
             let key = |starved: &Starved| (self.dims.dominant(&starved.lacks, &capacity), starved.next.since);
@@ -183,69 +182,83 @@ impl YarnFair {
             });
             for _ in 0..containers {
                 let Some(next) = session.next(next.user) else { break };
-                let need = next.need();
-                if self.above_max(session, &next, &need).is_some() {
+                if self.above_max(session, &next, &next.need()).is_some() {
                     break;
                 }
-                let Some((machine, victims)) = self.victims(session, &fair, &by_machine, &more, &need) else { break };
-                let change = more.entry(machine).or_default();
-                let all = by_machine.entry(machine).or_default();
-                for (at, count) in victims {
-                    let Some(candidate) = all.get_mut(at) else { continue };
-                    candidate.left -= count;
-                    let tasks = if candidate.runs.gang { candidate.runs.count } else { count };
-                    let freed = candidate.runs.each.times(tasks);
-                    (0..MAX_DIMS).for_each(|d| change[d] += i128::from(freed.0[d]));
-                    session.evict(&candidate.runs, tasks, Some(next.user), FOR_STARVED);
+                let Some(Solution { victims, seats }) = self.solve(session, &fair, &by_machine, &next) else { break };
+                for runs in victims {
+                    session.evict(&runs, runs.count, Some(next.user), FOR_STARVED);
                 }
-                (0..MAX_DIMS).for_each(|d| change[d] -= i128::from(need.0[d]));
-                session.launch(&next, 1);
+                session.launch_on(&next, seats);
             }
         }
+        session.spare(|session, unit| self.above_max_of(session, unit.queue, &unit.unit()).is_none());
     }
 
-    /// The first machine on which stopping is enough, and by place among its candidates how many are stopped of each.
-    fn victims(
+    /// Returns the victims for a container, or for all of a gang. A container without room has victims on the first machine where
+    /// stopping is enough.
+    fn solve(
         &self,
         session: &Session,
         fair: &Shares,
-        by_machine: &BTreeMap<MachineId, Vec<Candidate>>,
-        more: &BTreeMap<MachineId, [i128; MAX_DIMS]>,
-        need: &Resources,
-    ) -> Option<(MachineId, Vec<(usize, u32)>)> {
-        for (machine, candidates) in by_machine {
-            let change = more.get(machine).copied().unwrap_or_default();
-            // What has started elsewhere in this cycle may stand here, too.
-            let free = session.free_on(*machine).0;
-            let mut room: [u64; MAX_DIMS] = std::array::from_fn(|d| {
-                let there = u64::try_from(i128::from(free[d]) + change[d]).unwrap_or(0);
-                there.min(session.free.0[d])
-            });
-            let mut taken: BTreeMap<UserId, Resources> = BTreeMap::new();
-            let mut victims: Vec<(usize, u32)> = Vec::new();
-            for (at, candidate) in candidates.iter().enumerate() {
-                let unit = candidate.runs.unit();
-                let (user, mut count) = (candidate.runs.user, 0);
-                let share = &fair.apps[user.index()];
-                while count < candidate.left && !need.fits(&Resources(room)) {
-                    let gone = taken.entry(user).or_insert(Resources::ZERO);
-                    let sum = Resources(std::array::from_fn(|d| gone.0[d] + unit.0[d]));
-                    let after = above(&session.held[user.index()], &sum);
-                    if self.is_below(session, &after, share) {
-                        break;
-                    }
-                    *gone = sum;
-                    (0..MAX_DIMS).for_each(|d| room[d] += unit.0[d]);
-                    count += 1;
+        by_machine: &BTreeMap<MachineId, Vec<Runs>>,
+        next: &Waiting,
+    ) -> Option<Solution> {
+        let (mut victims, mut gone): (Vec<Runs>, HashMap<u64, u32>) = Default::default();
+        let mut taken: BTreeMap<UserId, Resources> = BTreeMap::new();
+        let seats = session.trial().place_all(&next.each, next.together(), |rooms| {
+            for (machine, candidates) in by_machine {
+                let mut taken_here = taken.clone();
+                let room = rooms.on(*machine);
+                let left =
+                    |runs: &Runs| session.units_left(runs).saturating_sub(gone.get(&runs.key).copied().unwrap_or(0));
+                let Some(here) =
+                    self.on_machine(session, fair, (*machine, room), (candidates, &left), &mut taken_here, &next.each)
+                else {
+                    continue;
+                };
+                for runs in here {
+                    rooms.release(session, &runs);
+                    *gone.entry(runs.key).or_default() += 1;
+                    victims.push(runs);
                 }
-                if count > 0 {
-                    victims.push((at, count));
-                }
+                taken = taken_here;
+                return Some(*machine);
             }
-            if need.fits(&Resources(room)) && !victims.is_empty() {
-                return Some((*machine, victims));
+            None
+        })?;
+        Some(Solution { victims, seats })
+    }
+
+    /// Returns the victims on a machine with this room that are enough for a container.
+    fn on_machine(
+        &self,
+        session: &Session,
+        fair: &Shares,
+        (machine, mut room): (MachineId, Resources),
+        (candidates, left): (&[Runs], &dyn Fn(&Runs) -> u32),
+        taken: &mut BTreeMap<UserId, Resources>,
+        need: &Resources,
+    ) -> Option<Vec<Runs>> {
+        let mut victims: Vec<Runs> = Vec::new();
+        for runs in candidates {
+            let count = if runs.gang { runs.count } else { 1 };
+            let unit = Runs { count, ..*runs };
+            let (share, here) = (&fair.apps[runs.user.index()], session.amount_on(&unit, machine));
+            for _ in 0..left(runs) {
+                if need.fits(&room) {
+                    return Some(victims);
+                }
+                let gone = taken.entry(runs.user).or_insert(Resources::ZERO);
+                let sum = Resources(std::array::from_fn(|d| gone.0[d] + unit.unit().0[d]));
+                if self.is_below(session, &above(&session.held[runs.user.index()], &sum), share) {
+                    break;
+                }
+                *gone = sum;
+                (0..MAX_DIMS).for_each(|d| room.0[d] += here.0[d]);
+                victims.push(unit);
             }
         }
-        None
+        need.fits(&room).then_some(victims)
     }
 }

@@ -1,18 +1,40 @@
 //! Preemption for an ask that a guarantee covers.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::super::cycle::{QueueAt, ROOT, Runs, Session, Tree, Waiting};
+use super::super::cycle::{QueueAt, ROOT, Rooms, Runs, Seats, Session, Tree, Waiting, seat};
 use super::{MAKING_ROOM, YuniKorn};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 
 const FOR_GUARANTEE: &str = "its queue is above its guarantee, and the ask's is below";
 
-/// Allocations of one entry that may be stopped.
+/// Allocations of one entry that may be stopped, and how many of them are left; a gang counts as one.
+#[derive(Clone)]
 struct Candidate {
     runs: Runs,
     left: u32,
+}
+
+impl Candidate {
+    /// Returns one of them, or all of a gang.
+    fn unit(&self) -> Runs {
+        Runs { count: if self.runs.gang { self.runs.count } else { 1 }, ..self.runs }
+    }
+}
+
+/// The state in which an ask is decided: that of the session with the asks of the same gang before it.
+struct Ground<'s, 'a> {
+    session: &'s Session<'a>,
+    usage: Vec<Resources>,
+    rooms: Rooms<'a>,
+    candidates: Vec<Candidate>,
+}
+
+/// Victims of an ask, or of all asks of a gang, and the machines that these take, as far as they are known.
+struct Solution {
+    victims: Vec<Runs>,
+    seats: Option<Seats>,
 }
 
 /// Candidates by place, once for each of their units, in the order in which they are stopped.
@@ -94,9 +116,14 @@ impl Trial<'_> {
     }
 
     fn change(&mut self, queue: QueueAt, amount: &Resources, by: fn(u64, u64) -> u64) {
-        for at in self.tree.path(queue) {
-            self.usage[at].0.iter_mut().zip(amount.0).for_each(|(used, amount)| *used = by(*used, amount));
-        }
+        change(self.tree, &mut self.usage, queue, amount, by);
+    }
+}
+
+/// Changes the use of a queue and of those above it.
+fn change(tree: &Tree, usage: &mut [Resources], queue: QueueAt, amount: &Resources, by: fn(u64, u64) -> u64) {
+    for at in tree.path(queue) {
+        usage[at].0.iter_mut().zip(amount.0).for_each(|(used, amount)| *used = by(*used, amount));
     }
 }
 
@@ -107,46 +134,86 @@ impl YuniKorn {
             return;
         }
         let mut candidates: Option<Vec<Candidate>> = None;
-        let mut more: BTreeMap<MachineId, [i128; MAX_DIMS]> = BTreeMap::new();
-        // Of equal asks that found nobody, the others need not look.
-        let mut hopeless: Vec<(QueueAt, u8, Resources)> = Vec::new();
+        // Of equal asks that found no victims, the others need not search.
+        let mut hopeless: Vec<(QueueAt, u8, Resources, u32)> = Vec::new();
         for user in vain {
             while let Some(next) = session.next(*user) {
-                let need = next.need();
-                let key = (next.queue, next.priority, need);
-                if hopeless.contains(&key) || self.trial(session, &next).is_hopeless() {
+                // Room that earlier victims have left and their asks do not take.
+                let above = self.above_max(session.tree, &session.usage, next.queue, &next.need());
+                if above.is_none() && session.has_room(&next) {
+                    session.launch(&next, 1);
+                    continue;
+                }
+                let key = (next.queue, next.priority, next.each, next.together());
+                if hopeless.contains(&key) || self.trial(session.tree, &session.usage, &next).is_hopeless() {
                     break;
                 }
                 let all = candidates.get_or_insert_with(|| self.candidates(session));
-                let Some((machine, victims)) = self.victims(session, all, &more, &next) else {
+                all.iter_mut().for_each(|candidate| candidate.left = session.units_left(&candidate.runs));
+                let (usage, rooms) = (session.usage.clone(), session.trial());
+                let mut ground = Ground { session, usage, rooms, candidates: all.clone() };
+                let Some(Solution { victims, seats }) = self.solve(&mut ground, &next) else {
                     hopeless.push(key);
                     break;
                 };
-                let mut change = |machine: MachineId, amount: &Resources, sign: i128| {
-                    let change = more.entry(machine).or_default();
-                    (0..MAX_DIMS).for_each(|d| change[d] += sign * i128::from(amount.0[d]));
-                };
-                for at in victims {
-                    let Candidate { runs, left } = &mut all[at];
-                    *left -= 1;
-                    change(runs.machine, &runs.unit(), 1);
-                    session.evict(runs, 1, Some(*user), FOR_GUARANTEE);
+                for unit in victims {
+                    session.evict(&unit, unit.count, Some(*user), FOR_GUARANTEE);
                 }
-                if let Some(machine) = machine {
-                    change(machine, &need, -1);
-                }
-                if self.keeps_room && self.above_max(session.tree, &session.usage, next.queue, &need).is_none() {
-                    session.launch(&next, 1);
-                } else {
-                    session.wait(*user, MAKING_ROOM);
-                    break;
+                let above = self.above_max(session.tree, &session.usage, next.queue, &next.need());
+                match seats {
+                    Some(seats) if self.keeps_room && above.is_none() => session.launch_on(&next, seats),
+                    None if self.keeps_room && above.is_none() => session.launch(&next, 1),
+                    seats => {
+                        session.reserve(&next.each, &seats.unwrap_or_default());
+                        session.wait(*user, MAKING_ROOM);
+                        break;
+                    }
                 }
             }
         }
+        // The source counts no free room of a machine: its victims alone are as much as the ask (YUNIKORN-3449).
+        session.spare(|session, unit| {
+            self.keeps_room
+                && self.counts_free
+                && self.above_max(session.tree, &session.usage, unit.queue, &unit.unit()).is_none()
+        });
     }
 
-    fn trial<'a>(&'a self, session: &Session<'a>, next: &Waiting) -> Trial<'a> {
-        Trial { rule: self, tree: session.tree, ask: next.queue, need: next.need(), usage: session.usage.clone() }
+    fn trial<'a>(&'a self, tree: &'a Tree, usage: &[Resources], next: &Waiting) -> Trial<'a> {
+        Trial { rule: self, tree, ask: next.queue, need: next.need(), usage: usage.to_vec() }
+    }
+
+    /// Returns the victims of an ask. A gang is one ask for each of its tasks; those without room have victims, each on one machine.
+    fn solve(&self, ground: &mut Ground, next: &Waiting) -> Option<Solution> {
+        let ask = Waiting { tasks: 1, gang: false, ..*next };
+        let (mut victims, mut seats) = (Vec::new(), Some(Seats::new()));
+        for _ in 0..next.together() {
+            let above = self.above_max(ground.session.tree, &ground.usage, ask.queue, &ask.each);
+            let idle = if above.is_none() { ground.rooms.place(&ask.each) } else { None };
+            let machine = match idle {
+                Some(machine) => Some(machine),
+                None => {
+                    let (machine, taken) = self.victims(ground, &ask)?;
+                    for at in taken {
+                        let unit = ground.candidates[at].unit();
+                        ground.candidates[at].left -= 1;
+                        ground.rooms.release(ground.session, &unit);
+                        change(ground.session.tree, &mut ground.usage, unit.queue, &unit.unit(), u64::saturating_sub);
+                        victims.push(unit);
+                    }
+                    match machine {
+                        Some(machine) => ground.rooms.take(machine, &ask.each, 1).then_some(machine),
+                        None => ground.rooms.place(&ask.each),
+                    }
+                }
+            };
+            change(ground.session.tree, &mut ground.usage, ask.queue, &ask.each, u64::saturating_add);
+            match (&mut seats, machine) {
+                (Some(seats), Some(machine)) => seat(seats, machine),
+                _ => seats = None,
+            }
+        }
+        Some(Solution { victims, seats })
     }
 
     /// All that may be stopped, the youngest first.
@@ -155,18 +222,18 @@ impl YuniKorn {
         let open = leaves.filter(|leaf| !session.tree.path(*leaf).any(|at| self.settings[at].fixed));
         let runs = open.flat_map(|leaf| session.running(leaf));
         let mut all: Vec<Candidate> =
-            runs.map(|runs| Candidate { runs: *runs, left: if runs.gang { 1 } else { runs.count } }).collect();
+            runs.map(|runs| Candidate { runs: *runs, left: session.units_left(runs) }).collect();
         all.sort_by_key(|candidate| (Reverse(candidate.runs.start), Reverse(candidate.runs.row)));
         all
     }
 
     /// The queue below which the victims of an ask are: the lowest on its way up that has its maximum, to the last unit.
-    fn fence(&self, session: &Session, ask: QueueAt) -> QueueAt {
+    fn fence(&self, tree: &Tree, usage: &[Resources], ask: QueueAt) -> QueueAt {
         let full = |at: &QueueAt| {
             let max = self.settings[*at].max;
-            max.iter().any(Option::is_some) && (0..MAX_DIMS).all(|d| max[d].unwrap_or(0) == session.usage[*at].0[d])
+            max.iter().any(Option::is_some) && (0..MAX_DIMS).all(|d| max[d].unwrap_or(0) == usage[*at].0[d])
         };
-        session.tree.path(ask).find(full).unwrap_or(ROOT)
+        tree.path(ask).find(full).unwrap_or(ROOT)
     }
 
     /// Whether tasks are no more urgent than an ask. What queues add counts below the lowest one above both; on the side of the ask that
@@ -181,12 +248,13 @@ impl YuniKorn {
     }
 
     /// The candidates that an ask may have, by place.
-    fn potential(&self, session: &Session, all: &[Candidate], next: &Waiting) -> Vec<usize> {
-        let (trial, fence) = (self.trial(session, next), self.fence(session, next.queue));
+    fn potential(&self, ground: &Ground, next: &Waiting) -> Vec<usize> {
+        let (tree, all) = (ground.session.tree, &ground.candidates);
+        let (trial, fence) = (self.trial(tree, &ground.usage, next), self.fence(tree, &ground.usage, next.queue));
         let open = |leaf: QueueAt| {
             let left = trial.left(leaf);
             let exceeds = left.is_none() || left.0.iter().flatten().any(|left| *left < 0);
-            leaf != next.queue && exceeds && session.tree.path(leaf).any(|at| at == fence)
+            leaf != next.queue && exceeds && tree.path(leaf).any(|at| at == fence)
         };
         let mut leaves: BTreeMap<QueueAt, bool> = BTreeMap::new();
         let mut may = |Candidate { runs, left }: &Candidate| {
@@ -194,59 +262,55 @@ impl YuniKorn {
             *left > 0
                 && matches
                 && *leaves.entry(runs.queue).or_insert_with(|| open(runs.queue))
-                && self.no_more_urgent(session.tree, runs, next)
+                && self.no_more_urgent(tree, runs, next)
         };
         (0..all.len()).filter(|at| may(&all[*at])).collect()
     }
 
     /// The victims of an ask, and the machine that it takes, if it is known.
-    fn victims(
-        &self,
-        session: &Session,
-        all: &[Candidate],
-        more: &BTreeMap<MachineId, [i128; MAX_DIMS]>,
-        next: &Waiting,
-    ) -> Option<(Option<MachineId>, Victims)> {
-        let potential = self.potential(session, all, next);
-        if potential.is_empty() || !self.covered(session, all, &potential, next) {
+    fn victims(&self, ground: &Ground, next: &Waiting) -> Option<(Option<MachineId>, Victims)> {
+        let potential = self.potential(ground, next);
+        if potential.is_empty() || !self.covered(ground, &potential, next) {
             return None;
         }
         // A maximum stands in its way, no machine.
-        if session.has_room(next) {
-            return Some((None, self.enough(session, all, &potential, &[], None, next)?));
+        if ground.rooms.find(&next.each).is_some() {
+            return Some((None, self.enough(ground, &potential, &[], None, next)?));
         }
-        let machines: BTreeSet<MachineId> = potential.iter().map(|at| all[*at].runs.machine).collect();
-        let mut best: Option<(MachineId, [u64; MAX_DIMS], Victims)> = None;
-        for machine in machines {
-            let (free, change) = (session.free_on(machine).0, more.get(&machine).copied().unwrap_or_default());
-            let room: [u64; MAX_DIMS] = std::array::from_fn(|d| {
-                let there = u64::try_from(i128::from(free[d]) + change[d]).unwrap_or(0);
-                // Of room that was made and not taken yet nothing is known to be free in all.
-                if self.keeps_room { there.min(session.free.0[d]) } else { there }
-            });
-            let here: Vec<usize> = potential.iter().copied().filter(|at| all[*at].runs.machine == machine).collect();
-            let Some(victims) = self.on_machine(session, all, &here, room, next) else { continue };
+        let all = &ground.candidates;
+        let mut machines: BTreeMap<MachineId, Vec<usize>> = BTreeMap::new();
+        for at in &potential {
+            for (machine, _) in ground.session.seats_of(&all[*at].runs) {
+                machines.entry(machine).or_default().push(*at);
+            }
+        }
+        let mut best: Option<(MachineId, Resources, Victims)> = None;
+        for (machine, mut here) in machines {
+            here.dedup();
+            let room = ground.rooms.on(machine);
+            let Some(victims) = self.on_machine(ground, &here, (machine, room), next) else { continue };
             if best.as_ref().is_none_or(|(.., fewest)| victims.len() < fewest.len()) {
                 best = Some((machine, room, victims));
             }
         }
         let (machine, room, victims) = best?;
-        let victims = self.enough(session, all, &potential, &victims, Some((machine, room)), next)?;
+        let victims = self.enough(ground, &potential, &victims, Some((machine, room.0)), next)?;
         // The room of the machine helps only where no maximum is in the way besides.
-        let mut after = self.trial(session, next);
+        let mut after = self.trial(ground.session.tree, &ground.usage, next);
         victims.iter().for_each(|at| after.remove(all[*at].runs.queue, &all[*at].runs.unit()));
-        let starts = !self.counts_free || self.above_max(session.tree, &after.usage, next.queue, &after.need).is_none();
+        let tree = ground.session.tree;
+        let starts = !self.counts_free || self.above_max(tree, &after.usage, next.queue, &after.need).is_none();
         starts.then_some((Some(machine), victims))
     }
 
     /// Whether the guarantee of its queue covers an ask, perhaps without all potential victims.
-    fn covered(&self, session: &Session, all: &[Candidate], potential: &[usize], next: &Waiting) -> bool {
-        let mut trial = self.trial(session, next);
+    fn covered(&self, ground: &Ground, potential: &[usize], next: &Waiting) -> bool {
+        let mut trial = self.trial(ground.session.tree, &ground.usage, next);
         if trial.left(next.queue).covers(&trial.need) {
             return true;
         }
         trial.add(next.queue, &trial.need.clone());
-        for Candidate { runs, left } in potential.iter().map(|at| &all[*at]) {
+        for Candidate { runs, left } in potential.iter().map(|at| &ground.candidates[*at]) {
             trial.remove(runs.queue, &runs.unit().times(*left));
         }
         !trial.left(next.queue).exceeded(&trial.need)
@@ -256,16 +320,17 @@ impl YuniKorn {
     /// guarantee of the ask's queue leaves; the first that would not be ends the search.
     fn on_machine(
         &self,
-        session: &Session,
-        all: &[Candidate],
+        ground: &Ground,
         here: &[usize],
-        room: [u64; MAX_DIMS],
+        (machine, room): (MachineId, Resources),
         next: &Waiting,
     ) -> Option<Victims> {
-        let (mut trial, mut left) = (self.trial(session, next), Resources(room));
+        let (all, start) = (&ground.candidates, || self.trial(ground.session.tree, &ground.usage, next));
+        let part = |at: usize| ground.session.amount_on(&all[at].unit(), machine);
+        let (mut trial, mut left) = (start(), room);
         let (mut head, mut tail) = (Victims::new(), Victims::new());
         'all: for at in here {
-            let (runs, unit) = (&all[*at].runs, all[*at].runs.unit());
+            let (runs, unit, part) = (&all[*at].runs, all[*at].runs.unit(), part(*at));
             for taken in 0..all[*at].left {
                 if trial.need.fits(&left) {
                     break 'all;
@@ -277,23 +342,23 @@ impl YuniKorn {
                 if !trial.left(trial.ask).covers(&unit) {
                     break 'all;
                 }
-                if (0..MAX_DIMS).all(|d| unit.0[d] == 0 || trial.need.0[d] <= left.0[d]) {
+                if (0..MAX_DIMS).all(|d| part.0[d] == 0 || trial.need.0[d] <= left.0[d]) {
                     trial.add(runs.queue, &unit);
                     tail.extend(std::iter::repeat_n(*at, (all[*at].left - taken) as usize));
                     break;
                 }
                 trial.add(trial.ask, &unit);
-                left.0.iter_mut().zip(unit.0).for_each(|(left, amount)| *left += amount);
+                left.0.iter_mut().zip(part.0).for_each(|(left, amount)| *left += amount);
                 head.push(*at);
             }
         }
-        let (mut trial, mut left) = (self.trial(session, next), Resources(room));
+        let (mut trial, mut left) = (start(), room);
         let mut victims = Victims::new();
         for at in head.into_iter().chain(tail) {
             let (runs, unit) = (&all[at].runs, all[at].runs.unit());
             if trial.gives(runs.queue) {
                 trial.remove(runs.queue, &unit);
-                left.0.iter_mut().zip(unit.0).for_each(|(left, amount)| *left += amount);
+                left.0.iter_mut().zip(part(at).0).for_each(|(left, amount)| *left += amount);
                 victims.push(at);
                 if trial.need.fits(&left) {
                     return Some(victims);
@@ -306,14 +371,14 @@ impl YuniKorn {
     /// Of the victims on a machine, and of all others, the first that are as much as the ask; `None` if all are less.
     fn enough(
         &self,
-        session: &Session,
-        all: &[Candidate],
+        ground: &Ground,
         potential: &[usize],
         on_machine: &[usize],
         machine: Option<(MachineId, [u64; MAX_DIMS])>,
         next: &Waiting,
     ) -> Option<Victims> {
-        let mut trial = self.trial(session, next);
+        let all = &ground.candidates;
+        let mut trial = self.trial(ground.session.tree, &ground.usage, next);
         // As the source has it, the victims alone have to be as much as the ask.
         let free = machine.filter(|_| self.counts_free).map_or([0; MAX_DIMS], |(_, room)| room);
         let owed: [u64; MAX_DIMS] = std::array::from_fn(|d| trial.need.0[d].saturating_sub(free[d]));

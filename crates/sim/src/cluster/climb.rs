@@ -169,6 +169,11 @@ impl Climb {
         parts.map(|((need, free), weight)| u128::from(*need) * u128::from(*free) * weight).sum()
     }
 
+    /// Returns the score of a machine with these amounts free.
+    pub fn score_on(&self, machine: usize, free: &[u64], need: &[u64]) -> u128 {
+        self.score(self.kind[machine], free, need)
+    }
+
     /// An upper bound of the scores in a cell; `None` if none has room, by its classes or by its kind.
     fn bound(&self, index: &Index, cell: &Cell, need: &[u64], classes: &[u8; AXES]) -> Option<u128> {
         if cell.classes.iter().zip(classes).any(|(class, need)| class < need) {

@@ -34,6 +34,15 @@ impl Measure {
             Measure::Tasks(running) => u128::from(running[machine]),
         }
     }
+
+    /// The score of a machine with these amounts free, and so many tasks more.
+    fn planned(&self, machine: usize, free: &[u64], tasks: i64) -> u128 {
+        match self {
+            Measure::Room(prices) => prices.sum(free),
+            Measure::Fullness(prices) => u128::MAX - prices.sum(free),
+            Measure::Tasks(running) => u128::from(i64::from(running[machine]).saturating_add(tasks).max(0) as u64),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -116,6 +125,16 @@ impl Grid {
             self.cells[cell].insert((score, machine as u32));
             self.rows[cell / last] |= 1 << (cell % last);
         }
+    }
+
+    /// Returns the score of a machine as it is.
+    pub fn score(&self, index: &Index, machine: usize) -> u128 {
+        self.measure.of(index, machine)
+    }
+
+    /// Returns the score of a machine with these amounts free, and so many tasks more.
+    pub fn planned_score(&self, machine: usize, free: &[u64], tasks: i64) -> u128 {
+        self.measure.planned(machine, free, tasks)
     }
 
     /// The machine of the lowest score, ties to the lower index, that has room, is in the scope and suits `also`.

@@ -38,10 +38,10 @@ pub(super) enum Guide {
 /// The free amounts of every machine.
 #[derive(Clone, Debug)]
 pub struct Machines {
-    index: Index,
-    guide: Guide,
+    pub(super) index: Index,
+    pub(super) guide: Guide,
     capacities: Vec<Resources>,
-    hardware: Option<Box<Hardware>>,
+    pub(super) hardware: Option<Box<Hardware>>,
 }
 
 impl Machines {
@@ -226,14 +226,6 @@ impl Machines {
     /// The machine for a task with this need, by the placement rule.
     pub fn find(&mut self, need: &[u64]) -> Option<MachineId> {
         self.find_within(need, Scope::default())
-    }
-
-    /// Whether any machine has room for a task with this need; none is chosen, and nothing is drawn.
-    pub fn has_room(&self, need: &Resources) -> bool {
-        let need = need.slice(self.index.dims());
-        let hardware = self.hardware.as_deref();
-        let mut found = self.index.each(need, Scope::default());
-        found.any(|machine| hardware.is_none_or(|hardware| hardware.fits(machine, need)))
     }
 
     /// A machine for something that takes no room: by the rule, but another than `last` if there is any. Nothing is drawn:

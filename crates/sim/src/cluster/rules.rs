@@ -134,7 +134,12 @@ impl Prices {
     }
 
     pub fn score(&self, index: &Index, machine: usize) -> u128 {
-        index.amounts(machine).iter().enumerate().map(|(d, free)| self.part(d, *free)).sum()
+        self.sum(index.amounts(machine))
+    }
+
+    /// Returns the sum of the parts of these amounts.
+    pub fn sum(&self, amounts: &[u64]) -> u128 {
+        amounts.iter().enumerate().map(|(d, free)| self.part(d, *free)).sum()
     }
 }
 

@@ -57,6 +57,11 @@ pub(super) fn times(free: &[u64], need: &[u64]) -> u64 {
 impl Core<'_> {
     /// Where the next task of a set would start, or the first of a gang; the whole plan of a gang is kept for its launch.
     pub(super) fn room(&mut self, slot: SetSlot, hoards: &mut Option<Hoards>) -> Option<MachineId> {
+        if self.round.nominates
+            && let Some(machine) = self.nominated(slot, hoards.is_some())
+        {
+            return Some(machine);
+        }
         let set = &self.work.sets[slot];
         if !set.gang {
             let need = self.work.sets.needs(slot).1;
@@ -66,6 +71,30 @@ impl Core<'_> {
             Some(hoards) => hoards.seat(self, slot),
             None => self.room_for_all(slot),
         }
+    }
+
+    /// Returns the machine that the policy nominates for the next task of a set, if the machine has room; for a gang the first
+    /// machine of the plan, which is stored. Gangs that reserve room, or devices, are placed by the rule of the run.
+    fn nominated(&mut self, slot: SetSlot, hoards: bool) -> Option<MachineId> {
+        let set = &self.work.sets[slot];
+        let parts = self.outside.policy.nominated(&self.work.view(slot));
+        let &(first, _) = parts.first()?;
+        let scope = self.work.queues.scope(set.queue);
+        let need = self.work.sets.needs(slot).1;
+        let fits =
+            |machine: MachineId| self.site.scopes.holds(scope, machine) && self.site.machines.fits(machine, need);
+        if !set.gang {
+            return fits(first).then_some(first);
+        }
+        let tasks = parts.iter().map(|(_, count)| count).sum::<u32>();
+        let room = |machine: MachineId| times(&self.site.machines.free(machine).0, need);
+        let all = parts.iter().all(|(machine, count)| fits(*machine) && room(*machine) >= u64::from(*count));
+        if hoards || self.site.devices.is_some() || tasks != set.waiting || !all {
+            return None;
+        }
+        self.plan.clear();
+        self.plan.extend_from_slice(parts);
+        Some(first)
     }
 
     /// The shortage of the next task of a set, which found no room; of all tasks of a gang together where there is one pool.

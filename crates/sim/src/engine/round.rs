@@ -57,6 +57,8 @@ pub struct Round {
     pub(super) launched: bool,
     /// Whether the policy stops running tasks.
     pub(super) displaces: Displaces,
+    /// Whether the policy plans the machines of launches.
+    pub(super) nominates: bool,
 }
 
 impl Round {
@@ -67,6 +69,7 @@ impl Round {
             after_launches: needs.after_launches,
             by_machine: needs.by_machine,
             displaces: needs.displaces,
+            nominates: needs.nominates,
             ..Round::default()
         }
     }

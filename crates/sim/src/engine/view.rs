@@ -12,6 +12,7 @@ use super::running::Execution;
 use super::scopes::ScopeId;
 use super::site::Site;
 use super::victims::Victim;
+use crate::cluster::PlannedRoom;
 use crate::policy::{Gang, Groups, Head, Pending, Policy, RunningTasks, RunningView, Shares};
 use crate::workload::Source;
 use plimsoll_base::units::{MachineId, Resources, Time, UserId};
@@ -136,8 +137,12 @@ impl RunningView for View<'_> {
         self.site.machines.free(machine)
     }
 
-    fn has_room(&self, need: &Resources) -> bool {
-        self.site.machines.has_room(need)
+    fn find(&self, need: &Resources, planned: &[PlannedRoom]) -> Option<MachineId> {
+        self.site.machines.find_planned(need, planned)
+    }
+
+    fn is_first_fit(&self) -> bool {
+        self.site.machines.is_first_fit()
     }
 
     fn name(&self, user: UserId) -> &str {

@@ -15,7 +15,7 @@ pub use preemption::{
 
 use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
 
 /// A place in line: lowest is served first. Opaque; 256 bits, so that any share a policy computes is exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -196,6 +196,8 @@ pub struct Needs {
     pub by_machine: bool,
     /// Whether it stops running tasks ([`Policy::preemption`]): a list of them is kept then.
     pub displaces: Displaces,
+    /// It plans the machines of launches ([`Policy::nominated`]).
+    pub nominates: bool,
 }
 
 /// Whether a policy stops running tasks, and for whom.
@@ -259,6 +261,12 @@ pub trait Policy: Send {
     /// quantum, a deadline.
     fn settled(&mut self, _now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
         None
+    }
+
+    /// Returns the machines planned for the next tasks of a queue, and how many on each, if [`Needs::nominates`]. A machine without
+    /// room is ignored, and then the placement rule chooses; a gang uses all of them or none.
+    fn nominated(&self, _queue: &Queue) -> &[(MachineId, u32)] {
+        &[]
     }
 
     /// Its half that stops running tasks, if it has one; see [`Needs::displaces`].

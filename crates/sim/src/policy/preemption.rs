@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 
 use super::{Ask, Groups, Queue, Rank, Stale};
 use crate::books::{Books, Partition};
+use crate::cluster::PlannedRoom;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
 
@@ -77,8 +78,13 @@ pub trait RunningView {
     /// The amounts that a machine has free, through the policy's lens.
     fn free(&self, machine: MachineId) -> Resources;
 
-    /// Whether any machine has room for a task that reserves these amounts, through the policy's lens, wherever the task may run.
-    fn has_room(&self, need: &Resources) -> bool;
+    /// Returns the machine that the run's placement rule chooses for a task that reserves these amounts if the machines in
+    /// `planned`, sorted by machine, have those amounts free ([`Machines::find_planned`](crate::cluster::Machines::find_planned)).
+    /// All machines count, wherever the task may run.
+    fn find(&self, need: &Resources, planned: &[PlannedRoom]) -> Option<MachineId>;
+
+    /// Returns whether the placement rule chooses the first machine with room.
+    fn is_first_fit(&self) -> bool;
 
     /// The user's name.
     fn name(&self, user: UserId) -> &str;

@@ -1,0 +1,134 @@
+//! The room of machines within a cycle: the amounts free at its beginning, plus those that victims leave, less those of the tasks that
+//! were placed in it. Only machines that have changed are stored.
+
+use std::cell::Cell;
+
+use super::session::{Runs, Session};
+use plimsoll_base::units::{MachineId, Resources};
+use plimsoll_sim::cluster::PlannedRoom;
+use plimsoll_sim::policy::RunningView;
+
+/// The machines of tasks that start together, and how many on each.
+pub type Seats = Vec<(MachineId, u32)>;
+
+/// The free amounts of machines at some point of a cycle. A copy is a trial placement: nothing of it is carried out.
+#[derive(Clone)]
+pub struct Rooms<'a> {
+    running: &'a dyn RunningView,
+    /// Machines with other free amounts than at the beginning of the cycle, sorted by machine.
+    changed: Vec<PlannedRoom>,
+    /// The machine found last, and for which amounts: no machine before it has room for as much, where placement is first-fit.
+    last: Cell<Option<(Resources, MachineId)>>,
+}
+
+impl<'a> Rooms<'a> {
+    pub(super) fn new(running: &'a dyn RunningView) -> Rooms<'a> {
+        Rooms { running, changed: Vec::new(), last: Cell::default() }
+    }
+
+    /// Returns the amounts that a machine has free.
+    pub fn on(&self, machine: MachineId) -> Resources {
+        match self.changed.binary_search_by_key(&machine, |room| room.machine) {
+            Ok(at) => self.changed[at].free,
+            Err(_) => self.running.free(machine),
+        }
+    }
+
+    /// Returns the machine that the placement rule chooses for a task.
+    pub fn find(&self, each: &Resources) -> Option<MachineId> {
+        if let Some((least, machine)) = self.last.get()
+            && self.running.is_first_fit()
+            && least.fits(each)
+            && each.fits(&self.on(machine))
+        {
+            return Some(machine);
+        }
+        let found = self.running.find(each, &self.changed);
+        self.last.set(found.map(|machine| (*each, machine)));
+        found
+    }
+
+    /// Takes the room of tasks on a machine; takes nothing, and returns `false`, if there is too little.
+    pub fn take(&mut self, machine: MachineId, each: &Resources, tasks: u32) -> bool {
+        let amount = each.times(tasks);
+        let room = self.change(machine);
+        let fits = amount.fits(&room.free);
+        if fits {
+            room.free.0.iter_mut().zip(amount.0).for_each(|(free, amount)| *free -= amount);
+            room.tasks += i64::from(tasks);
+        }
+        fits
+    }
+
+    /// Gives the room of tasks on a machine back.
+    pub fn give(&mut self, machine: MachineId, each: &Resources, tasks: u32) {
+        let amount = each.times(tasks);
+        let room = self.change(machine);
+        room.free.0.iter_mut().zip(amount.0).for_each(|(free, amount)| *free += amount);
+        room.tasks -= i64::from(tasks);
+        self.last.set(None);
+    }
+
+    fn change(&mut self, machine: MachineId) -> &mut PlannedRoom {
+        let at = self.changed.binary_search_by_key(&machine, |room| room.machine).unwrap_or_else(|at| {
+            self.changed.insert(at, PlannedRoom { machine, free: self.running.free(machine), tasks: 0 });
+            at
+        });
+        &mut self.changed[at]
+    }
+
+    /// Releases the room of one running task, or of a gang on all its machines.
+    pub fn release(&mut self, session: &Session, unit: &Runs) {
+        for (machine, tasks) in session.seats_of(unit) {
+            self.give(machine, &unit.each, tasks);
+        }
+    }
+
+    /// Takes the room of a released task, or gang, on its machines again; takes nothing, and returns `false`, if it is used.
+    pub fn restore(&mut self, session: &Session, unit: &Runs) -> bool {
+        let seats = session.seats_of(unit);
+        for (at, (machine, tasks)) in seats.iter().enumerate() {
+            if !self.take(*machine, &unit.each, *tasks) {
+                seats[..at].iter().for_each(|(machine, tasks)| self.give(*machine, &unit.each, *tasks));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Places a task by the rule of the run; returns its machine.
+    pub fn place(&mut self, each: &Resources) -> Option<MachineId> {
+        let machine = self.find(each)?;
+        self.take(machine, each, 1).then_some(machine)
+    }
+
+    /// Places tasks one by one. For a task without room `make_room` releases that of victims, and returns the machine with room for the
+    /// task. Returns the machines if all tasks have one.
+    pub fn place_all(
+        &mut self,
+        each: &Resources,
+        tasks: u32,
+        mut make_room: impl FnMut(&mut Rooms<'a>) -> Option<MachineId>,
+    ) -> Option<Seats> {
+        let mut seats = Seats::new();
+        for _ in 0..tasks {
+            let machine = match self.place(each) {
+                Some(machine) => machine,
+                None => {
+                    let machine = make_room(self)?;
+                    self.take(machine, each, 1).then_some(machine)?
+                }
+            };
+            seat(&mut seats, machine);
+        }
+        Some(seats)
+    }
+}
+
+/// Adds a task on a machine.
+pub fn seat(seats: &mut Seats, machine: MachineId) {
+    match seats.last_mut() {
+        Some((last, count)) if *last == machine => *count += 1,
+        _ => seats.push((machine, 1)),
+    }
+}
