@@ -30,8 +30,11 @@ pub(super) static ROW: FormatRow = FormatRow {
     example: "1 0 5 14 8 -1 9 64 -1 -1 1 7 1 -1 -1 -1 -1 -1\n2 1 -1 0 4 -1 -1 -1 -1 9 0 1 1 1 1 1 1 1\n",
     columns: &[Tenants::Column],
     recognises: |head| {
-        let words = head.words();
-        head.begins(b';') || (words.len() >= 18 && are_numbers(&words[..18]))
+        let is_row = |words: &[&[u8]]| words.len() >= 18 && are_numbers(&words[..16]);
+        // A line of names may precede the rows.
+        let names = |words: &[&[u8]]| words.len() >= 18 && !words.iter().any(|word| are_numbers(&[word]));
+        let (first, second) = (head.words(), head.words_of_second());
+        head.begins(b';') || is_row(&first) || (names(&first) && is_row(&second))
     },
     read: |input, options, tenants| read(input, &options.swf, options.strict, tenants),
 };
