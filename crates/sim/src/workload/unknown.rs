@@ -1,4 +1,4 @@
-//! Messages for files in no known format: what the file looks like, and what is accepted.
+//! Messages for files in no known format: a description of the file, and the accepted columns and formats.
 
 use std::path::Path;
 
@@ -117,7 +117,7 @@ pub(super) fn require_text(input: &Input) -> Result<()> {
     }
 }
 
-/// Refuses an input whose first line has none of the columns job, user, submit and duration: no canonical trace in CSV.
+/// Refuses an input that cannot be a canonical trace in CSV: its first line lacks the columns job, user, submit and duration.
 ///
 /// Errors: [`Error::Trace`] with a description of the file, [`Error::Io`].
 pub fn require_canonical(input: &Input) -> Result<()> {
@@ -133,7 +133,7 @@ pub fn require_canonical(input: &Input) -> Result<()> {
     Err(error(input.path(), &encoding(&head).unwrap_or_else(|| lines.looks())))
 }
 
-/// What bytes are that are no UTF-8 text, and how to convert them.
+/// Describes the encoding of bytes that are not UTF-8 text, and the conversion to it; `None` for text.
 fn encoding(head: &[u8]) -> Option<String> {
     if let Some((_, kind, program)) = COMPRESSED.iter().find(|(magic, ..)| head.starts_with(magic)) {
         return Some(format!(
@@ -166,7 +166,7 @@ impl<'a> Lines<'a> {
         Lines { rows: lines.filter(|line| !line.is_empty()).take(50).collect() }
     }
 
-    /// What the file looks like.
+    /// Describes the file.
     fn looks(&self) -> String {
         let first = self.rows[0];
         match first[0] {
@@ -183,7 +183,7 @@ impl<'a> Lines<'a> {
         delimited(first)
     }
 
-    /// What a file looks like that begins with comments.
+    /// Describes a file that begins with comments.
     fn commented(&self) -> String {
         let row = self.rows.iter().find(|line| line[0] != b'#');
         let rest = row.map_or_else(|| "no rows follow".to_owned(), |row| delimited(row));
@@ -191,7 +191,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What a line looks like: its separator, the number of its fields, and its names if it is a header.
+/// Describes a line: its separator, the number of its fields, and its names if it is a header.
 fn delimited(line: &[u8]) -> String {
     let separators = [(b',', "commas"), (b';', "semicolons"), (b'|', "pipes"), (b'\t', "tabs")];
     let count = |separator: u8| line.iter().filter(|&&byte| byte == separator).count();

@@ -63,7 +63,7 @@ pub enum SwfMemory {
     Ignore,
 }
 
-/// What the memory fields (7 and 10) describe.
+/// The scope of the memory fields (7 and 10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfMemoryOf {
@@ -106,7 +106,7 @@ pub struct SwfOptions {
     pub parallel: SwfParallel,
     /// When memory is a dimension.
     pub memory: SwfMemory,
-    /// What the memory fields describe.
+    /// The scope of the memory fields.
     pub memory_of: SwfMemoryOf,
     /// The unit of memory.
     pub memory_unit: SwfMemoryUnit,
