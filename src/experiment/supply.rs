@@ -10,7 +10,9 @@ use crate::output::trace::ParquetTrace;
 use crate::units::Dim;
 use crate::workload::formats::{self, Format, FormatOptions};
 use crate::workload::synthetic::{Generated, Generator};
-use crate::workload::{CsvTrace, Estimated, Estimates, InMemory, Input, Quality, Source, Thinned, Workload};
+use crate::workload::{
+    CsvTrace, Estimated, Estimates, InMemory, Input, Quality, Source, Thinned, Workload, require_canonical,
+};
 
 /// A workload that can be replayed any number of times.
 pub enum Supply {
@@ -62,12 +64,16 @@ impl Supply {
     }
 
     fn canonical(input: Input, options: &FormatOptions) -> Result<Supply> {
+        let parquet = is_parquet(&input)?;
+        if !parquet {
+            require_canonical(&input)?;
+        }
         if options.tenants.is_some() {
             let expected = "a public format; a canonical trace names its users itself";
             return Err(Error::plan("tenants", format!("a canonical trace ({})", input.path().display()), expected));
         }
         let resources = options.resources.clone();
-        Ok(if is_parquet(&input)? { Supply::Parquet(input, resources) } else { Supply::Csv(input, resources) })
+        Ok(if parquet { Supply::Parquet(input, resources) } else { Supply::Csv(input, resources) })
     }
 
     /// The workload that a generator makes of a seed.

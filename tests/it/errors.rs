@@ -48,6 +48,24 @@ fn table() -> Vec<Wrong> {
             &["t.csv", "line 1", "priorty", "did you mean 'priority'", "--resource priorty"],
         ),
         whole(
+            "memory without unit",
+            "job,user,submit_s,duration_s,memory\na,u,0,1,1\n",
+            &["has no unit", "memory_gib"],
+        ),
+        whole(
+            "memory in a unit of another tool",
+            "job,user,submit_s,duration_s,cpu,memory_gb\na,u,0,1,1,1\n",
+            &["memory_gb", "did you mean 'memory_gib'"],
+        ),
+        whole(
+            "another name of a required column",
+            "job_id,user,submit_s,duration_s,cpu\na,u,0,1,1\n",
+            &["column 'job': is missing", "rename job_id to job"],
+        ),
+        whole("JSON", "{\"jobs\": [1]}\n", &["t.csv: is in no known format", "JSON"]),
+        whole("no header", "M1,2,j_10,1,Terminated,100,160,100,0.5\n", &["no known format", "9 fields", "no header"]),
+        whole("semicolons", "job;user;submit_s\na;u;1\n", &["separated by semicolons", "has commas"]),
+        whole(
             "a column of another tool",
             "job,user,submit_s,duration_s,cpu,exit_code\na,u,0,1,1,0\n",
             &["t.csv", "line 1", "exit_code", "no column of a trace", "resources = [\"exit_code\"]"],

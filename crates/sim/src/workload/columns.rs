@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::assemble::shorten;
+use super::unknown::{error, listed, renames, synonym};
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::units::{Dim, MAX_DIMS};
 
@@ -98,8 +99,14 @@ impl Columns {
     /// line 1.
     pub fn find<'a>(path: &Path, header: impl IntoIterator<Item = &'a str>, resources: &[String]) -> Result<Columns> {
         let mut columns = Columns { kinds: Vec::new(), names: Vec::new(), dims: Vec::new() };
+        let header: Vec<&str> = header.into_iter().map(str::trim).collect();
+        if !header.iter().any(|name| Columns::is_required(name)) {
+            let names = header.iter().copied();
+            let looks = format!("its columns are {}{}", listed(names.clone()), renames(names, &[]));
+            return Err(error(path, &looks));
+        }
+        columns.require_main(path, &header)?;
         for name in header {
-            let name = name.trim();
             if !name.is_empty() && !Columns::knows(name, resources) {
                 return Err(Columns::unknown(path, name, resources));
             }
@@ -112,11 +119,21 @@ impl Columns {
             columns.kinds.push(kind);
             columns.names.push(name.to_owned());
         }
-        columns.require(path)?;
+        columns.require_resource(path)?;
         Ok(columns)
     }
 
+    /// Whether a trace is no trace without this column (or the same in another unit).
+    pub(super) fn is_required(name: &str) -> bool {
+        use Column::{Duration, Job, Submit, User};
+        matches!(Columns::other(name), Some(Job | User | Submit(_) | Duration(_)))
+    }
+
     fn unknown(path: &Path, name: &str, resources: &[String]) -> Error {
+        if let Some(canonical) = synonym(name) {
+            let problem = format!("is no column of a trace (did you mean '{canonical}'?)");
+            return Error::trace(path, 1, &shorten(name.as_bytes()), problem);
+        }
         let spelt = ["cpu", "memory_gib", "memory_mib", "memory_norm", "gpu", "disk_gib", "network"];
         let known =
             Columns::OTHERS.into_iter().map(|(name, _)| name).chain(spelt).chain(resources.iter().map(String::as_str));
@@ -138,6 +155,11 @@ impl Columns {
             return Ok(column);
         }
         let (dim, scale) = Dim::parse(name);
+        if name == "memory" || name == "disk" {
+            let part = "for a part of the largest machine";
+            let problem = format!("has no unit; expected {name}_gib, {name}_mib, or {name}_norm {part}");
+            return Err(Error::trace(path, 1, name, problem));
+        }
         if self.dims.iter().any(|known| known.name == dim.name) {
             return Err(Error::trace(path, 1, name, format!("the resource '{}' is given twice", dim.name)));
         }
@@ -148,8 +170,9 @@ impl Columns {
         Ok(Column::Resource(self.dims.len() - 1, scale))
     }
 
-    fn require(&self, path: &Path) -> Result<()> {
-        let has = |wanted: fn(&Column) -> bool| self.kinds.iter().any(wanted);
+    /// Errors: the header lacks the job, the user, the submit time or the duration.
+    fn require_main(&self, path: &Path, header: &[&str]) -> Result<()> {
+        let has = |wanted: fn(Column) -> bool| header.iter().any(|name| Columns::other(name).is_some_and(wanted));
         let missing = if !has(|kind| matches!(kind, Column::Job)) {
             "job"
         } else if !has(|kind| matches!(kind, Column::User)) {
@@ -158,16 +181,35 @@ impl Columns {
             "submit_s"
         } else if !has(|kind| matches!(kind, Column::Duration(_))) {
             "duration_s"
-        } else if self.dims.is_empty() {
-            "cpu"
         } else {
             return Ok(());
         };
-        let found = shorten(self.names.join(",").as_bytes());
+        Err(Columns::missing(path, missing, header.iter().copied()))
+    }
+
+    /// Errors: no column is a resource.
+    fn require_resource(&self, path: &Path) -> Result<()> {
+        if self.dims.is_empty() {
+            return Err(Columns::missing(path, "cpu", self.names.iter().map(String::as_str)));
+        }
+        Ok(())
+    }
+
+    fn missing<'a>(path: &Path, missing: &str, header: impl Iterator<Item = &'a str> + Clone) -> Error {
+        let mut taken: Vec<&str> = Vec::new();
+        for name in header.clone() {
+            taken.push(match Columns::other(name) {
+                Some(Column::Submit(_)) => "submit_s",
+                Some(Column::Duration(_)) => "duration_s",
+                _ => name,
+            });
+        }
+        let renames = renames(header.clone(), &taken);
         let problem = format!(
             "is missing; expected job, user, submit_s, duration_s (or _ms, _us), resources such as cpu and memory_gib, \
-             and optionally tasks, stage, after, priority, gang, label, location, stable, estimate_s, deadline_s; found {found}"
+             and optional columns (docs/traces.md); found {}{renames}",
+            listed(header)
         );
-        Err(Error::trace(path, 1, missing, problem))
+        Error::trace(path, 1, missing, problem)
     }
 }

@@ -18,6 +18,7 @@ pub mod summary;
 pub mod synthetic;
 mod thin;
 mod trace;
+mod unknown;
 mod whole;
 pub mod write;
 
@@ -29,6 +30,7 @@ pub use plimsoll_base::names::NameList;
 pub use services::{Service, WithServices};
 pub use thin::Thinned;
 pub use trace::{CsvTrace, Entry, Input, RowParser, describe};
+pub use unknown::require_canonical;
 pub use whole::{InMemory, Quality, Workload};
 
 use plimsoll_base::error::Result;

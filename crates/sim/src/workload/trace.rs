@@ -123,6 +123,7 @@ impl CsvTrace {
 
     /// Opens a trace that may have these `resources` beside the usual ones, and reads its header.
     pub fn declaring(input: &Input, resources: &[String]) -> Result<CsvTrace> {
+        super::unknown::require_canonical(input)?;
         let path = input.path().to_owned();
         let mut fields = Fields::new(without_mark(&path, input.reader()?)?, &path);
         let header = fields.read()?.filter(|header| header.len() > 1 || header.iter().any(|name| !name.is_empty()));

@@ -16,18 +16,20 @@ pub fn detect(input: &Input) -> Result<Option<Format>> {
 
 fn recognise(text: &[u8]) -> Option<Format> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let line = text.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    Format::ALL.iter().copied().find(|format| (format.row().recognises)(&Head { line }))
+    let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let mut lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let head = Head { line: lines.next()?, second: lines.next().unwrap_or_default() };
+    Format::ALL.iter().copied().find(|format| (format.row().recognises)(&head))
 }
 
-/// The first line of a file that is not blank.
+/// The first lines of a file that are not blank.
 pub struct Head<'a> {
     line: &'a [u8],
+    second: &'a [u8],
 }
 
 impl<'a> Head<'a> {
-    /// Whether it begins with `mark`.
+    /// Whether the first one begins with `mark`.
     pub(super) fn begins(&self, mark: u8) -> bool {
         self.line.trim_ascii().first() == Some(&mark)
     }
@@ -39,8 +41,17 @@ impl<'a> Head<'a> {
 
     /// Its words.
     pub(super) fn words(&self) -> Vec<&'a [u8]> {
-        self.line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect()
+        words(self.line)
     }
+
+    /// The words of the second line.
+    pub(super) fn words_of_second(&self) -> Vec<&'a [u8]> {
+        words(self.second)
+    }
+}
+
+fn words(line: &[u8]) -> Vec<&[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect()
 }
 
 /// Whether all fields are numbers.
@@ -61,6 +72,8 @@ mod tests {
             ("\u{feff}; Version: 2.2\n", Some(Format::Swf)),
             (swf, Some(Format::Swf)),
             (&swf.replace(' ', "\t"), Some(Format::Swf)),
+            (&format!("{}\n{swf}\n", ["name"; 18].join("\t")), Some(Format::Swf)),
+            ("1 0 -1 1451 128 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 4&5&6 -1", Some(Format::Swf)),
             ("\njob0\t49\t49\t1\t2\t3\r\n", Some(Format::Swim)),
             ("job0\t49\t49\t1\t2\t3\tpath\t\t\n", Some(Format::Swim)),
             ("task_create_time, task_end_time, job_id, task_id, n, status, c,m\n", Some(Format::Alibaba2017)),

@@ -19,7 +19,7 @@ use std::path::Path;
 pub use alibaba2017::{Alibaba2017Jobs, Alibaba2017Options};
 pub use detect::{Head, detect};
 pub use openb::OpenbOptions;
-pub use swf::{SwfMemory, SwfMemoryUnit, SwfOptions, SwfParallel};
+pub use swf::{SwfMemory, SwfMemoryOf, SwfMemoryUnit, SwfOptions, SwfParallel, SwfProcessors};
 pub use swim::SwimOptions;
 pub use tenants::Tenants;
 
@@ -165,6 +165,7 @@ pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Work
 /// one without rows and one without a usable row; [`Error::Plan`] for an option that the format cannot follow.
 pub fn read_input(input: &Input, format: Format, options: &FormatOptions) -> Result<Workload> {
     let tenants = format.tenants(options.tenants)?;
+    super::unknown::require_text(input)?;
     let mut workload = (format.row().read)(input, options, tenants)?;
     workload.quality.format = format.name().to_owned();
     if workload.quality.rows_in == 0 {

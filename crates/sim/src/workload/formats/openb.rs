@@ -23,7 +23,7 @@ pub(super) static ROW: FormatRow = FormatRow {
     columns: &[Tenants::Qos],
     recognises: |head| {
         let fields = head.fields(b',');
-        ["name", "num_gpu", "gpu_milli", "creation_time"].iter().all(|name| fields.contains(&name.as_bytes()))
+        ["name", "cpu_milli", "num_gpu", "gpu_milli"].iter().all(|name| fields.contains(&name.as_bytes()))
     },
     read: |input, options, tenants| read(input, &options.openb, options.strict, tenants),
 };
@@ -55,18 +55,26 @@ const COLUMNS: [&str; 11] = [
     "scheduled_time",
 ];
 
-/// Where the columns stand in this file.
-struct Header([Column<'static>; COLUMNS.len()]);
+/// Columns that lists without times lack; only `openb.stay` reads a list without them.
+const OPTIONAL: [&str; 6] = ["gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time"];
+
+/// The columns of this file; `None` for one that it lacks.
+struct Header([Option<Column<'static>>; COLUMNS.len()]);
 
 impl Header {
-    fn read(row: &Row<'_>) -> Result<Header> {
-        let mut columns = [Column::new(0, ""); COLUMNS.len()];
+    /// Reads the first line. A list that is read with `stay` needs no times, classes or models.
+    fn read(row: &Row<'_>, stay: bool, tenants: Tenants) -> Result<Header> {
+        let mut columns = [None; COLUMNS.len()];
         for (column, name) in columns.iter_mut().zip(COLUMNS) {
-            let at =
-                row.record.iter().position(|field| field == name.as_bytes()).ok_or_else(|| {
-                    row.error(name, format!("is missing; expected a header with {}", COLUMNS.join(", ")))
-                })?;
-            *column = Column::new(at, name);
+            let at = row.record.iter().position(|field| field == name.as_bytes());
+            let optional = stay && OPTIONAL.contains(&name) && (name != "qos" || tenants != Tenants::Qos);
+            if at.is_none() && !optional {
+                let times = name.ends_with("_time") || name == "gpu_spec";
+                let stay = if times && !stay { "; a list without times is read with openb.stay=true" } else { "" };
+                let expected = COLUMNS.join(", ");
+                return Err(row.error(name, format!("is missing; expected a header with {expected}{stay}")));
+            }
+            *column = at.map(|at| Column::new(at, name));
         }
         Ok(Header(columns))
     }
@@ -89,9 +97,11 @@ impl Pod {
     fn read(row: &Row<'_>, header: &Header) -> Result<Pod> {
         const SECONDS: &str = "seconds from 0";
         // A row that is cut short must not pass for one with nulls at its end.
-        let least = header.0.iter().map(|column| column.at + 1).max().unwrap_or(0);
+        let least = header.0.iter().flatten().map(|column| column.at + 1).max().unwrap_or(0);
         row.expect_fields(least..=usize::MAX, &format!("at least {least}, as in the header"))?;
-        let [name, cpu, memory, gpus, gpu_milli, gpu_spec, qos, phase, created, deleted, scheduled] = header.0;
+        let [_, _, _, _, _, gpu_spec, qos, phase, created, deleted, scheduled] = header.0;
+        let [name, cpu, memory, gpus, gpu_milli] =
+            std::array::from_fn(|at| header.0[at].expect("the first five columns are required"));
         let mut demand = [0; MAX_DIMS];
         demand[0] = row.number(cpu, 1, Round::Up, "milli-cores from 0")?;
         demand[1] = row.number(memory, 1, Round::Up, "MiB from 0")?;
@@ -101,17 +111,21 @@ impl Pod {
             .checked_mul(each)
             .filter(|&milli| milli <= u64::MAX >> 4)
             .ok_or_else(|| row.wrong(gpus, "is too large", "a number of GPUs that a machine could have"))?;
-        let time = |column| -> Result<Option<u64>> {
+        let time = |column: Option<Column<'_>>| -> Result<Option<u64>> {
+            let Some(column) = column else { return Ok(None) };
             if row.is_null(column) { Ok(None) } else { row.number(column, US_PER_S, Round::Nearest, SECONDS).map(Some) }
         };
         Ok(Pod {
             line: row.line,
             name: row.name(name)?.to_owned(),
-            qos: row.name(qos)?.to_owned(),
-            running: row.name(phase)? == "Running",
-            picky: !row.is_null(gpu_spec),
+            qos: qos.map(|qos| row.name(qos)).transpose()?.unwrap_or_default().to_owned(),
+            running: phase.map(|phase| row.name(phase)).transpose()? == Some("Running"),
+            picky: gpu_spec.is_some_and(|column| !row.is_null(column)),
             demand: Resources(demand),
-            created_us: row.number(created, US_PER_S, Round::Nearest, SECONDS)?,
+            created_us: match created {
+                Some(created) => row.number(created, US_PER_S, Round::Nearest, SECONDS)?,
+                None => 0,
+            },
             scheduled_us: time(scheduled)?,
             deleted_us: time(deleted)?,
         })
@@ -123,27 +137,35 @@ fn read(input: &Input, options: &OpenbOptions, strict: bool, tenants: Tenants) -
     let mut workload = Workload { dims, ..Workload::default() };
     let (mut rows, mut seen, mut pods) =
         (Rows::new(input.reader()?, input.path(), Separator::Comma), Once::default(), Vec::new());
-    let Some(header) = rows.read()?.map(|row| Header::read(&row)).transpose()? else { return Ok(workload) };
+    let Some(header) = rows.read()?.map(|row| Header::read(&row, options.stay, tenants)).transpose()? else {
+        return Ok(workload);
+    };
     while let Some(row) = rows.read()? {
         let read = Pod::read(&row, &header).and_then(|pod| {
-            seen.check(&row, header.0[0], &pod.name)?;
+            seen.check(&row, Column::new(0, COLUMNS[0]), &pod.name)?;
             pods.push(pod);
             Ok(())
         });
         workload.quality.count_row(read, strict)?;
     }
     let end = pods.iter().filter_map(|pod| pod.deleted_us).max();
+    let mut picky = 0;
     if options.stay {
         pods.sort_by_key(|pod| pod.created_us);
         for (pod, second) in pods.iter().zip(0..) {
+            picky += u64::from(pod.picky);
             add(pod, Time::ZERO + Span::from_secs(second), STAYS, tenants, &mut workload);
         }
     } else {
-        pods.iter().for_each(|pod| keep(pod, end, tenants, &mut workload));
+        for pod in &pods {
+            let before = workload.sets.len();
+            keep(pod, end, tenants, &mut workload);
+            picky += u64::from(pod.picky && workload.sets.len() > before);
+        }
     }
-    let picky = pods.iter().filter(|pod| pod.picky).count();
     if picky > 0 {
-        let warning = format!("pods that request certain GPU models (gpu_spec): {picky}; these requests are ignored");
+        let warning =
+            format!("kept pods that request certain GPU models (gpu_spec): {picky}; these requests are ignored");
         workload.quality.warnings.push(warning);
     }
     for (name, value) in [
@@ -218,6 +240,19 @@ mod tests {
         let options = FormatOptions { tenants: Some(Tenants::Qos), ..FormatOptions::default() };
         let workload = read(file(TEXT).path(), Format::Openb, &options).expect("readable");
         assert_eq!(workload.users.iter().collect::<Vec<_>>(), ["BE", "LS"]);
+    }
+
+    #[test]
+    fn lists_without_times_fill_the_cluster() {
+        let text = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np0,1000,2048,1,500\np1,4000,8192,2,1000\n";
+        let stay = |tenants| FormatOptions { tenants, openb: OpenbOptions { stay: true }, ..FormatOptions::default() };
+        let workload = read(file(text).path(), Format::Openb, &stay(None)).expect("readable");
+        let rows: Vec<_> = workload.sets.iter().map(|set| (set.submit.0 / US_PER_S, set.demand.0[2])).collect();
+        assert_eq!(rows, [(0, 500), (1, 2000)]);
+        let message = refusal(Format::Openb, text);
+        assert!(message.contains("is missing") && message.contains("read with openb.stay=true"), "{message}");
+        let error = read(file(text).path(), Format::Openb, &stay(Some(Tenants::Qos))).unwrap_err().to_string();
+        assert!(error.contains("column 'qos': is missing"), "{error}");
     }
 
     #[test]

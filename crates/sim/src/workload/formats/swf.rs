@@ -13,12 +13,15 @@ use std::io::{BufRead, BufReader};
 
 use csv::ByteRecord;
 
+mod machine;
+
 use super::detect::are_numbers;
 use super::{FormatRow, Once, Tenants, dim};
 use crate::workload::{Input, TaskSet, Workload};
+use machine::{Machine, Size};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{Column, Row};
-use plimsoll_base::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId, decimal};
+use plimsoll_base::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId};
 
 pub(super) static ROW: FormatRow = FormatRow {
     about: "Standard Workload Format: jobs of a parallel machine",
@@ -27,8 +30,11 @@ pub(super) static ROW: FormatRow = FormatRow {
     example: "1 0 5 14 8 -1 9 64 -1 -1 1 7 1 -1 -1 -1 -1 -1\n2 1 -1 0 4 -1 -1 -1 -1 9 0 1 1 1 1 1 1 1\n",
     columns: &[Tenants::Column],
     recognises: |head| {
-        let words = head.words();
-        head.begins(b';') || (words.len() >= 18 && are_numbers(&words[..18]))
+        let is_row = |words: &[&[u8]]| words.len() >= 18 && are_numbers(&words[..16]);
+        // A line of names may precede the rows.
+        let names = |words: &[&[u8]]| words.len() >= 18 && !words.iter().any(|word| are_numbers(&[word]));
+        let (first, second) = (head.words(), head.words_of_second());
+        head.begins(b';') || is_row(&first) || (names(&first) && is_row(&second))
     },
     read: |input, options, tenants| read(input, &options.swf, options.strict, tenants),
 };
@@ -57,7 +63,29 @@ pub enum SwfMemory {
     Ignore,
 }
 
-/// The unit of memory per processor.
+/// The scope of the memory fields (7 and 10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwfMemoryOf {
+    /// One processor, as the standard defines.
+    #[default]
+    Processor,
+    /// The whole job.
+    Job,
+}
+
+/// Which number of processors a job demands; the other one is used where it is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwfProcessors {
+    /// The requested processors (field 8).
+    #[default]
+    Requested,
+    /// The allocated processors (field 5).
+    Allocated,
+}
+
+/// The unit of the memory fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfMemoryUnit {
@@ -78,8 +106,12 @@ pub struct SwfOptions {
     pub parallel: SwfParallel,
     /// When memory is a dimension.
     pub memory: SwfMemory,
+    /// The scope of the memory fields.
+    pub memory_of: SwfMemoryOf,
     /// The unit of memory.
     pub memory_unit: SwfMemoryUnit,
+    /// Which number of processors a job demands.
+    pub processors: SwfProcessors,
 }
 
 const JOB: Column<'_> = Column::new(0, "job_number");
@@ -98,7 +130,7 @@ const USER: Column<'_> = Column::new(11, "user_id");
 const EPOCH_S: u64 = 500_000_000;
 
 /// More KiB a processor than this means bytes: 256 GiB.
-const KIB_MOST: u64 = 1 << 28;
+const KIB_MOST: u128 = 1 << 28;
 
 /// The most memory of a job, in MiB: sums stay within 64 bits.
 const MIB_MOST: u128 = 1_000_000_000_000_000;
@@ -106,7 +138,7 @@ const MIB_MOST: u128 = 1_000_000_000_000_000;
 fn read(input: &Input, options: &SwfOptions, strict: bool, tenants: Tenants) -> Result<Workload> {
     let path = input.path();
     let mut input = BufReader::new(input.reader()?);
-    let (mut log, mut line, mut text, mut record) = (Log::new(tenants), 0, Vec::new(), ByteRecord::new());
+    let (mut log, mut line, mut text, mut record) = (Log::new(options, tenants), 0, Vec::new(), ByteRecord::new());
     loop {
         text.clear();
         if input.read_until(b'\n', &mut text).map_err(|source| Error::io(path, source))? == 0 {
@@ -124,32 +156,32 @@ fn read(input: &Input, options: &SwfOptions, strict: bool, tenants: Tenants) -> 
             log.workload.quality.count_row(read, strict)?;
         }
     }
-    Ok(log.settle(options))
+    Ok(log.settle())
 }
 
 /// The log so far: values that can only be settled once all rows are known stand beside the workload's sets.
-struct Log {
+struct Log<'a> {
+    options: &'a SwfOptions,
     tenants: Tenants,
     workload: Workload,
     seen: Once,
     header: bool,
-    unix_start_s: Option<u64>,
-    max_procs: Option<u64>,
+    machine: Machine,
     fields_most: usize,
     waits_known: u64,
-    /// Of each set: processors, and 1024 times the memory field per processor.
-    sizes: Vec<(u32, Option<u64>)>,
+    /// The size of each set.
+    sizes: Vec<Size>,
 }
 
-impl Log {
-    fn new(tenants: Tenants) -> Log {
+impl<'a> Log<'a> {
+    fn new(options: &'a SwfOptions, tenants: Tenants) -> Log<'a> {
         Log {
+            options,
             tenants,
             workload: Workload::default(),
             seen: Once::default(),
             header: false,
-            unix_start_s: None,
-            max_procs: None,
+            machine: Machine::default(),
             fields_most: 0,
             waits_known: 0,
             sizes: Vec::new(),
@@ -158,15 +190,7 @@ impl Log {
 
     fn comment(&mut self, comment: &[u8]) {
         self.header = true;
-        let Some(colon) = comment.iter().position(|&byte| byte == b':') else { return };
-        let (key, value) = (comment[..colon].trim_ascii(), comment[colon + 1..].trim_ascii());
-        // A header value that is no number says nothing; counts in headers are not relied on.
-        let number = || decimal(value, 1, Round::Down).ok().filter(|&value| value > 0);
-        match key {
-            b"UnixStartTime" => self.unix_start_s = number(),
-            b"MaxProcs" => self.max_procs = number(),
-            _ => {}
-        }
+        self.machine.comment(comment);
     }
 
     fn row(&mut self, row: &Row<'_>) -> Result<()> {
@@ -183,7 +207,12 @@ impl Log {
         let estimate = known(row, ESTIMATE, US_PER_S, Round::Nearest, SECONDS)?.filter(|&time| time > 0).map(Span);
         self.waits_known += u64::from(known(row, WAIT, US_PER_S, Round::Nearest, SECONDS)?.is_some());
         let (requested, allocated) = (count(row, REQUESTED, COUNT)?, count(row, ALLOCATED, COUNT)?);
-        let procs = requested.filter(|&procs| procs > 0).or(allocated).filter(|&procs| procs > 0);
+        let [requested, allocated] = [requested, allocated].map(|procs| procs.filter(|&procs| procs > 0));
+        let procs = match self.options.processors {
+            SwfProcessors::Requested => requested.or(allocated),
+            SwfProcessors::Allocated => allocated.or(requested),
+        };
+        let differs = requested.zip(allocated).is_some_and(|(requested, allocated)| requested != allocated);
         let memory = match known(row, REQUESTED_MEMORY, 1024, Round::Up, "kilobytes, or -1 if unknown")? {
             Some(memory) if memory > 0 => Some(memory),
             _ => known(row, USED_MEMORY, 1024, Round::Up, "kilobytes, or -1 if unknown")?.filter(|&used| used > 0),
@@ -203,15 +232,15 @@ impl Log {
                 let procs = u32::try_from(procs).map_err(|_| {
                     row.error("", format!("{procs} processors are too many; expected at most {}", u32::MAX))
                 })?;
-                let bytes = u128::from(memory.unwrap_or(0)) * u128::from(procs);
-                if bytes >> 20 > MIB_MOST {
+                let size = Size { procs, memory, differs };
+                if size.memory_of_job(self.options.memory_of) >> 20 > MIB_MOST {
                     let problem = "is too large; expected memory that a machine could have";
                     return Err(row.error(REQUESTED_MEMORY.name, problem));
                 }
                 self.seen.check(row, JOB, &number.to_string())?;
                 let set =
                     TaskSet { submit: Time(submit), duration: Span(run), tasks: 1, estimate, ..TaskSet::default() };
-                self.keep(number, user, set, (procs, memory));
+                self.keep(number, user, set, size);
                 return Ok(());
             }
         };
@@ -219,7 +248,7 @@ impl Log {
         Ok(())
     }
 
-    fn keep(&mut self, number: u64, user: Option<u64>, set: TaskSet, size: (u32, Option<u64>)) {
+    fn keep(&mut self, number: u64, user: Option<u64>, set: TaskSet, size: Size) {
         let job = self.workload.job(&number.to_string());
         let user = match (self.tenants, user) {
             (Tenants::Column, Some(user)) => user.to_string(),
@@ -232,27 +261,27 @@ impl Log {
     }
 
     /// Sets the values that depend on the whole log: the clock's origin, the memory's unit and the demands.
-    fn settle(mut self, options: &SwfOptions) -> Workload {
+    fn settle(mut self) -> Workload {
         self.warn();
         self.origin();
-        let memory = self.memory(options);
+        let (options, memory) = (self.options, self.memory());
         let workload = &mut self.workload;
         workload.dims = vec![dim("cpu", Unit::Milli)];
         workload.dims.extend(memory.is_some().then(|| dim("memory", Unit::Mebibyte)));
-        for (set, (procs, field)) in workload.sets.iter_mut().zip(&self.sizes) {
+        for (set, size) in workload.sets.iter_mut().zip(&self.sizes) {
             let (tasks, per_task) = match options.parallel {
-                SwfParallel::OneTask => (1, *procs),
-                SwfParallel::Gang => (*procs, 1),
+                SwfParallel::OneTask => (1, size.procs),
+                SwfParallel::Gang => (size.procs, 1),
             };
             (set.tasks, set.gang) = (tasks, tasks > 1);
             let mut demand = [0; MAX_DIMS];
             demand[0] = u64::from(per_task) * 1000;
             if let Some(per_byte) = memory {
-                if field.is_none() {
+                if size.memory.is_none() {
                     workload.quality.repair_row("memory unknown: no demand");
                 }
-                let bytes = u128::from(field.unwrap_or(0)) * u128::from(per_task);
-                let mib = bytes.div_ceil(per_byte << 20);
+                let bytes = size.memory_of_job(options.memory_of);
+                let mib = bytes.div_ceil((per_byte << 20) * u128::from(tasks));
                 demand[1] = u64::try_from(mib).expect("rows that demand more than MIB_MOST are refused");
             }
             set.demand = Resources(demand);
@@ -265,14 +294,27 @@ impl Log {
         let (kept, estimated) =
             (self.sizes.len(), self.workload.sets.iter().filter(|set| set.estimate.is_some()).count());
         self.assume("swf.estimates", format!("requested time, which {estimated} of {kept} kept rows have"));
-        if let Some(procs) = self.max_procs {
-            self.assume("swf.header.MaxProcs", procs.to_string());
+        self.processors();
+        for (name, value) in self.machine.named() {
+            self.assume(&format!("swf.header.{name}"), value.to_string());
         }
+        let exceeding = self.machine.exceeded(&self.sizes, options, memory);
+        self.workload.quality.warnings.extend(exceeding);
         self.workload
     }
 
     fn assume(&mut self, name: &str, value: String) {
         self.workload.quality.assumptions.push((name.to_owned(), value));
+    }
+
+    /// States which number of processors is read, and how many rows the other reading would change.
+    fn processors(&mut self) {
+        let reading = match self.options.processors {
+            SwfProcessors::Requested => "requested, else allocated",
+            SwfProcessors::Allocated => "allocated, else requested",
+        };
+        let (kept, differ) = (self.sizes.len(), self.sizes.iter().filter(|size| size.differs).count());
+        self.assume("swf.processors", format!("{reading}; the two differ in {differ} of {kept} kept rows"));
     }
 
     fn warn(&mut self) {
@@ -294,7 +336,7 @@ impl Log {
         if first < Time(EPOCH_S * US_PER_S) {
             return;
         }
-        let start = self.unix_start_s.filter(|&start| start >= EPOCH_S);
+        let start = self.machine.unix_start_s.filter(|&start| start >= EPOCH_S);
         let start = start.map(|start| Time(start.saturating_mul(US_PER_S))).filter(|start| *start <= first);
         let origin = start.unwrap_or(first);
         for set in &mut self.workload.sets {
@@ -308,13 +350,19 @@ impl Log {
 
     /// How many units of the stored memory make a byte (1, or 1024 when the field itself was bytes), or `None` if
     /// memory is not a dimension of this log.
-    fn memory(&mut self, options: &SwfOptions) -> Option<u128> {
-        let known = self.sizes.iter().filter(|(_, memory)| memory.is_some()).count();
+    fn memory(&mut self) -> Option<u128> {
+        let options = self.options;
+        let known = self.sizes.iter().filter(|size| size.memory.is_some()).count();
+        let parallel = self.sizes.iter().filter(|size| size.memory.is_some() && size.procs > 1).count();
+        let reading = match options.memory_of {
+            SwfMemoryOf::Processor => "per processor",
+            SwfMemoryOf::Job => "of the whole job",
+        };
         let (use_it, value) = match options.memory {
             SwfMemory::Ignore => (false, "not read"),
             _ if known == 0 => (false, "not in the log"),
             SwfMemory::Complete if known < self.sizes.len() => (false, "not read: some rows lack it"),
-            _ => (true, "per processor: requested, else used"),
+            _ => (true, "requested, else used"),
         };
         self.assume("swf.memory", value.to_owned());
         if known > 0 && !use_it && options.memory == SwfMemory::Complete {
@@ -324,7 +372,11 @@ impl Log {
         if !use_it {
             return None;
         }
-        let most = self.sizes.iter().filter_map(|(_, memory)| *memory).max().unwrap_or(0);
+        let kept = self.sizes.len();
+        let matters = format!("{reading}; {parallel} of {kept} kept rows have memory and several processors");
+        self.assume("swf.memory_of", matters);
+        let per_processor = |size: &Size| size.memory_of_job(options.memory_of) / u128::from(size.procs);
+        let most = self.sizes.iter().map(per_processor).max().unwrap_or(0);
         let bytes = match options.memory_unit {
             SwfMemoryUnit::Kib => false,
             SwfMemoryUnit::Byte => true,

@@ -105,6 +105,64 @@ fn memory_is_a_dimension_when_it_is_known() {
     assert_eq!(memory(&huge, SwfMemory::Complete).2.warnings.len(), 1);
 }
 
+/// A workload read with these options.
+fn read_with(text: &str, swf: SwfOptions) -> Workload {
+    read(file(text).path(), Format::Swf, &FormatOptions { swf, ..FormatOptions::default() }).expect("readable")
+}
+
+/// The value of an assumption.
+fn assumption<'a>(workload: &'a Workload, name: &str) -> &'a str {
+    let found = workload.quality.assumptions.iter().find(|(known, _)| known == name);
+    &found.unwrap_or_else(|| panic!("no {name}")).1
+}
+
+#[test]
+fn memory_is_of_a_processor_or_of_the_job() {
+    let log = format!("; MaxMemory: 4194304\n{}{}", row(1, "0", "-1", "4194304", ""), row(2, "1", "-1", "1048576", ""));
+    let memory = |workload: &Workload| workload.sets.iter().map(|set| set.demand.0[1]).collect::<Vec<_>>();
+    let processor = read_with(&log, SwfOptions::default());
+    assert_eq!(memory(&processor), [16_384, 4096]);
+    let want = "per processor; 2 of 2 kept rows have memory and several processors";
+    assert_eq!(assumption(&processor, "swf.memory_of"), want);
+    let want =
+        "kept rows whose jobs have more memory than the header's MaxMemory 4194304: 1; with swf.memory_of=job: 0";
+    assert_eq!(processor.quality.warnings, [want]);
+    let of_job = SwfOptions { memory_of: SwfMemoryOf::Job, ..SwfOptions::default() };
+    let job = read_with(&log, of_job.clone());
+    assert_eq!((memory(&job), job.quality.warnings.len()), (vec![4096, 1024], 0));
+    // The tasks of a gang share the memory of their job, rounded up.
+    let gang = read_with(&log, SwfOptions { parallel: SwfParallel::Gang, ..of_job.clone() });
+    assert_eq!((gang.sets[0].tasks, memory(&gang)), (4, vec![1024, 256]));
+    // 300 GiB of a job of 4 processors are below the bound for bytes, 300 GiB of a processor are above it.
+    let large = format!("; x\n{}", row(1, "0", "-1", "314572800", ""));
+    assert_eq!(memory(&read_with(&large, of_job.clone())), [307_200]);
+    assert_eq!(memory(&read_with(&large, SwfOptions::default())), [1200]);
+    // A field in bytes is compared with the header's kilobytes.
+    let bytes = format!("; MaxMemory: 1024\n{}", row(1, "0", "-1", "2097152", ""));
+    let unit = SwfOptions { memory_unit: SwfMemoryUnit::Byte, ..of_job };
+    assert_eq!(read_with(&bytes, unit).quality.warnings.len(), 1);
+}
+
+#[test]
+fn processors_are_requested_or_allocated() {
+    let log = format!("; MaxNodes: 6 (4, 2)\n{}{}", row(1, "0", "-1", "-1", ""), row(2, "1", "-1", "-1", "")).replacen(
+        " 60 4 -1 -1 4 ",
+        " 60 2 -1 -1 8 ",
+        1,
+    );
+    let cores = |workload: &Workload| workload.sets.iter().map(|set| set.demand.0[0] / 1000).collect::<Vec<_>>();
+    let requested = read_with(&log, SwfOptions::default());
+    assert_eq!(cores(&requested), [8, 4]);
+    let want = "requested, else allocated; the two differ in 1 of 2 kept rows";
+    assert_eq!(assumption(&requested, "swf.processors"), want);
+    assert!(requested.quality.warnings[0].contains("header's MaxNodes 6: 1;"), "{:?}", requested.quality.warnings);
+    let options = SwfOptions { processors: SwfProcessors::Allocated, ..SwfOptions::default() };
+    let allocated = read_with(&log, options.clone());
+    assert_eq!((cores(&allocated), allocated.quality.warnings.len()), (vec![2, 4], 0));
+    // Where the chosen number is unknown, the other one counts.
+    assert_eq!(cores(&read_with(&log.replace(" 60 2 ", " 60 0 "), options)), [8, 4]);
+}
+
 #[test]
 fn files_that_stray_from_the_standard_are_read_with_warnings() {
     // No header, three more fields, times since 1970 and memory in bytes.
