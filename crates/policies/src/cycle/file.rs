@@ -1,6 +1,5 @@
 //! Reads a file of queues: the groups of a production scheduler with the keys of that scheduler. See docs/queues.md for the format.
 
-use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -15,8 +14,8 @@ use plimsoll_sim::policy::Owners;
 /// Amounts of some resources, in base units; none of those that are not named.
 pub type Amounts = [Option<u64>; MAX_DIMS];
 
-/// An amount in base units, or no bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An amount in base units, or no bound. Every amount is below [`Bound::Unlimited`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bound {
     /// An amount in base units.
     Amount(u64),
@@ -30,21 +29,6 @@ impl Bound {
         match self {
             Bound::Amount(amount) => amount,
             Bound::Unlimited => total,
-        }
-    }
-}
-
-impl PartialEq<Bound> for u64 {
-    fn eq(&self, bound: &Bound) -> bool {
-        *bound == Bound::Amount(*self)
-    }
-}
-
-impl PartialOrd<Bound> for u64 {
-    fn partial_cmp(&self, bound: &Bound) -> Option<Ordering> {
-        match bound {
-            Bound::Amount(amount) => Some(self.cmp(amount)),
-            Bound::Unlimited => Some(Ordering::Less),
         }
     }
 }

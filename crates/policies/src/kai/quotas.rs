@@ -141,7 +141,7 @@ impl Quotas {
 
     /// Whether amounts stay within what a queue deserves.
     pub fn is_deserved(&self, at: QueueAt, amounts: &Amounts) -> bool {
-        (0..self.dims).all(|d| !self.divided[d] || amounts[d] <= self.nodes[at].deserved[d])
+        (0..self.dims).all(|d| !self.divided[d] || Bound::Amount(amounts[d]) <= self.nodes[at].deserved[d])
     }
 
     /// The amounts that a queue holds and that may not be stopped, with this much more.

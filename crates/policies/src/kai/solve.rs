@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use ethnum::U256;
 
-use super::super::cycle::{ONE, QueueAt, ROOT, Runs, Seats, Session};
+use super::super::cycle::{Bound, ONE, QueueAt, ROOT, Runs, Seats, Session};
 use super::quotas::{Amounts, Shares};
 use super::walk::{Item, Walk};
 use super::{Entry, Rules};
@@ -140,8 +140,8 @@ impl Search<'_, '_> {
             return true;
         }
         let asked = |d: &usize| quotas.is_divided(*d) && self.entry.need.0[*d] > 0;
-        let over = (0..quotas.dims).filter(asked).any(|d| held[d] > quotas.nodes[other].deserved[d]);
-        over || !(0..quotas.dims).filter(asked).any(|d| held[d] < quotas.nodes[other].deserved[d])
+        let over = (0..quotas.dims).filter(asked).any(|d| Bound::Amount(held[d]) > quotas.nodes[other].deserved[d]);
+        over || !(0..quotas.dims).filter(asked).any(|d| Bound::Amount(held[d]) < quotas.nodes[other].deserved[d])
     }
 
     /// The two queues that are compared: right under the lowest one above both.
