@@ -429,11 +429,13 @@ impl WorkloadPlan {
         matches!(self, WorkloadPlan::Generator(generator, _) if generator.submissions_depend_on_policy())
     }
 
-    /// Whether seeds make a difference.
+    /// Returns whether seeds make a difference. A trace of which all jobs are kept (`thin = 1`) is the same under every seed.
     pub fn is_seeded(&self) -> bool {
         match self {
             WorkloadPlan::Generator(..) => true,
-            WorkloadPlan::Trace { thin, estimates, .. } => thin.is_some() || estimates.are_drawn(),
+            WorkloadPlan::Trace { thin, estimates, .. } => {
+                thin.is_some_and(|share| share < 1.0) || estimates.are_drawn()
+            }
         }
     }
 }

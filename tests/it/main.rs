@@ -92,6 +92,7 @@ mod slow_zoo;
 mod solve;
 mod solve_machines;
 mod speeds;
+mod statistics;
 mod study_compare;
 mod study_disk;
 mod study_kill;

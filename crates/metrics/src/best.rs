@@ -3,7 +3,8 @@
 use super::compare::{LEVEL, is_significant};
 use super::difference::{Design, difference};
 use super::holm::holm;
-use super::interval::{mean, there};
+use super::interval::there;
+use super::spread::mean;
 use plimsoll_base::column::Better;
 
 /// One metric of all candidates.

@@ -7,7 +7,8 @@
 
 use super::difference::{Design, MARGIN, Test, paired, welch};
 use super::holm::corrected;
-use super::interval::{Interval, Reduction, mean, reduction, reduction_of_means, there};
+use super::interval::{Interval, Reduction, reduction, reduction_of_means, there};
+use super::spread::{largest, mean};
 
 /// The level of all intervals.
 pub const LEVEL: f64 = 0.95;
@@ -286,7 +287,7 @@ fn reduced(design: Design, base: &[Option<f64>], new: &[Option<f64>]) -> (Reduct
     match design {
         Design::Paired => {
             let found = reduction(base, new, LEVEL);
-            (found, paired(&ratios(base, base, new), Some(MARGIN), LEVEL))
+            (found, of_ratios(&ratios(base, base, new), Some(MARGIN)))
         }
         Design::Unpaired => {
             let found = reduction_of_means(base, new, LEVEL);
@@ -309,10 +310,15 @@ fn apart(design: Design, base: &[Option<f64>], new: &[Option<f64>], reference: &
                 reference.iter().zip(new).map(|(one, new)| one.filter(|_| new.is_some())).collect();
             let parts = ratios(base, &there, &zero);
             let part = mean(&parts);
-            paired(&ratios(base, reference, new), Some(MARGIN * part).filter(|margin| *margin > 0.0), LEVEL)
+            of_ratios(&ratios(base, reference, new), Some(MARGIN * part).filter(|margin| *margin > 0.0))
         }
         Design::Unpaired => of_base(base, new, reference, reference),
     }
+}
+
+/// Tests differences of parts, which have the rounding of numbers near 1 or larger.
+fn of_ratios(ratios: &[f64], margin: Option<f64>) -> Option<Test> {
+    paired(ratios, largest(ratios).max(1.0), margin, LEVEL)
 }
 
 /// (reference − new) / base for each seed that has all three and a base that is not 0.

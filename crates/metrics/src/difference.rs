@@ -10,7 +10,8 @@
 
 use rand::RngExt;
 
-use super::interval::{Interval, mean, mean_interval, variance};
+use super::interval::{Interval, sample_interval};
+use super::spread::{Sample, largest, mean};
 use super::student::{t_above, t_quantile, t_tail};
 use plimsoll_sim::workload::synthetic::random::stream;
 
@@ -72,15 +73,15 @@ impl Test {
 
 /// Tests differences that were taken seed by seed, with the interval at `level`. `None` without any.
 ///
-/// Where they do not vary there is no t; then p is the smallest that the sign-flip permutation test of so many values can
-/// have, 2^(1 − n), half of it one-sided: two seeds that happen to agree prove nothing. Units: those of the values, which are
-/// finite. Sources: Student, Biometrika 6, 1908; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987 (two
-/// one-sided tests).
-pub fn paired(differences: &[f64], margin: Option<f64>, level: f64) -> Option<Test> {
-    let difference = mean_interval(differences, level)?;
+/// `magnitude` is the largest absolute value that was subtracted. Differences that are equal up to its rounding have no t;
+/// then p is the smallest that the sign-flip permutation test of n values can have, 2^(1 − n), half of it one-sided: two
+/// seeds that happen to agree prove nothing. Units: those of the values, which are finite. Sources: Student, Biometrika 6,
+/// 1908; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987 (two one-sided tests).
+pub fn paired(differences: &[f64], magnitude: f64, margin: Option<f64>, level: f64) -> Option<Test> {
+    let sample = Sample::computed(differences, magnitude);
     let n = differences.len() as f64;
     let least = 2.0 * 0.5f64.powf(n);
-    Some(test(difference, variance(differences) / n, n - 1.0, least, margin))
+    Some(test(sample_interval(&sample, level)?, sample.of_mean(), n - 1.0, least, margin))
 }
 
 /// Tests the difference of the means `new` − `base` of independent values, with the interval at `level`. `None` if one
@@ -89,12 +90,19 @@ pub fn paired(differences: &[f64], margin: Option<f64>, level: f64) -> Option<Te
 /// Variances need not be equal. Where neither varies, p is the smallest that the permutation test can have. Source:
 /// Welch, Biometrika 34, 1947, with Satterthwaite's degrees of freedom.
 pub fn welch(base: &[f64], new: &[f64], margin: Option<f64>, level: f64) -> Option<Test> {
-    let (first, second) = (mean_interval(base, level)?, mean_interval(new, level)?);
-    let part = |values: &[f64]| variance(values) / values.len() as f64;
-    let (a, b) = (part(base), part(new));
+    if base.is_empty() || new.is_empty() {
+        return None;
+    }
+    let magnitude = largest(base).max(largest(new));
+    let (first, second) = (Sample::computed(base, magnitude), Sample::computed(new, magnitude));
+    let (a, b) = (first.of_mean(), second.of_mean());
     let freedom = |part: f64, values: &[f64]| part * part / (values.len() as f64 - 1.0);
     let df = (a + b).powi(2) / (freedom(a, base) + freedom(b, new));
-    let mean = second.mean - first.mean;
+    // Of constants nothing but rounding may be left.
+    let mean = match a + b == 0.0 {
+        true => Sample::computed(&[second.mean - first.mean; 2], magnitude).mean,
+        false => second.mean - first.mean,
+    };
     let n = base.len().min(new.len());
     let half = t_quantile(level, df).map(|t| t * (a + b).sqrt()).or((a + b == 0.0).then_some(0.0)).filter(|_| n > 1);
     let difference = Interval { mean, low: half.map(|half| mean - half), high: half.map(|half| mean + half), n };
@@ -152,12 +160,13 @@ impl MeanDifference {
 pub fn difference(design: Design, base: &[Option<f64>], new: &[Option<f64>], level: f64) -> Option<MeanDifference> {
     let (base, new) = values(design, base, new);
     let margin = (!base.is_empty()).then(|| MARGIN * mean(&base).abs()).filter(|margin| *margin > 0.0);
-    let differences = |(base, new): (&f64, &f64)| new - base;
+    let magnitude = largest(&base).max(largest(&new));
+    let variance = |values: &[f64]| Sample::computed(values, magnitude).variance;
     let (test, deviation, df) = match design {
         Design::Paired => {
-            let differences: Vec<f64> = base.iter().zip(&new).map(differences).collect();
+            let differences = differences(&base, &new);
             let df = differences.len() as f64 - 1.0;
-            (paired(&differences, margin, level)?, variance(&differences).sqrt(), df)
+            (paired(&differences, magnitude, margin, level)?, variance(&differences).sqrt(), df)
         }
         Design::Unpaired => {
             let both = ((variance(&base) + variance(&new)) / 2.0).sqrt();
@@ -167,6 +176,11 @@ pub fn difference(design: Design, base: &[Option<f64>], new: &[Option<f64>], lev
     // 1 − 3 / (4 df − 1); with one degree of freedom that is 0.
     let effect = (deviation > 0.0).then(|| test.difference.mean / deviation * (1.0 - 3.0 / (4.0 * df - 1.0)));
     Some(MeanDifference { design, base: mean(&base), new: mean(&new), test, effect })
+}
+
+/// New minus base, seed by seed.
+fn differences(base: &[f64], new: &[f64]) -> Vec<f64> {
+    base.iter().zip(new).map(|(base, new)| new - base).collect()
 }
 
 /// The values that a design compares: finite ones, paired of seeds that have both.
@@ -200,12 +214,25 @@ pub fn bootstrap(
     if base.len().min(new.len()) < 2 {
         return None;
     }
+    let differences = differences(&base, &new);
+    let magnitude = largest(&base).max(largest(&new));
+    let constant = |values: &[f64]| Sample::computed(values, magnitude).variance == 0.0;
+    if match design {
+        Design::Paired => constant(&differences),
+        Design::Unpaired => constant(&base) && constant(&new),
+    } {
+        // There is one value to draw.
+        let mean = match design {
+            Design::Paired => Sample::computed(&differences, magnitude).mean,
+            Design::Unpaired => Sample::computed(&[mean(&new) - mean(&base); 2], magnitude).mean,
+        };
+        return Some((mean, mean));
+    }
     let mut rng = stream(0, &format!("bootstrap/{purpose}"));
     let mut drawn = |values: &[f64]| {
         let n = values.len() as u64;
         (0..n).map(|_| values[rng.random_range(0..n) as usize]).sum::<f64>() / n as f64
     };
-    let differences: Vec<f64> = base.iter().zip(&new).map(|(base, new)| new - base).collect();
     let mut one = || match design {
         Design::Paired => drawn(&differences),
         Design::Unpaired => -drawn(&base) + drawn(&new),
@@ -221,6 +248,7 @@ mod tests {
     use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
+    use crate::mean_interval;
 
     fn some(values: &[f64]) -> Vec<Option<f64>> {
         values.iter().map(|&value| Some(value)).collect()
@@ -276,7 +304,12 @@ mod tests {
         ];
         let differences: Vec<f64> = A.iter().zip(B).map(|(a, b)| b - a).collect();
         for (margin, in_pairs, apart) in table {
-            near(paired(&differences, Some(margin), 0.95).and_then(|test| test.p_equivalent).expect("ten"), in_pairs);
+            near(
+                paired(&differences, largest(&differences), Some(margin), 0.95)
+                    .and_then(|test| test.p_equivalent)
+                    .expect("ten"),
+                in_pairs,
+            );
             near(welch(&A, &B, Some(margin), 0.95).and_then(|test| test.p_equivalent).expect("ten"), apart);
         }
         let base = some(&[101.2, 98.7, 103.5, 99.9, 100.4, 97.8]);
@@ -299,7 +332,9 @@ mod tests {
                 let ninety = mean_interval(&differences, 0.9).expect("six");
                 let inside =
                     ninety.low.is_some_and(|low| low > -margin) && ninety.high.is_some_and(|high| high < margin);
-                let p = paired(&differences, Some(margin), 0.95).and_then(|test| test.p_equivalent).expect("six");
+                let p = paired(&differences, largest(&differences), Some(margin), 0.95)
+                    .and_then(|test| test.p_equivalent)
+                    .expect("six");
                 assert_eq!(p < 0.05, inside, "{differences:?} within {margin}");
                 both[usize::from(inside)] += 1;
             }
@@ -317,7 +352,9 @@ mod tests {
                 let noise: f64 = StandardNormal.sample(&mut rng);
                 1.0 + 0.2 * noise
             });
-            let p = paired(&differences, Some(1.0), 0.95).and_then(|test| test.p_equivalent).expect("five");
+            let p = paired(&differences, largest(&differences), Some(1.0), 0.95)
+                .and_then(|test| test.p_equivalent)
+                .expect("five");
             wrong += usize::from(p < 0.05);
         }
         // 100 expected, with a standard deviation of 10.

@@ -65,8 +65,11 @@ mod tests {
         }
         assert_eq!(holm(&[Some(0.7), Some(0.9)]), [Some(1.0), Some(1.0)]);
         assert!(holm(&[]).is_empty());
-        let test =
-            |p: f64| Test { p: Some(p), p_equivalent: Some(1.0 - p), ..paired(&[1.0], None, 0.95).expect("a mean") };
+        let test = |p: f64| Test {
+            p: Some(p),
+            p_equivalent: Some(1.0 - p),
+            ..paired(&[1.0], 1.0, None, 0.95).expect("a mean")
+        };
         let apart = corrected([("a", test(0.02)), ("b", test(0.02)), ("a", test(0.9))]);
         assert_eq!(apart.iter().map(|one| one.p).collect::<Vec<_>>(), [Some(0.04), Some(0.02), Some(0.9)]);
         assert!((apart[2].p_equivalent.expect("there") - 0.2).abs() < 1e-12);
@@ -107,7 +110,8 @@ mod tests {
         let mut draw = || -> [f64; 8] { std::array::from_fn(|_| StandardNormal.sample(&mut rng)) };
         let (mut plain, mut corrected) = (0, 0);
         for _ in 0..200 {
-            let p: Vec<Option<f64>> = (0..20).map(|_| paired(&draw(), None, 0.95).and_then(|test| test.p)).collect();
+            let p: Vec<Option<f64>> =
+                (0..20).map(|_| paired(&draw(), 1.0, None, 0.95).and_then(|test| test.p)).collect();
             plain += usize::from(p.iter().flatten().any(|p| *p < 0.05));
             corrected += usize::from(holm(&p).iter().flatten().any(|p| *p < 0.05));
         }

@@ -4,18 +4,8 @@
 //! probability as far as the values are normal.
 
 use super::difference::welch;
+use super::spread::{Sample, largest, mean};
 use super::student::t_quantile;
-
-/// The mean of values; NaN without any.
-pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// The sample variance, with the divisor n − 1; NaN for one value.
-pub(crate) fn variance(values: &[f64]) -> f64 {
-    let mean = mean(values);
-    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
-}
 
 /// The values that are not absent.
 pub(crate) fn there(values: &[Option<f64>]) -> Vec<f64> {
@@ -39,15 +29,16 @@ pub struct Interval {
 ///
 /// mean ± t s / √n with the sample's standard deviation s (divisor n − 1) and t of n − 1 degrees of freedom.
 /// Units: those of the values, which are finite. `None` without values; no ends for one value or a level outside
-/// 0..1. Source: Student, Biometrika 6, 1908.
+/// 0..1. Values that are equal up to rounding have an interval of one point. Source: Student, Biometrika 6, 1908.
 pub fn mean_interval(values: &[f64], level: f64) -> Option<Interval> {
     debug_assert!(values.iter().all(|value| value.is_finite()), "values are finite");
-    let n = values.len();
-    if n == 0 {
-        return None;
-    }
-    let mean = mean(values);
-    let half = t_quantile(level, n as f64 - 1.0).map(|t| t * (variance(values) / n as f64).sqrt());
+    sample_interval(&Sample::of(values), level)
+}
+
+/// The same of the moments of a sample.
+pub(crate) fn sample_interval(sample: &Sample, level: f64) -> Option<Interval> {
+    let &Sample { mean, n, .. } = sample;
+    let half = (n > 0).then(|| t_quantile(level, n as f64 - 1.0).map(|t| t * sample.of_mean().sqrt()))?;
     Some(Interval { mean, low: half.map(|half| mean - half), high: half.map(|half| mean + half), n })
 }
 
@@ -73,7 +64,8 @@ pub fn reduction(base: &[Option<f64>], new: &[Option<f64>], level: f64) -> Reduc
         .filter(|(base, _)| *base != 0.0)
         .map(|(base, new)| 1.0 - new / base)
         .collect();
-    Reduction { interval: mean_interval(&paired, level), left_out: base.len() - paired.len() }
+    let sample = Sample::computed(&paired, largest(&paired).max(1.0));
+    Reduction { interval: sample_interval(&sample, level), left_out: base.len() - paired.len() }
 }
 
 /// Computes the reduction 1 − mean(new) / mean(base) of values that do not belong together, and its interval.

@@ -152,6 +152,9 @@ impl Checker<'_> {
         let Some(row) = kind.row() else { return self.nothing_else(request) };
         let request = self.fields(request, row)?;
         self.suits(&request, row)?;
+        if (row.mixes)(&request) {
+            self.keyed(&request)?;
+        }
         Ok(request)
     }
 
@@ -446,6 +449,38 @@ impl Checker<'_> {
             if given && !kind.takes.contains(&key) {
                 let expected = format!("no '{key}': a figure of kind '{}' has none", self.file.kind);
                 return Err(Error::plan(self.key(key), "a value", expected));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Checker<'_> {
+    /// Checks that a distribution is of one policy and one cell. Errors: a setting that has several values and no key.
+    fn keyed(&self, request: &Request) -> Result<()> {
+        let named = || request.x.iter().chain(&request.rows).chain(&request.series).chain(&request.facet);
+        let passing = |field: &Field, values: &[String], datum: &dyn Fn(&str) -> Datum| -> Vec<String> {
+            let own = request.filter.iter().filter(|(one, _)| one == field);
+            let passes = |value: &Datum| own.clone().all(|(_, wanted)| wanted.iter().any(|one| one.fits(value)));
+            values.iter().filter(|value| passes(&datum(value))).cloned().collect()
+        };
+        // A figure of one cell, or with a key for cells, has one value on each axis.
+        let one_cell =
+            |(field, wanted): &(Field, Vec<Wanted>)| *field == Field::Cell && matches!(wanted[..], [Wanted::Value(_)]);
+        let by_cell = named().any(|field| *field == Field::Cell) || request.filter.iter().any(one_cell);
+        let policies = passing(&Field::Policy, &self.scope.policies, &|name| Datum::Text(name.to_owned()));
+        let policy = std::iter::once((Field::Policy, "policy", policies));
+        let axes = request.axes.iter().zip(&self.scope.axes).filter(|_| !by_cell);
+        let axes =
+            axes.map(|(field, (name, values))| (field.clone(), name.as_str(), passing(field, values, &Datum::of_axis)));
+        for (field, name, values) in policy.chain(axes) {
+            if values.len() > 1 && !named().any(|one| *one == field) {
+                let given =
+                    format!("'{}' without a key for '{name}', which has {} values", self.file.kind, values.len());
+                let expected = format!(
+                    "'{name}' in series, facet, x or where, since rows of different values are not one distribution"
+                );
+                return Err(Error::plan(self.key("series"), given, expected));
             }
         }
         Ok(())

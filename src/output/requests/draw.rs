@@ -152,14 +152,27 @@ pub(super) fn lower(text: &str) -> String {
     }
 }
 
-/// The remark on means over runs.
-pub(super) fn over((least, most): (usize, usize), whiskers: &str) -> String {
-    match (least, most) {
-        (_, 0 | 1) => String::new(),
-        (least, most) if least == most => {
-            format!("; means over {most} runs with {whiskers} of 95 % confidence intervals")
-        }
-        (least, most) => format!("; means over {least} to {most} runs with {whiskers} of 95 % confidence intervals"),
+/// The remark on means over seeds, and on the settings that are averaged within each seed.
+pub(super) fn over((least, most): (usize, usize), averaged: &[String], whiskers: &str) -> String {
+    let what = if averaged.is_empty() { "runs" } else { "seeds" };
+    let within = list(averaged);
+    let number = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    match (most, averaged.is_empty()) {
+        (0 | 1, true) => String::new(),
+        (0 | 1, false) => format!("; means over {within}"),
+        (_, true) => format!("; means over {number} {what} with {whiskers} of 95 % confidence intervals"),
+        (_, false) => format!(
+            "; means over {number} {what}, each seed the mean over {within}, with {whiskers} of 95 % confidence intervals"
+        ),
+    }
+}
+
+/// Names in words: `a, b and c`.
+pub(super) fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 

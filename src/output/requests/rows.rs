@@ -1,6 +1,6 @@
 //! The rows that a figure shows: of all cells, policies and seeds, from the tables alone.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::field::{Column, Datum, Field, From};
 use super::kinds::X;
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
-use crate::metrics::{Interval, mean_interval};
+use crate::metrics::{Interval, mean, mean_interval};
 use crate::output::folder::{Described, check_links, of_cell};
 use crate::output::frame::Frame;
 use crate::output::made::Made;
@@ -129,10 +129,23 @@ pub(super) struct Series {
     pub key: String,
 }
 
+/// Which runs a run is independent of: those with other seeds.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Origin {
+    /// The seed, or the number of the run where nothing is drawn.
+    pub seed: u64,
+    /// Its policy, then the values of its cell on the axes.
+    pub settings: Vec<String>,
+}
+
 /// All rows, and when each run ended, in seconds.
 #[derive(Default)]
 pub(super) struct Rows {
     pub rows: Vec<Row>,
+    /// By run.
+    pub origins: Vec<Origin>,
+    /// The names of the settings of each origin.
+    pub settings: Vec<String>,
     /// By run.
     pub ends: Vec<f64>,
     /// By run the instants at which who has no row has nothing; none where that is not so.
@@ -146,7 +159,8 @@ pub(super) struct Rows {
 impl Request {
     /// Reads its rows, cell by cell, policy by policy, seed by seed, in the order of the table.
     pub(super) fn rows(&self, whole: &Whole) -> Result<Rows> {
-        let mut all = Rows::default();
+        let settings = std::iter::once("policy").chain(whole.axes.iter().map(String::as_str));
+        let mut all = Rows { settings: settings.map(|name| name.replace('_', " ")).collect(), ..Rows::default() };
         for (name, values, results) in &whole.cells {
             all.baseline.clone_from(&results.contents.baseline);
             let mut columns: Vec<&str> = Vec::new();
@@ -165,6 +179,10 @@ impl Request {
                     end.map(|end| end.numbers("end_us")).transpose()?.and_then(|end| end.first().copied().flatten());
                 let of = Of { request: self, cell: name, axes: values, results, part: &part, run: all.ends.len() };
                 all.ends.push(end.unwrap_or(0.0) / 1e6);
+                let policy = results.contents.policies[part.policy].clone();
+                let seed = results.contents.seeds.get(part.run).copied().flatten().unwrap_or(part.run as u64);
+                let settings = std::iter::once(policy).chain(values.iter().cloned()).collect();
+                all.origins.push(Origin { seed, settings });
                 // Users that are not active have no row of shares.
                 if self.x_is(X::Time) && self.table == Table::Shares {
                     let grid = results.table(Table::Fairness, &["time_us"], Some(part.run))?;
@@ -179,6 +197,40 @@ impl Request {
             }
         }
         Ok(all)
+    }
+}
+
+impl Rows {
+    /// Groups the values of runs by seed. Runs of one seed saw the same random numbers, so that they are one sample: its value
+    /// is their mean. Seeds without some of the runs that other seeds have are left out.
+    pub fn by_seed<T>(&self, runs: impl IntoIterator<Item = (usize, T)>) -> Vec<Vec<T>> {
+        let mut seeds: BTreeMap<u64, Vec<T>> = BTreeMap::new();
+        for (run, value) in runs {
+            seeds.entry(self.origins[run].seed).or_default().push(value);
+        }
+        let most = seeds.values().map(Vec::len).max().unwrap_or(0);
+        seeds.into_values().filter(|runs| runs.len() == most).collect()
+    }
+
+    /// Computes the mean of a value a run over seeds, with its interval. `None` without values.
+    pub fn mean(&self, runs: impl IntoIterator<Item = (usize, f64)>) -> Option<Interval> {
+        let seeds: Vec<f64> = self.by_seed(runs).iter().map(|runs| mean(runs)).collect();
+        mean_interval(&seeds, LEVEL)
+    }
+
+    /// Adds the settings in which these runs differ, which a mean over them averages.
+    pub fn add_averaged(&self, runs: &[usize], averaged: &mut BTreeSet<usize>) {
+        let Some((first, others)) = runs.split_first() else { return };
+        let differs = |at: &usize| {
+            let value = |run: &usize| &self.origins[*run].settings[*at];
+            others.iter().any(|run| value(run) != value(first))
+        };
+        averaged.extend((0..self.settings.len()).filter(differs));
+    }
+
+    /// The names of settings in a list, for captions.
+    pub fn named(&self, averaged: &BTreeSet<usize>) -> Vec<String> {
+        averaged.iter().map(|&at| self.settings[at].clone()).collect()
     }
 }
 
@@ -352,8 +404,10 @@ impl Mark {
     }
 }
 
-/// Means over runs, by panel, curve and place.
+/// Means over seeds, by panel, curve and place.
 pub(super) struct Means {
+    /// The settings that no key names, over which runs of one seed are averaged.
+    pub averaged: Vec<String>,
     pub facets: Vec<String>,
     pub series: Vec<Series>,
     /// The places: x, and the second field of pairs, each in the order of first appearance.
@@ -364,8 +418,9 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// One value a run by the figure's own rule, then the mean of those.
-    pub fn of(request: &Request, rows: &[Row]) -> Means {
+    /// One value a run by the figure's own rule, then the mean of the runs of each seed, then the mean over seeds.
+    pub fn of(request: &Request, all: &Rows) -> Means {
+        let rows = &all.rows;
         let (mut facets, mut series) = (Order::new(), Order::new());
         let mut places = [Order::new(), Order::new()];
         let mut groups: HashMap<[usize; 4], (BTreeMap<usize, Vec<f64>>, u64)> = HashMap::new();
@@ -378,14 +433,19 @@ impl Means {
             group.0.entry(row.run).or_default().push(row.y);
             group.1 += row.weight;
         }
-        let mean = |(key, (runs, weight)): ([usize; 4], (BTreeMap<usize, Vec<f64>>, u64))| {
-            let values: Vec<f64> = runs.values().map(|values| request.stat.of(values)).collect();
-            Some((key, (mean_interval(&values, LEVEL)?, weight)))
+        let mut averaged = BTreeSet::new();
+        for (runs, _) in groups.values() {
+            all.add_averaged(&runs.keys().copied().collect::<Vec<_>>(), &mut averaged);
+        }
+        let averaged = all.named(&averaged);
+        let of_group = |(key, (runs, weight)): ([usize; 4], (BTreeMap<usize, Vec<f64>>, u64))| {
+            let values = runs.iter().map(|(run, values)| (*run, request.stat.of(values)));
+            Some((key, (all.mean(values)?, weight)))
         };
         let places = places.map(|order| order.all.iter().map(Mark::datum).collect());
         let bounds = request.bounds(rows.iter().map(|row| row.y));
-        let cells = groups.into_iter().filter_map(mean).collect();
-        Means { facets: facets.all, series: series.all, places, cells, bounds }
+        let cells = groups.into_iter().filter_map(of_group).collect();
+        Means { averaged, facets: facets.all, series: series.all, places, cells, bounds }
     }
 
     /// The end of an interval as it is drawn: not where no value can be.
@@ -398,8 +458,8 @@ impl Means {
         self.cells.get(&[facet, series, x, row])
     }
 
-    /// The most and the fewest runs behind a mean.
-    pub fn runs(&self) -> (usize, usize) {
+    /// The fewest and the most seeds behind a mean.
+    pub fn seeds(&self) -> (usize, usize) {
         let n = || self.cells.values().map(|(interval, _)| interval.n);
         (n().min().unwrap_or(0), n().max().unwrap_or(0))
     }

@@ -44,9 +44,13 @@ pub enum Estimates {
 }
 
 impl Estimates {
-    /// Whether they differ from seed to seed.
+    /// Returns whether they differ from seed to seed: a factor of 1 and a sigma of 0 leave the true durations.
     pub fn are_drawn(self) -> bool {
-        matches!(self, Estimates::Uniform(_) | Estimates::Lognormal(_))
+        match self {
+            Estimates::AsGiven | Estimates::Exact => false,
+            Estimates::Uniform(factor) => factor > ONE,
+            Estimates::Lognormal(sigma) => sigma > 0,
+        }
     }
 
     /// The estimate of a task set that takes so long, with draws of its own; at least a microsecond where it takes any time.

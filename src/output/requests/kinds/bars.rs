@@ -14,7 +14,7 @@ pub(super) static ROW: KindRow = KindRow {
     table: Table::Runs,
     x: X::Names,
     takes: &["series", "facet", "stat", "scale", "bands"],
-    draw: Draw::Rows(|request, rows| bars(request, &Means::of(request, &rows.rows))),
+    draw: Draw::Rows(|request, rows| bars(request, &Means::of(request, rows))),
     ..KindRow::PLAIN
 };
 
@@ -62,7 +62,7 @@ fn bars(request: &Request, means: &Means) -> Picture {
         "{}{}{}",
         request.subject(),
         request.by(),
-        over(means.runs(), if whiskers { "whiskers" } else { "no whiskers" })
+        over(means.seeds(), &means.averaged, if whiskers { "whiskers" } else { "no whiskers" })
     );
     let mut data = Data::of_bars(["panel", x_name(request), "series", y_name(request)], &categories, &panels);
     if let Some(what) = request.counts() {

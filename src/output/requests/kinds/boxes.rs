@@ -14,6 +14,7 @@ pub(super) static ROW: KindRow = KindRow {
     x: X::Names,
     takes: &["series", "facet", "scale"],
     draw: Draw::Rows(|request, rows| boxed(request, &rows.rows)),
+    mixes: |_| true,
     ..KindRow::PLAIN
 };
 

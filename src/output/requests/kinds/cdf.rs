@@ -1,12 +1,12 @@
 //! Distributions: of all runs together, or with bands the mean of those of the runs.
 
+use std::collections::BTreeSet;
+
 use super::{Draw, KindRow, STEPS, X, beside};
-use crate::metrics::compare::LEVEL;
-use crate::metrics::mean_interval;
 use crate::output::figure::{Axis, Data, Panel, Series, cdf_panels, ecdf};
 use crate::output::numbers::{capital, count};
 use crate::output::requests::check::Request;
-use crate::output::requests::draw::{Picture, lower, split};
+use crate::output::requests::draw::{Picture, list, lower, split};
 use crate::output::requests::rows::{Row, Rows};
 use crate::output::schema::Table;
 
@@ -20,6 +20,7 @@ pub(super) static ROW: KindRow = KindRow {
     x: X::None,
     takes: &["series", "facet", "scale", "bands"],
     draw: Draw::Rows(cdf),
+    mixes: |request| !request.bands.unwrap_or(false),
     shows: Some("completion_s"),
     ..KindRow::PLAIN
 };
@@ -33,9 +34,9 @@ fn cdf(request: &Request, all: &Rows) -> Picture {
     let many = |rows: &[&Row]| rows.iter().map(|row| row.weight.max(1)).sum::<u64>();
     let axis = grid(rows, request.log[0]);
     let one_panel = facets.len() == 1;
-    let mut panels = Vec::new();
+    let (mut panels, mut averaged) = (Vec::new(), BTreeSet::new());
     for (title, panel) in facets.iter().zip(&groups) {
-        let mut all = Vec::new();
+        let mut curves = Vec::new();
         for (name, rows) in names.iter().zip(panel).filter(|(_, rows)| !rows.is_empty()) {
             // Of several panels a curve has several numbers, and the data have them.
             let label = match one_panel {
@@ -44,35 +45,43 @@ fn cdf(request: &Request, all: &Rows) -> Picture {
             };
             let one = Series { label, key: name.key.clone(), ..Series::default() };
             let runs: Vec<&[&Row]> = rows.chunk_by(|a, b| a.run == b.run).collect();
-            all.push(if bands && runs.len() > 1 {
+            curves.push(if bands && runs.len() > 1 {
+                let numbers: Vec<usize> = runs.iter().map(|run| run[0].run).collect();
+                all.add_averaged(&numbers, &mut averaged);
                 let runs: Vec<Vec<f64>> = runs.iter().map(|run| sorted(values(run))).collect();
                 let (mut one, mut band) = (one, Vec::new());
                 for &x in &axis {
                     let below = |run: &Vec<f64>| run.partition_point(|value| *value <= x) as f64 / run.len() as f64;
-                    let below: Vec<f64> = runs.iter().map(below).collect();
-                    let Some(interval) = mean_interval(&below, LEVEL) else { continue };
+                    let below = numbers.iter().copied().zip(runs.iter().map(below));
+                    let Some(interval) = all.mean(below) else { continue };
                     one.points.push((x, interval.mean));
                     one.n.push(interval.n as u64);
                     if let (Some(low), Some(high)) = (interval.low, interval.high) {
                         band.push((x, low.max(0.0), high.min(1.0)));
                     }
                 }
-                Series { band: Some(band), ..one }
+                Series { band: (!band.is_empty()).then_some(band), ..one }
             } else {
-                let all = weighted(rows);
-                let every = all.len().div_ceil(POINTS).max(1);
-                let last = all.last().copied();
-                let mut points: Vec<(f64, f64)> = all.into_iter().step_by(every).collect();
+                let whole = weighted(rows);
+                let every = whole.len().div_ceil(POINTS).max(1);
+                let last = whole.last().copied();
+                let mut points: Vec<(f64, f64)> = whole.into_iter().step_by(every).collect();
                 points.extend(last.filter(|last| points.last() != Some(last)));
                 Series { n: vec![many(rows); points.len()], points, ..one }
             });
         }
-        panels.push(Panel { title: title.clone(), series: all });
+        panels.push(Panel { title: title.clone(), series: curves });
     }
     let y = Axis::fraction(capital(request.counts().unwrap_or("rows")));
     let chart = beside(all, request.chart(panels.len(), request.y[0].axis(), y));
-    let how =
-        if bands { "the mean of the runs' distributions, with 95 % confidence intervals" } else { "all runs together" };
+    let within = match &all.named(&averaged)[..] {
+        [] => String::new(),
+        names => format!(", each seed the mean over {}", list(names)),
+    };
+    let how = match bands {
+        true => format!("the mean of the runs' distributions{within}, with 95 % confidence intervals"),
+        false => "all runs together".to_owned(),
+    };
     let caption = format!("Distribution of {}: {how}", lower(&request.subject()));
     let mut data = Data::of_panels(["panel", "series", &request.y[0].name, "fraction"], &panels);
     if one_panel {

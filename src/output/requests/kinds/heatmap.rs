@@ -3,7 +3,7 @@
 use super::{Draw, KindRow, X, names_axis, tall, x_name, y_name};
 use crate::output::figure::{Axis, Category, Data, HEAT_ROW, HeatPanel, Measure, exactly, heat};
 use crate::output::requests::check::Request;
-use crate::output::requests::draw::Picture;
+use crate::output::requests::draw::{Picture, list};
 use crate::output::requests::field::Datum;
 use crate::output::requests::rows::Means;
 use crate::output::schema::Table;
@@ -14,7 +14,7 @@ pub(super) static ROW: KindRow = KindRow {
     table: Table::Runs,
     x: X::Names,
     takes: &["facet", "stat", "scale"],
-    draw: Draw::Rows(|request, rows| map(request, &Means::of(request, &rows.rows))),
+    draw: Draw::Rows(|request, rows| map(request, &Means::of(request, rows))),
     pairs: true,
     ..KindRow::PLAIN
 };
@@ -66,9 +66,11 @@ fn map(request: &Request, means: &Means) -> Picture {
     let chart = request.chart(panels.len(), names_axis(request), y);
     let many = panels.len().div_ceil(chart.columns.unwrap_or(1).max(1)) as f64;
     let chart = tall(request, chart, many * (HEAT_ROW * names.len() as f64 + 22.0) + 44.0);
-    let runs = match means.runs() {
-        (_, 0 | 1) => String::new(),
-        (_, most) => format!("; means over {most} runs"),
+    let runs = match (means.seeds().1, &means.averaged[..]) {
+        (0 | 1, []) => String::new(),
+        (0 | 1, averaged) => format!("; means over {}", list(averaged)),
+        (most, []) => format!("; means over {most} runs"),
+        (most, averaged) => format!("; means over {most} seeds, each seed the mean over {}", list(averaged)),
     };
     let caption = format!("{}{} and {}{runs}", request.subject(), request.by(), second.name().replace('_', " "));
     Picture { svg: heat(&chart, &categories, &names, &scale, &words, &panels), data, caption }

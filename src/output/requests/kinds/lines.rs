@@ -20,7 +20,7 @@ pub(super) static ROW: KindRow = KindRow {
 
 /// Means over numbers, with bands.
 fn lines(request: &Request, rows: &Rows) -> Picture {
-    let means = Means::of(request, &rows.rows);
+    let means = Means::of(request, rows);
     let order = means.sorted();
     let bands = request.bands.unwrap_or(true);
     let mut few_any = false;
@@ -56,6 +56,6 @@ fn lines(request: &Request, rows: &Rows) -> Picture {
         _ => String::new(),
     };
     let words = if bands { "bands" } else { "no bands" };
-    let caption = format!("{}{}{}{few}", request.subject(), request.by(), over(means.runs(), words));
+    let caption = format!("{}{}{}{few}", request.subject(), request.by(), over(means.seeds(), &means.averaged, words));
     Picture { svg: small_multiples(&chart, Join::Straight, &panels), data: data(request, &panels), caption }
 }

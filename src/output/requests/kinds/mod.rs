@@ -53,6 +53,8 @@ pub(super) struct KindRow {
     pub takes: &'static [&'static str],
     /// How it is drawn.
     pub draw: Draw,
+    /// Whether a figure shows all rows of a curve as one distribution, so that every setting needs a key.
+    pub mixes: fn(&Request) -> bool,
 }
 
 /// The x of a kind.
@@ -87,6 +89,7 @@ impl KindRow {
         shows: None,
         takes: &[],
         draw: Draw::Differences(|_, _| Ok(None)),
+        mixes: |_| false,
     };
 }
 

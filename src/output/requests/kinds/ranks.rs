@@ -49,7 +49,7 @@ fn order(panels: &[Vec<Option<f64>>]) -> Vec<usize> {
 
 /// Means in order, the best first.
 fn ranked(request: &Request, rows: &Rows) -> Picture {
-    let means = Means::of(request, &rows.rows);
+    let means = Means::of(request, rows);
     let whiskers = request.bands.unwrap_or(true);
     let all = 0..means.series.len();
     let at = |facet: usize, one: usize| means.at(facet, one, 0, 0);
@@ -98,7 +98,7 @@ fn ranked(request: &Request, rows: &Rows) -> Picture {
     let caption = format!(
         "{}, the {good} first{ranks_of}{}{line}",
         request.subject(),
-        over(means.runs(), if whiskers { "whiskers" } else { "no whiskers" })
+        over(means.seeds(), &means.averaged, if whiskers { "whiskers" } else { "no whiskers" })
     );
     let keys: Vec<&str> = means.series.iter().map(|one| one.key.as_str()).collect();
     Picture { svg: ranks(&chart, &names, &panels, &keys), data, caption }

@@ -1,8 +1,10 @@
 //! Means over time, with bands; of one run its own steps.
 
+use std::collections::BTreeSet;
+
 use super::{Draw, KindRow, STEPS, X, beside, data, x_axis};
 use crate::metrics::compare::LEVEL;
-use crate::metrics::mean_interval;
+use crate::metrics::{mean, mean_interval};
 use crate::output::figure::{Join, Panel, Series, small_multiples};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::{Picture, over, split};
@@ -24,24 +26,24 @@ pub(super) static ROW: KindRow = KindRow {
 fn time(request: &Request, all_rows: &Rows) -> Picture {
     let Rows { rows, ends, grids, .. } = all_rows;
     let (facets, names, groups) = split(rows);
-    let mut panels = Vec::new();
+    let (mut panels, mut averaged) = (Vec::new(), BTreeSet::new());
     let (mut least, mut most) = (usize::MAX, 0);
     for (title, panel) in facets.iter().zip(&groups) {
         let mut all = Vec::new();
         for (name, rows) in names.iter().zip(panel).filter(|(_, rows)| !rows.is_empty()) {
-            let runs: Vec<Steps> = rows
-                .chunk_by(|a, b| a.run == b.run)
-                .map(|group| {
-                    let run = group[0].run;
-                    Steps::of(request, group, ends[run], grids.get(run).map_or(&[][..], |grid| &grid[..]))
-                })
-                .collect();
+            let groups: Vec<&[&Row]> = rows.chunk_by(|a, b| a.run == b.run).collect();
+            let numbers: Vec<usize> = groups.iter().map(|group| group[0].run).collect();
+            all_rows.add_averaged(&numbers, &mut averaged);
+            let steps = |(group, &run): (&&[&Row], &usize)| {
+                (run, Steps::of(request, group, ends[run], grids.get(run).map_or(&[][..], |grid| &grid[..])))
+            };
+            let runs = all_rows.by_seed(groups.iter().zip(&numbers).map(steps));
             (least, most) = (least.min(runs.len()), most.max(runs.len()));
             let one = Series { label: name.label.clone(), key: name.key.clone(), ..Series::default() };
-            let values = runs.iter().flat_map(|run| run.points.iter().map(|(_, value)| *value));
+            let values = runs.iter().flatten().flat_map(|run| run.points.iter().map(|(_, value)| *value));
             let bounds = request.bands.unwrap_or(true).then(|| request.bounds(values));
             all.push(match &runs[..] {
-                [only] => alone(only, one),
+                [only] if only.len() == 1 => alone(&only[0], one),
                 _ => together(&runs, one, bounds),
             });
         }
@@ -50,7 +52,8 @@ fn time(request: &Request, all_rows: &Rows) -> Picture {
     let chart = beside(all_rows, request.chart(panels.len(), x_axis(request), request.y_axis()));
     let join = if most > 1 { Join::Straight } else { Join::Steps };
     let far = if most > 1 { ", as long as most runs go on" } else { "" };
-    let caption = format!("{} over time{}{far}", request.subject(), over((least, most), "bands"));
+    let caption =
+        format!("{} over time{}{far}", request.subject(), over((least, most), &all_rows.named(&averaged), "bands"));
     Picture { svg: small_multiples(&chart, join, &panels), data: data(request, &panels), caption }
 }
 
@@ -61,21 +64,27 @@ fn alone(run: &Steps, one: Series) -> Series {
     Series { points, ..one }
 }
 
-/// The mean of several runs as long as most of them go on, and as long as all do a band between these bounds.
-fn together(runs: &[Steps], one: Series, bounds: Option<(f64, f64)>) -> Series {
-    let from = runs.iter().filter_map(|run| run.points.first()).map(|(time, _)| *time).fold(f64::INFINITY, f64::min);
-    let to = runs.iter().map(|run| run.end).fold(from, f64::max);
+/// The mean over seeds, each the mean of its runs, as long as most seeds go on, and as long as all do a band between these
+/// bounds.
+fn together(seeds: &[Vec<Steps>], one: Series, bounds: Option<(f64, f64)>) -> Series {
+    let runs = || seeds.iter().flatten();
+    let from = runs().filter_map(|run| run.points.first()).map(|(time, _)| *time).fold(f64::INFINITY, f64::min);
+    let to = runs().map(|run| run.end).fold(from, f64::max);
     let (mut one, mut band) = (one, Vec::new());
     for step in 0..=STEPS {
         let time = from + (to - from) * step as f64 / STEPS as f64;
-        let values: Vec<f64> = runs.iter().filter_map(|run| run.at(time)).collect();
+        let value = |runs: &Vec<Steps>| {
+            let values: Option<Vec<f64>> = runs.iter().map(|run| run.at(time)).collect();
+            values.map(|values| mean(&values))
+        };
+        let values: Vec<f64> = seeds.iter().filter_map(value).collect();
         // The mean of the few that take longest is not that of all.
-        let Some(interval) = mean_interval(&values, LEVEL).filter(|interval| 2 * interval.n > runs.len()) else {
+        let Some(interval) = mean_interval(&values, LEVEL).filter(|interval| 2 * interval.n > seeds.len()) else {
             continue;
         };
         one.points.push((time, interval.mean));
         one.n.push(interval.n as u64);
-        let bounds = bounds.filter(|_| interval.n == runs.len());
+        let bounds = bounds.filter(|_| interval.n == seeds.len());
         if let (Some(low), Some(high), Some((least, most))) = (interval.low, interval.high, bounds) {
             band.push((time, low.clamp(least, most), high.clamp(least, most)));
         }
@@ -129,7 +138,7 @@ mod tests {
             [None, Some(5.0), Some(5.0), Some(7.0), Some(7.0), None]
         );
         let other = Steps { points: vec![(1.0, 7.0)], end: 10.0 };
-        let mean = together(&[run, other], Series::default(), Some((0.0, 6.5)));
+        let mean = together(&[vec![run], vec![other]], Series::default(), Some((0.0, 6.5)));
         assert_eq!((mean.points[0], mean.points[STEPS]), ((1.0, 6.0), (10.0, 7.0)));
         assert_eq!(mean.n, vec![2; STEPS + 1]);
         let band = mean.band.expect("two runs have an interval");
