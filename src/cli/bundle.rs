@@ -10,6 +10,7 @@ use crate::output::archive::{Content, Sum, write};
 use crate::output::crate_json::{Author, FILE, Publication, describe, is_orcid};
 use crate::output::escape::printable;
 use crate::output::html::FILE as REPORT;
+use crate::output::numbers::count;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::shell;
 use crate::output::verify::verify;
@@ -53,7 +54,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     if args.verify {
         let found = verify(&args.path)?;
-        let (path, files, size) = (args.path.display(), amount(found.files, "file"), found.size);
+        let (path, files, size) = (args.path.display(), count(found.files as u64, "file"), found.size);
         return print::out(&format!("{path}: {files}, {size} bytes when unpacked, all as they were packed\n"));
     }
     let authors = authors(args)?;
@@ -66,7 +67,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let examples = &parcel.missing.examples;
         let shown: Vec<&str> = examples.iter().take(5).map(String::as_str).collect();
         let more = if examples.len() > shown.len() { "; .." } else { "" };
-        let lacking = format!("{} ({}{more})", amount(parcel.missing.parts, "part"), shown.join("; "));
+        let lacking = format!("{} ({}{more})", count(parcel.missing.parts as u64, "part"), shown.join("; "));
         if !args.incomplete {
             let problem = format!(
                 "{} is not complete: {lacking} missing or broken; `plimsoll run` with its plan makes what is missing, \
@@ -109,17 +110,13 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             .say("without --author and --license the bundle does not say who made it and what others may do with it");
     }
     print::out(&format!("{}\n", output.display()))?;
-    let runs = if parcel.has_runs { format!("{} and ", amount(parcel.runs, "run")) } else { String::new() };
-    context.say(&format!("{runs}{}", amount(entries.len(), "file")));
+    let runs = if parcel.has_runs { format!("{} and ", count(parcel.runs as u64, "run")) } else { String::new() };
+    context.say(&format!("{runs}{}", count(entries.len() as u64, "file")));
     Ok(())
 }
 
 fn is_spdx(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-.+".contains(c)
-}
-
-fn amount(many: usize, what: &str) -> String {
-    format!("{many} {what}{}", if many == 1 { "" } else { "s" })
 }
 
 fn authors(args: &Args) -> Result<Vec<Author>> {
@@ -232,13 +229,13 @@ fn program() -> String {
 fn readme(parcel: &Parcel) -> Result<String> {
     let name = &parcel.name;
     let question = parcel.question.as_ref().map(|question| format!("{question}\n\n")).unwrap_or_default();
-    let what = if parcel.has_runs { amount(parcel.runs, "run") } else { "Results".to_owned() };
+    let what = if parcel.has_runs { count(parcel.runs as u64, "run") } else { "Results".to_owned() };
     let mut text = format!(
         "# {name}\n\n{question}{what} of an experiment with Plimsoll, a discrete-event simulator for the fair sharing of \
          clusters.\n\n",
     );
     if parcel.missing.parts > 0 {
-        text += &format!("**Not complete**: {} missing or broken.\n\n", amount(parcel.missing.parts, "part"));
+        text += &format!("**Not complete**: {} missing or broken.\n\n", count(parcel.missing.parts as u64, "part"));
         text += &parcel.missing.examples.iter().map(|part| format!("- {part}\n")).collect::<String>();
         text.push('\n');
     }

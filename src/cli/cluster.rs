@@ -29,7 +29,8 @@ enum System {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll cluster slurm experiments/load-sweep.toml --dry-run
-  plimsoll cluster slurm experiments/load-sweep.toml -o /scratch/me/load-sweep --shards 40")]
+  plimsoll cluster slurm experiments/load-sweep.toml --shards 40 \\
+      -o /scratch/me/load-sweep")]
 struct Slurm {
     /// The plan
     plan: PathBuf,

@@ -67,10 +67,11 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
     }
     for (side, alone) in ["first", "second"].iter().zip(&found.only) {
         if let Some(example) = alone.first() {
-            text += &paragraphs(&format!("{} runs only in the {side} ({example}, ..)", count(alone.len() as u64)));
+            text += &paragraphs(&format!("{} only in the {side} ({example}, ..)", count(alone.len() as u64, "run")));
         }
     }
-    let compared = format!("{} metrics of {} runs compared", count(found.compared as u64), count(found.runs as u64));
+    let compared =
+        format!("{} of {} compared", count(found.compared as u64, "metric"), count(found.runs as u64, "run"));
     if changes.is_empty() {
         return text + &paragraphs(&format!("{compared}: nothing changed"));
     }

@@ -22,12 +22,12 @@ pub fn stopped_waiting<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Ve
         let tasks = |run: &RunSummary| run.number("tasks_stopped_waiting").unwrap_or(0.0) as u64;
         let sum: u64 = runs.iter().map(|run| tasks(run)).sum();
         let example = runs.iter().find_map(|run| run.stopped.first())?;
-        let noun = if sum == 1 { "task that was" } else { "tasks that were" };
-        let within = if runs.len() > 1 { format!(" in {} runs", runs.len()) } else { String::new() };
+        let were = if sum == 1 { "was" } else { "were" };
+        let within = if runs.len() > 1 { format!(" in {}", count(runs.len() as u64, "run")) } else { String::new() };
         Some(format!(
-            "{}: {} {noun} launched and stopped had not started again at the end{within}; such as job '{}' of user '{}'",
+            "{}: {} that {were} launched and stopped had not started again at the end{within}; such as job '{}' of user '{}'",
             runs[0].policy,
-            count(sum),
+            count(sum, "task"),
             example.job,
             example.user
         ))

@@ -28,11 +28,13 @@ mod trace;
 
 use std::cell::RefCell;
 use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::error::Error;
 use crate::output::provenance::Provenance;
@@ -104,7 +106,8 @@ enum Verb {
 /// Print a completion script for a shell
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  plimsoll completions bash > ~/.local/share/bash-completion/completions/plimsoll
+  plimsoll completions bash \\
+      > ~/.local/share/bash-completion/completions/plimsoll
   plimsoll completions zsh > ~/.zfunc/_plimsoll")]
 struct Completions {
     /// Which shell
@@ -181,11 +184,10 @@ pub fn command() -> clap::Command {
 /// Runs a command line, the program's name first, and returns the exit code.
 pub fn execute(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
-    let cli = match Cli::try_parse_from(&args) {
+    let cli = match parse(&args) {
         Ok(cli) => cli,
         Err(error) => {
-            // A closed pipe behind --help is no failure of ours.
-            let _ = error.print();
+            print_parsed(&error, &examples());
             return if error.use_stderr() { 2 } else { 0 };
         }
     };
@@ -221,7 +223,7 @@ pub struct Called {
 /// standard error but how far it is.
 pub fn call(registry: &Registry, args: impl IntoIterator<Item = OsString>, stop: &Stop) -> Called {
     let args: Vec<OsString> = args.into_iter().collect();
-    let cli = match Cli::try_parse_from(&args) {
+    let cli = match parse(&args) {
         Ok(cli) => cli,
         Err(error) => {
             let (code, text) = (if error.use_stderr() { 2 } else { 0 }, error.to_string());
@@ -261,6 +263,105 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
             print::out(&String::from_utf8_lossy(&script))
         }
     }
+}
+
+/// Takes a comma-separated list of policies apart: `drf,fifo` are two policies. Names may have commas in their parameters;
+/// a text stays whole if it is a policy, or if a part of it is none. `is_policy` decides.
+fn separate_policies(given: &[String], is_policy: impl Fn(&str) -> bool) -> Vec<String> {
+    let one = |text: &String| match parts_at_commas(text) {
+        parts if parts.len() > 1 && !is_policy(text) && parts.iter().all(|part| is_policy(part)) => parts,
+        _ => vec![text.clone()],
+    };
+    given.iter().flat_map(one).collect()
+}
+
+/// The parts of a text between commas outside parentheses.
+fn parts_at_commas(text: &str) -> Vec<String> {
+    let (mut parts, mut depth) = (vec![String::new()], 0usize);
+    for c in text.chars() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(last) = parts.last_mut() {
+            last.push(c);
+        }
+    }
+    parts.iter().map(|part| part.trim().to_owned()).collect()
+}
+
+/// Adds advice to an error of the parser about a command or an option that does not exist.
+fn advised(mut error: clap::Error) -> clap::Error {
+    let invalid = |error: &clap::Error, kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let name = invalid(&error, ContextKind::InvalidSubcommand);
+            if ["sim", "start", "exec", "experiment", "play"].iter().any(|begin| name.starts_with(begin)) {
+                let verbs = ["run", "replay"].map(str::to_owned).to_vec();
+                error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(verbs));
+            }
+        }
+        ErrorKind::UnknownArgument if invalid(&error, ContextKind::InvalidArg).trim_start_matches('-') == "seeds" => {
+            let tip = "the number of seeds is set by 'plimsoll run PLAN.toml --set seeds=10'";
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+            error.remove(ContextKind::SuggestedArg);
+        }
+        _ => {}
+    }
+    error
+}
+
+/// Writes what a parser has to say: help and version to standard output, errors to standard error. Examples keep their
+/// lines at any width. A closed pipe is no failure.
+fn print_parsed(error: &clap::Error, examples: &[String]) {
+    let (text, to_error) = (error.render(), error.use_stderr());
+    let is_terminal = if to_error { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
+    let mut text = if is_terminal { text.ansi().to_string() } else { text.to_string() };
+    for (at, example) in examples.iter().enumerate() {
+        text = text.replace(&placeholder(at), example);
+    }
+    let _ = if to_error { write!(std::io::stderr(), "{text}") } else { write!(std::io::stdout(), "{text}") };
+}
+
+fn placeholder(at: usize) -> String {
+    format!("<examples-{at}>")
+}
+
+/// Takes the examples out of the help of a command and its subcommands: the parser would break their lines.
+fn without_examples(command: clap::Command, examples: &mut Vec<String>) -> clap::Command {
+    let mut command = command;
+    let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    if let Some(at) = text.find("Examples:") {
+        command = command.after_help(format!("{}{}", &text[..at], placeholder(examples.len())));
+        examples.push(text[at..].to_owned());
+    }
+    let names: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+    for name in names {
+        command = command.mut_subcommand(name, |verb| without_examples(verb, examples));
+    }
+    command
+}
+
+/// The examples of every help page, one text a page.
+pub fn examples() -> Vec<String> {
+    let mut examples = Vec::new();
+    without_examples(command(), &mut examples);
+    examples
+}
+
+/// Reads a command line. The error is to be printed with [`print_parsed`].
+fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = without_examples(command(), &mut Vec::new());
+    let matches = command.try_get_matches_from_mut(args).map_err(advised)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// How many threads to use: what was asked for, or what the machine has.

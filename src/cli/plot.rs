@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Context, print};
-use crate::error::Result;
+use crate::error::{Result, either};
 use crate::output::folder::lock_there;
 use crate::output::gallery;
 use crate::output::made::Made;
@@ -21,9 +21,8 @@ use crate::output::requests::{Requests, Whole};
 pub struct Args {
     /// A folder that `run` or `replay -o` has written
     folder: PathBuf,
-    /// Only this figure: a name of the plan's, or reduction, completion, demands, utilisation, shares, fairness, deviation,
-    /// water or quotas; may be given several times
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = format!("Only this figure: a name of the plan's, or {}; may be given several \
+        times", either(gallery::NAMES)))]
     only: Vec<String>,
     /// Draw for this width: acm, acm-wide, ieee, ieee-wide, usenix or slides
     #[arg(long, value_name = "NAME")]

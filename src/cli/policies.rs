@@ -62,10 +62,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// Everything about one policy. Errors: there is none of this name.
 fn one(name: &str, format: Format) -> Result<()> {
     let known = PolicySpec::all();
-    let Some(row) = known.iter().map(PolicySpec::row).find(|row| row.name == name) else {
-        // The error of a policy by name says what there is.
-        name.parse::<PolicySpec>()?;
-        return Err(Error::plan("policy", format!("'{name}'"), "a name without parameters, such as kueue"));
+    let row = match known.iter().map(PolicySpec::row).find(|row| row.name == name) {
+        Some(row) => row,
+        // With parameters or a variant.
+        None => name.parse::<PolicySpec>()?.row(),
     };
     let key = |key: &QueueKey| if key.whole { format!("[policy] {}", key.name) } else { key.name.to_owned() };
     match format {

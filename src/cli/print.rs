@@ -10,7 +10,7 @@ use crate::experiment::{Difference, Findings, Plan, RunSummary, Study, Value};
 use crate::metrics::compare::{LEVEL, is_significant};
 use crate::metrics::{Compared, Comparison, Design, mean, mean_interval};
 use crate::output::headline::{Better, Headline, headline};
-use crate::output::numbers::{count, in_percent, number, with_half};
+use crate::output::numbers::{count, in_percent, number, thousands, with_half};
 use crate::output::table::Constant;
 use crate::record::Stuck;
 use crate::units::Dim;
@@ -201,7 +201,7 @@ pub fn comparison(comparison: &Comparison) -> String {
     header.extend(comparison.policies.iter().map(|policy| policy.name.clone()));
     let row = |name: &str, jobs: u64, reduction: &dyn Fn(&Compared) -> String| -> Vec<String> {
         let reductions = comparison.policies.iter().map(reduction);
-        [name.to_owned(), count(jobs)].into_iter().chain(reductions).collect()
+        [name.to_owned(), thousands(jobs)].into_iter().chain(reductions).collect()
     };
     let mut rows = vec![row("all", comparison.jobs, &|policy| in_percent(&policy.all))];
     for (at, (label, jobs)) in comparison.bins.iter().enumerate().filter(|(_, (_, jobs))| *jobs > 0) {
@@ -238,8 +238,12 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
         "\nDifference from {}: mean over seeds{paired}, with the half-width of its 95 % confidence interval\n",
         any.baseline
     );
+    let of_family = match family {
+        1 => "one comparison of a metric".to_owned(),
+        family => format!("the {family} comparisons of a metric"),
+    };
     let note = format!(
-        "* statistically significant: p < 0.05 of {}, after Holm's correction for the {family} comparisons of a metric\n",
+        "* statistically significant: p < 0.05 of {}, after Holm's correction for {of_family}\n",
         any.means.design.test()
     );
     let table = by_cell(study, columns, rows, "statistics/differences.csv");
@@ -313,13 +317,13 @@ pub fn stuck<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> 
             1 => {
                 let seed = if seed.is_empty() { seed } else { format!(", {seed}") };
                 let examples = examples.collect::<Vec<_>>().join("; ");
-                format!("{}{seed}: {most} tasks never started: {reason}; such as {examples}", run.policy)
+                format!("{}{seed}: {} never started: {reason}; such as {examples}", run.policy, count(most, "task"))
             }
             runs => {
                 let seed = if seed.is_empty() { seed } else { format!(" under {seed}") };
-                let tasks = if least == most { most.to_string() } else { format!("{least} to {most}") };
+                let tasks = if least == most { count(most, "task") } else { format!("{least} to {most} tasks") };
                 let example = examples.take(1).collect::<String>();
-                format!("{}: {tasks} tasks never started in {runs} runs: {reason}; such as {example}{seed}", run.policy)
+                format!("{}: {tasks} never started in {runs} runs: {reason}; such as {example}{seed}", run.policy)
             }
         }
     };
@@ -355,7 +359,7 @@ pub fn idle(study: &Study, cells: &[Vec<RunSummary>]) -> Option<String> {
     };
     let shown: Vec<String> = idle.iter().take(IDLE_MOST).map(name).collect();
     let more = idle.len() - shown.len();
-    let more = if more > 0 { format!(" and {more} runs more") } else { String::new() };
+    let more = if more > 0 { format!(" and {} more", count(more as u64, "run")) } else { String::new() };
     (!idle.is_empty()).then(|| format!("no task ever started under {}{more}", shown.join(", ")))
 }
 

@@ -13,7 +13,7 @@ use super::screen;
 use crate::control::study::Watcher;
 use crate::error::Result;
 use crate::experiment::{Progress, RunSummary, Supply};
-use crate::output::numbers::count;
+use crate::output::numbers::{count, plural, thousands};
 use crate::units::Time;
 use crate::workload::Quality;
 use crate::workload::formats::Format;
@@ -51,14 +51,11 @@ impl Bar {
         let bar = |template: &str| {
             let bar = bars.add(ProgressBar::new(0));
             bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-            if !hidden {
-                bar.enable_steady_tick(Duration::from_millis(200));
-            }
             bar
         };
         Bar {
-            runs: bar("{spinner} {bar:30} {pos}/{len} runs ({elapsed}, {eta} left)"),
-            current: bar("  {bar:30} {msg}"),
+            runs: bar("{spinner} {bar:20} {pos}/{len} runs ({elapsed}, {eta} left)"),
+            current: bar("  {bar:20} {wide_msg}"),
             bars,
             told: AtomicBool::new(quiet),
             quiet,
@@ -75,26 +72,31 @@ impl Bar {
 
     /// Shows how far the runs that go on have come.
     fn show(&self, going: &mut Going) {
+        if going.runs.is_empty() {
+            return self.current.set_message("");
+        }
         let launched: u64 = going.runs.values().map(|(launched, _)| launched).sum();
         let known: Option<u64> = going.runs.values().map(|(_, tasks)| *tasks).sum();
         self.current.set_length(known.unwrap_or(0));
         self.current.set_position(if known.is_some() { launched } else { 0 });
         // How many tasks there are is not known of a trace that is streamed.
         let (of, left) = match known {
-            Some(tasks) => (format!(" of {}", count(tasks)), format!(" ({} s left)", self.current.eta().as_secs())),
-            None => Default::default(),
+            Some(tasks) => {
+                (format!(" of {}", count(tasks, "task")), format!(" ({} s left)", self.current.eta().as_secs()))
+            }
+            None => (format!(" {}", plural(launched, "task")), String::new()),
         };
         self.current.set_message(format!(
-            "{}{of} tasks in {} runs that go on, at {:.1} h{left}",
-            count(launched),
-            going.runs.len(),
+            "{}{of} in {}, {:.1} h{left}",
+            thousands(launched),
+            count(going.runs.len() as u64, "run"),
             going.hours
         ));
         let line = || {
             let (made, all) = (self.runs.position(), self.runs.length().unwrap_or(0));
             let left = self.runs.eta().as_secs();
             let left = if made == 0 { String::new() } else { format!(", about {} min left", left.div_ceil(60)) };
-            format!("{made} of {all} runs, {} tasks in those that go on{left}", count(launched))
+            format!("{made} of {}, {} in unfinished runs{left}", count(all, "run"), count(launched, "task"))
         };
         if self.bars.is_hidden() && !self.quiet && !self.stop.say(line) {
             let last = *going.line.get_or_insert_with(Instant::now);
@@ -109,6 +111,10 @@ impl Bar {
 impl Progress for Bar {
     fn planned(&self, runs: usize, _there: usize) {
         self.runs.inc_length(runs as u64);
+        // Not before: a bar of nothing is drawn full.
+        if runs > 0 && !self.bars.is_hidden() {
+            [&self.runs, &self.current].iter().for_each(|bar| bar.enable_steady_tick(Duration::from_millis(200)));
+        }
         // Time left is judged by runs that are made, not by those that were there.
         if self.runs.position() == 0 {
             self.runs.reset_eta();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ArgGroup;
 
 use super::trace::Rows;
-use super::{Context, Format, run, threads};
+use super::{Context, Format, run, separate_policies, threads};
 use crate::cluster::Placement;
 use crate::error::{Error, Result};
 use crate::experiment::machines::{ClusterFile, FALL_BACK};
@@ -13,19 +13,20 @@ use crate::experiment::plan::{MeasureFile, PlanFile, TraceFile, WorkloadFile};
 use crate::experiment::settings::Stands;
 use crate::experiment::study::digest;
 use crate::experiment::{Mode, Plan, Seeds, Study};
-use crate::output::folder::{STUDY, check_output};
+use crate::output::folder::check_output;
 use crate::output::portable::file_name;
 use crate::output::schema::Table;
 use crate::output::shell;
 use crate::workload::formats::FormatOptions;
 
 /// Replay one trace under some policies
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(group(ArgGroup::new("drawn").args(["thin", "estimates"]).multiple(true)))]
 #[command(after_help = "Examples:
   plimsoll replay trace.csv --machines 400x16c32g --policy drf
   plimsoll replay trace.parquet --machines 200x16c32g,100x64c256g4gpu \\
-      --placement first-fit --policy drf --policy slot:12 --tasks -o results/mine
+      --placement first-fit --policy drf --policy slot:12 \\
+      --tasks -o results/mine
   plimsoll replay batch_task.csv --from alibaba-2017 \\
       --machines 1300x64c1norm --policy drf
   zcat trace.csv.gz | plimsoll replay - --machines machines.csv \\
@@ -36,7 +37,7 @@ pub struct Args {
     /// The machines: groups such as 400x16c32g,100x64c256g4gpu (c cores, g GiB, m MiB, gpu, norm), or a .csv
     #[arg(long, value_name = "SPEC")]
     machines: String,
-    /// A policy; may be given several times (see `plimsoll policies`)
+    /// A policy, or several as drf,fifo; may be given several times (see `plimsoll policies`)
     #[arg(long = "policy", value_name = "POLICY", required = true)]
     policies: Vec<String>,
     #[arg(long, default_value = Placement::default().name(), value_name = "RULE", help = placement_help())]
@@ -129,9 +130,12 @@ pub struct Args {
     /// Draw figures and the report as well, from the tables (also `plimsoll report DIR` later)
     #[arg(long, requires = "output")]
     report: bool,
-    /// Write tables to this folder
+    /// Write tables to this folder; results of the same command in it are kept, others are refused (see --restart)
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Run everything again, and replace the results that are in the folder, even those of another plan or command
+    #[arg(long, requires = "output")]
+    restart: bool,
     /// Threads; policies run side by side
     #[arg(long, short = 'j', value_name = "N")]
     jobs: Option<usize>,
@@ -144,17 +148,15 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let policies = separate_policies(&args.policies, |name| context.registry.policy(name).is_ok());
+    let args = &Args { policies, ..args.clone() };
     let plan = plan(args, context)?;
     let draw = if args.report { run::Draw::Report } else { run::Draw::Nothing };
-    if let Some(folder) = args.output.as_ref().filter(|folder| folder.join(STUDY).exists()) {
-        let expected = "another folder: this one has the results of a sweep";
-        return Err(Error::plan("--output", folder.display(), expected));
-    }
     args.output.as_ref().map_or(Ok(()), |folder| check_output("--output", folder))?;
     let how = run::How {
         folder: args.output.as_deref(),
         threads: threads(args.jobs)?,
-        mode: Mode::Restart,
+        mode: if args.restart { Mode::Restart } else { Mode::Resume },
         shard: None,
         format: args.format,
     };
@@ -338,7 +340,8 @@ mod tests {
     fn every_option_decides_or_is_known_not_to() {
         let matches = Line::command().get_matches_from(["replay", "t.csv", "--machines", "1x1c1g", "--policy", "drf"]);
         let args = Args::from_arg_matches(&matches).expect("a command line");
-        let shown = ["report", "output", "jobs", "format", "audit", "strict", "tasks", "decisions", "series"];
+        let shown =
+            ["report", "output", "restart", "jobs", "format", "audit", "strict", "tasks", "decisions", "series"];
         let mut known: Vec<&str> = deciding(&args).iter().map(|(name, ..)| *name).chain(shown).collect();
         let command = Line::command();
         let mut options: Vec<&str> = command.get_arguments().filter_map(|option| option.get_long()).collect();

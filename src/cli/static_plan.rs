@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 
 use super::Context;
 use super::run::{provenance, way};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::plan::check_name;
 use crate::experiment::study::Plain;
-use crate::experiment::study::folder::check_without_runs;
+use crate::experiment::study::folder::{check_owner, check_without_runs, clear, remove_empty};
 use crate::output::file::{Written, write_whole};
 use crate::output::folder::check_output;
 use crate::output::gallery::{self, Drawn};
@@ -44,6 +44,13 @@ pub struct StaticPlan {
     pub inputs: BTreeMap<String, String>,
     /// The seeds of what is random in it.
     pub seeds: Vec<u64>,
+}
+
+/// A results folder that a plan has for itself.
+pub struct Claim {
+    _lock: Lock,
+    /// Whether results of another plan are replaced.
+    replaces: bool,
 }
 
 /// Reads a plan of the keys `name`, `question` and one table; `set` are `key=value` changes made to it first, such as
@@ -116,7 +123,15 @@ impl StaticPlan {
     }
 
     /// Writes down how the files are made, before the first of them has its name: they are known to be of results then.
-    pub fn begin(&self, folder: &Path, (context, threads, started): (&Context, usize, Instant)) -> Result<()> {
+    pub fn begin(
+        &self,
+        (folder, claim): (&Path, &Claim),
+        (context, threads, started): (&Context, usize, Instant),
+    ) -> Result<()> {
+        if claim.replaces {
+            let removed = clear(folder)?;
+            remove_empty(folder, &removed);
+        }
         let place = way(folder, self.file.parent().unwrap_or(Path::new("")));
         let more = serde_json::json!({ "plan": self.file, "set": self.set, "folder": place });
         sealed::write(&folder.join("run.json"), &provenance(context, threads, started, more)).map(drop)
@@ -129,12 +144,16 @@ impl StaticPlan {
         Made::renew(folder, Some(about), &[""], made)
     }
 
-    /// Takes a folder for the results. Errors: somebody else writes there; the runs of another plan are there, or what is
-    /// not Plimsoll's.
-    pub fn claim(&self, folder: &Path) -> Result<Lock> {
+    /// Locks a folder for the results. Errors: another process writes there; it has files that are not Plimsoll's, or,
+    /// without `restart`, results of another plan.
+    pub fn claim(&self, folder: &Path, restart: bool) -> Result<Claim> {
         check_output("--output", folder)?;
         let lock = Lock::alone(folder)?;
-        check_without_runs(folder, &self.text)?;
-        Ok(lock)
+        check_owner(folder)?;
+        let replaces = match check_without_runs(folder, &self.text) {
+            Err(Error::Mismatch { .. }) if restart => true,
+            checked => checked.map(|()| false)?,
+        };
+        Ok(Claim { _lock: lock, replaces })
     }
 }

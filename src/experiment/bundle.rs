@@ -122,7 +122,13 @@ pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
     }
     let places = cells.iter().map(|cell| of_cell(folder, cell)).chain([folder.to_owned()]);
     for place in places.collect::<BTreeSet<_>>() {
-        records.add_made(folder, &place)?.into_iter().for_each(|part| parcel.missing.add(part));
+        let (missing, outdated) = records.add_made(folder, &place)?;
+        missing.into_iter().for_each(|part| parcel.missing.add(part));
+        match outdated {
+            // Figures of runs that are missing are no part of their own.
+            Some(outdated) if parcel.missing.parts > 0 => parcel.missing.say(outdated),
+            outdated => outdated.into_iter().for_each(|part| parcel.missing.add(part)),
+        }
     }
     if parcel.has_runs && !records.list(ESTIMATES) {
         parcel.missing.add("the statistics".to_owned());
@@ -193,6 +199,7 @@ impl Parcel {
             let planned = |of: &Receipt| policies.contains(of.summary.policy.as_str()) && of.summary.run < seeds;
             match Receipt::find(&place, id) {
                 Found::Whole(receipt) if planned(&receipt) => {
+                    records.add_run(folder, (&place, &contents), (&name, text.as_deref().unwrap_or_default()));
                     let digest = text.map(|text| digest_of(text.as_bytes()));
                     records.add(folder, &place, &format!("{RECEIPTS}/{name}"), digest);
                     for (table, digest) in receipt.tables {

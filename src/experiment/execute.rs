@@ -20,6 +20,7 @@ use super::supply::{Shared, Supply};
 use crate::error::{Error, Result};
 use crate::output::folder::{check_output, of_cell};
 use crate::output::lock::Lock;
+use crate::output::numbers::are;
 use crate::units::Time;
 use crate::workload::Input;
 
@@ -92,8 +93,9 @@ type RunIndex = (usize, usize, usize);
 /// Errors: results of another plan in the folder ([`Error::Mismatch`]), what is missing ([`Mode::Gather`]), or one of
 /// those that ended a run; runs that had ended keep their tables.
 pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Result<Done> {
-    let lock = request.folder.map(|folder| claim(study, folder, request)).transpose()?;
-    let runner = Runner::new(study, request, progress)?;
+    let claimed = request.folder.map(|folder| claim(study, folder, request)).transpose()?;
+    let (lock, replaces) = claimed.map_or((None, false), |(lock, replaces)| (Some(lock), replaces));
+    let runner = Runner { replaced: Mutex::new((!replaces).then(Vec::new)), ..Runner::new(study, request, progress)? };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(request.threads)
         .build()
@@ -123,6 +125,10 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
         if request.shard.is_none() {
             let kept: HashSet<PathBuf> = done.values().flat_map(|ended| ended.files.iter().cloned()).collect();
             folder::remove_stale(study, folder, &kept)?;
+            folder::remove_empty(
+                folder,
+                &runner.replaced.lock().map_err(|_| Error::Interrupted)?.take().unwrap_or_default(),
+            );
         }
     }
     let mut cells = vec![Vec::new(); study.cells.len()];
@@ -134,15 +140,16 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
     Ok(Done { cells, made, kept, broken, lock: lock.map(Arc::new), inputs: runner.inputs })
 }
 
-/// Takes a folder for a study. Errors: there is something else in it, or somebody else writes there.
-fn claim(study: &Study, folder: &Path, request: &Request) -> Result<Lock> {
+/// Locks a folder for a study. Also returns whether it has results of another plan, command or input that a restart
+/// replaces. Errors: the folder has other files or, without a restart, other results; another process writes there.
+fn claim(study: &Study, folder: &Path, request: &Request) -> Result<(Lock, bool)> {
     check_output("--output", folder)?;
     let lock = if request.shard.is_some() { Lock::shared(folder)? } else { Lock::alone(folder)? };
     folder::check_owner(folder)?;
-    if request.mode != Mode::Restart {
-        folder::check(study, folder)?;
+    match folder::check(study, folder) {
+        Err(Error::Mismatch { .. }) if request.mode == Mode::Restart => Ok((lock, true)),
+        checked => checked.map(|()| (lock, false)),
     }
-    Ok(lock)
 }
 
 /// Something of every cell; errors have their place in the plan.
@@ -200,6 +207,8 @@ struct Runner<'a> {
     supplies: Mutex<HashMap<(usize, u64), Arc<Shared>>>,
     /// Which cells are this shard's as a whole.
     owned: Vec<bool>,
+    /// The removed files of the results that this study replaces; `None` until they are removed.
+    replaced: Mutex<Option<Vec<PathBuf>>>,
     /// Whether the study's description has been written.
     described: Mutex<bool>,
     number: AtomicUsize,
@@ -218,6 +227,7 @@ impl<'a> Runner<'a> {
             inputs: record(study, digests)?,
             owned: owned(study, &ids, request.shard),
             ids,
+            replaced: Mutex::new(Some(Vec::new())),
             described: Mutex::default(),
             study,
             request,
@@ -279,8 +289,8 @@ impl<'a> Runner<'a> {
         let shown: Vec<String> = open.iter().take(5).map(name).collect();
         let more = if open.len() > shown.len() { ", .." } else { "" };
         let problem = format!(
-            "{} runs are missing or broken ({}{more}); run the plan again to make them",
-            open.len(),
+            "{} missing or broken ({}{more}); run the plan again to make them",
+            are(open.len() as u64, "run"),
             shown.join("; ")
         );
         Error::Mismatch { problem }
@@ -338,6 +348,7 @@ impl<'a> Runner<'a> {
             None => Ended { summary, files: Vec::new() },
             Some(folder) => {
                 self.study.files.unchanged(plan)?;
+                self.replace()?;
                 Ended::of(folder, Receipt::write(folder, id, tables, summary)?)
             }
         };
@@ -350,6 +361,16 @@ impl<'a> Runner<'a> {
         Ok(ended)
     }
 
+    /// Removes the results that this study replaces. It is called when the first run is complete: a restart that fails or
+    /// is interrupted earlier leaves the old results whole.
+    fn replace(&self) -> Result<()> {
+        let mut replaced = self.replaced.lock().map_err(|_| Error::Interrupted)?;
+        if let (None, Some(folder)) = (&*replaced, self.request.folder) {
+            *replaced = Some(folder::clear(folder)?);
+        }
+        Ok(())
+    }
+
     fn describe(&self, plan: &Plan, folder: &Path, seeds: usize) -> Result<()> {
         // Once, for a large study is long to describe.
         if self.study.is_swept()
@@ -359,7 +380,7 @@ impl<'a> Runner<'a> {
             folder::described(self.study).write(folder)?;
             *described = true;
         }
-        folder::describe(plan, &of_cell(folder, &plan.cell), seeds)
+        folder::describe(plan, &of_cell(folder, &plan.cell), seeds, &self.study.files)
     }
 
     /// The workload of a seed, shared by all runs that have the same one.

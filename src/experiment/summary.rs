@@ -11,6 +11,7 @@ use crate::books::{WEIGHT_ONE, Weights};
 use crate::column::{Cell, Described, Kind};
 use crate::engine::Outcome;
 use crate::metrics::User;
+use crate::output::numbers::{are, count};
 use crate::output::schema::Table;
 use crate::record::Stuck;
 use crate::units::{Dim, Span};
@@ -95,7 +96,7 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool, di
     let strangers = absent.first().map(|first| {
         format!("{} users of the weights file do not appear in the workload, such as '{first}'", absent.len())
     });
-    let rows = |count: u64, what: &str| (count > 0).then(|| format!("{count} rows {what}"));
+    let rows = |rows: u64, what: &str| (rows > 0).then(|| format!("{} {what}", count(rows, "row")));
     let asked = if pooled { collector.remarks.labels } else { 0 };
     let labels = rows(
         asked,
@@ -104,13 +105,14 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool, di
     let oversized = (collector.remarks.oversized > 0).then(|| {
         let demand = describe(&collector.remarks.first_oversized, dims);
         format!(
-            "{} tasks are larger than every machine, such as one with {demand}; placement 'pooled' ignores the limits of \
+            "{} larger than every machine, such as one with {demand}; placement 'pooled' ignores the limits of \
              machines, any other placement rule never starts such tasks",
-            collector.remarks.oversized
+            are(collector.remarks.oversized, "task")
         )
     });
     let endless = collector.remarks.endless;
-    let endless = (endless > 0).then(|| format!("{endless} jobs have 2^63 us of work or more: their work_us is null"));
+    let endless =
+        (endless > 0).then(|| format!("{}: 2^63 us of work or more, so that work_us is null", count(endless, "job")));
     [labels, oversized, strangers, endless].into_iter().flatten().collect()
 }
 

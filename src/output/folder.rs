@@ -64,6 +64,10 @@ pub struct Contents {
     pub command: String,
     /// The plan, as in the metadata of every table.
     pub plan: String,
+    /// BLAKE3 digests of the input files, by the key that names each; null for standard input or a pipe. `None` in
+    /// results of a program that did not record them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub inputs: Option<BTreeMap<String, Option<String>>>,
 }
 
 impl Contents {
@@ -120,6 +124,72 @@ pub fn listed(folder: &Path) -> Result<(Listed, Vec<String>)> {
         }
     }
     Ok((listed, broken))
+}
+
+/// Computes the digest of the set of tables that the complete runs of a results folder have, of a sweep those of all
+/// cells: two sets with one digest have the same files with the same bytes. `None` if no results of runs are there.
+/// Errors: [`Error::Io`].
+pub fn sources(folder: &Path) -> Result<Option<String>> {
+    let cells = match Described::read(folder) {
+        Ok(Some(described)) => described.cells.into_iter().map(|(name, _)| name).collect(),
+        _ => vec![String::new()],
+    };
+    let mut tables = BTreeMap::new();
+    for cell in &cells {
+        let place = of_cell(folder, cell);
+        let Ok(contents) = Contents::read(&place) else { continue };
+        let prefix = place.strip_prefix(folder).unwrap_or(Path::new("")).to_string_lossy().into_owned();
+        for (name, text) in receipt_texts(&place)? {
+            add_sources(&mut tables, &contents, &prefix, (&name, &text));
+        }
+    }
+    Ok((!tables.is_empty()).then(|| digest_of_sources(&tables)))
+}
+
+/// The texts of the receipts of a folder that are unchanged since they were written, by file name.
+fn receipt_texts(place: &Path) -> Result<Vec<(String, String)>> {
+    let mut texts = Vec::new();
+    for name in receipts(place)? {
+        match sealed::text(&place.join(RECEIPTS).join(&name)) {
+            Ok(Some(text)) => texts.push((name, text)),
+            Err(error @ Error::Io { .. }) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(texts)
+}
+
+/// Adds the tables that a receipt lists to the sources of figures, if the run is part of the plan that `contents`
+/// describes. `prefix` is the folder of its cell.
+pub fn add_sources(
+    tables: &mut BTreeMap<String, String>,
+    contents: &Contents,
+    prefix: &str,
+    (name, text): (&str, &str),
+) {
+    #[derive(Deserialize)]
+    struct Run {
+        policy: String,
+        run: u64,
+    }
+    #[derive(Deserialize)]
+    struct Receipt {
+        tables: BTreeMap<String, String>,
+        summary: Run,
+    }
+    let Ok(Receipt { tables: own, summary }) = serde_json::from_str(text) else { return };
+    if contents.policies.contains(&summary.policy) && summary.run < contents.seeds.len() as u64 {
+        tables.extend(own.into_iter().map(|(table, digest)| (format!("{prefix}/{name}/{table}"), digest)));
+    }
+}
+
+/// Computes the digest of a set of tables with their digests.
+pub fn digest_of_sources(tables: &BTreeMap<String, String>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (name, digest) in tables {
+        hasher.update(format!("{name}\n{digest}\n").as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
 }
 
 /// The names of the receipts in a folder, in order: 16 hexadecimal digits and `.json`. Errors: [`Error::Io`].

@@ -21,10 +21,10 @@ pub fn notes(results: &Results) -> Result<Vec<String>> {
         let policy = &results.contents.policies[group[0].policy];
         let waiting = values(group, "tasks_stopped_waiting")?.into_iter().sum::<f64>() as u64;
         if waiting > 0 {
-            let noun = if waiting == 1 { "task was" } else { "tasks were" };
+            let were = if waiting == 1 { "was" } else { "were" };
             notes.push(format!(
-                "Under {policy}, {} {noun} launched and stopped, and had not started again at the end.",
-                count(waiting)
+                "Under {policy}, {} {were} launched and stopped, and had not started again at the end.",
+                count(waiting, "task")
             ));
         }
         let most = values(group, "work_unserved")?.into_iter().fold(0.0, f64::max);

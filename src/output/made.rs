@@ -4,14 +4,15 @@
 //! somebody has changed, or put there, stays. Of results without runs it says what they are of, too.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::file::Written;
-use super::folder::link_below;
+use super::folder::{link_below, sources};
 use super::portable;
 use super::provenance::{COMMIT, VERSION};
+use super::requests::FILE as REQUESTS;
 use super::schema;
 use super::sealed::{self, Found};
 use crate::error::{Error, Result};
@@ -47,6 +48,9 @@ pub struct Made {
     pub about: Option<Experiment>,
     /// The files, below the folder, with their BLAKE3 digests.
     pub files: BTreeMap<String, String>,
+    /// For each file that was made from tables of runs, the digest of these tables ([`sources`]).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub sources: BTreeMap<String, String>,
 }
 
 /// The state of a file that a record lists.
@@ -110,9 +114,14 @@ impl Made {
         let (stale, mut files): (BTreeMap<_, _>, BTreeMap<_, _>) =
             before.files.into_iter().filter(|(name, _)| !now.contains_key(name)).partition(|(name, _)| is_stale(name));
         remove(folder, &stale)?;
+        let mut tables = before.sources;
+        if let (None, Some(digest)) = (&about, sources(folder)?) {
+            tables.extend(now.keys().filter(|name| *name != REQUESTS).map(|name| (name.clone(), digest.clone())));
+        }
         files.extend(now);
-        let commit = COMMIT.map(str::to_owned);
-        let made = Made { schema: schema::VERSION, version: VERSION.to_owned(), commit, about, files };
+        tables.retain(|name, _| files.contains_key(name));
+        let (commit, sources) = (COMMIT.map(str::to_owned), tables);
+        let made = Made { schema: schema::VERSION, version: VERSION.to_owned(), commit, about, files, sources };
         sealed::write(&folder.join(FILE), &made).map(drop)
     }
 
@@ -166,6 +175,20 @@ pub fn state(folder: &Path, name: &str, made: &str) -> State {
         Ok(_) => State::Changed,
         Err(_) => State::Gone,
     }
+}
+
+/// Removes the files that are unchanged since they were written, and leaves their folders; returns their paths. Errors: a
+/// file cannot be removed.
+pub fn remove_files(folder: &Path, files: &BTreeMap<String, String>) -> Result<Vec<PathBuf>> {
+    let mut removed = Vec::new();
+    for (name, made) in files {
+        if state(folder, name, made) == State::AsMade {
+            let path = folder.join(name);
+            std::fs::remove_file(&path).map_err(|error| Error::output(&path, error))?;
+            removed.push(path);
+        }
+    }
+    Ok(removed)
 }
 
 /// Removes files that are as they were written, and folders left empty. Errors: a file cannot be removed.

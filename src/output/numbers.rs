@@ -6,10 +6,10 @@ use crate::metrics::{Interval, Reduction};
 pub fn number(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
-        Some(value) if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
+        Some(value) if value.fract() == 0.0 && value.abs() < 1e15 => fixed(value, 0),
         Some(value) => {
             let digits = 3 - magnitude(value).clamp(-3, 3);
-            format!("{value:.*}", digits.max(0) as usize)
+            fixed(value, digits.max(0) as usize)
         }
     }
 }
@@ -26,7 +26,7 @@ pub fn with_half(interval: Option<Interval>) -> String {
     if half <= 0.0 || text.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
         return number(Some(interval.mean));
     }
-    format!("{:.*} ±{text}", decimals.max(0) as usize, interval.mean)
+    format!("{} ±{text}", fixed(interval.mean, decimals.max(0) as usize))
 }
 
 /// A reduction in percent, without the sign: `74.9 ±1.2`; or `-`.
@@ -50,8 +50,32 @@ fn magnitude(value: f64) -> i32 {
     value.abs().log10().floor() as i32
 }
 
+/// A count with its noun: `1 task`, `1,200 tasks`. `noun` is singular and takes an `s`.
+pub fn count(value: u64, noun: &str) -> String {
+    format!("{} {}", thousands(value), plural(value, noun))
+}
+
+/// The begin of a statement about a count: `1 task is`, `2 tasks are`.
+pub fn are(value: u64, noun: &str) -> String {
+    format!("{} {}", count(value, noun), if value == 1 { "is" } else { "are" })
+}
+
+/// A noun in the number that a count needs: `task` or `tasks`.
+pub fn plural(value: u64, noun: &str) -> String {
+    format!("{noun}{}", if value == 1 { "" } else { "s" })
+}
+
+/// A number with `decimals` decimals; a negative number that rounds to zero has no sign.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(digits) if digits.bytes().all(|byte| matches!(byte, b'0' | b'.')) => digits.to_owned(),
+        _ => text,
+    }
+}
+
 /// A count with its thousands apart.
-pub fn count(value: u64) -> String {
+pub fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let group = |(at, digit): (usize, char)| {
         let comma = at > 0 && (digits.len() - at).is_multiple_of(3);
@@ -77,6 +101,9 @@ mod tests {
         assert_eq!((with(4.0, 0.0), with(4.0, 1e-9)), ("4".to_owned(), "4".to_owned()));
         let single = Interval { mean: 2.0, low: None, high: None, n: 1 };
         assert_eq!((with_half(Some(single)), with_half(None)), ("2".to_owned(), "-".to_owned()));
-        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!((with(-0.000_3, 0.011), with(-0.02, 0.011)), ("0.000 ±0.011".into(), "-0.020 ±0.011".into()));
+        assert_eq!([-0.0, -0.04, -0.06].map(|value| fixed(value, 1)), ["0.0", "0.0", "-0.1"]);
+        assert_eq!([0, 1, 1200].map(|n| count(n, "task")), ["0 tasks", "1 task", "1,200 tasks"]);
+        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
     }
 }

@@ -7,7 +7,7 @@ use super::file::{Written, write_whole};
 use super::headline::{Headline, headline};
 use super::html::{self, Mark, Report, Table as Sheet};
 use super::marks::mark;
-use super::numbers::{number, with_half};
+use super::numbers::{count, number, with_half};
 use super::page::{Pictures, number_column, push_means, text_column, upright};
 use super::provenance::Provenance;
 use super::read::Results;
@@ -115,10 +115,10 @@ pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<Writte
         lead,
         summary: headlines.iter().map(|column| means(sweep, column, &values)).collect(),
         plan_toml: sweep.plan.to_owned(),
-        reproduce: vec![format!(
-            "plimsoll run {}  # the plan of this page, saved under that name",
-            quoted(&format!("{}.toml", sweep.name))
-        )],
+        reproduce: vec![
+            format!("# with the plan below as {}.toml", sweep.name),
+            format!("plimsoll run {}", quoted(&format!("{}.toml", sweep.name))),
+        ],
         figures: pictures.inline(),
         figures_first: true,
         provenance: sweep.provenance.rows(),
@@ -240,8 +240,10 @@ fn named(whole: &Whole, lines: &[&Line], changes: bool) -> String {
         lines.iter().max_by(|a, b| size(a).total_cmp(&size(b))),
     ];
     match (changes, ends) {
-        (true, [Some(least), Some(most)]) => format!("{} cells, from {} to {}", lines.len(), name(least), name(most)),
-        _ => format!("{} cells", lines.len()),
+        (true, [Some(least), Some(most)]) => {
+            format!("{}, from {} to {}", count(lines.len() as u64, "cell"), name(least), name(most))
+        }
+        _ => count(lines.len() as u64, "cell"),
     }
 }
 

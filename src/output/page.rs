@@ -9,7 +9,7 @@ use super::headline::{Headline, Topic, headline};
 use super::html::{self, Column, Figure, Mark, Report, Table as Sheet};
 use super::left_over;
 use super::marks::{Shown, mark};
-use super::numbers::{count, in_percent, with_half};
+use super::numbers::{count, in_percent, thousands, with_half};
 use super::picture::ENDINGS;
 use super::read::{Part, Results};
 use super::schema::Table;
@@ -94,9 +94,10 @@ pub fn inline(drawn: &Drawn) -> Figure {
 
 /// The command; an experiment needs its plan as a file.
 fn reproduce(contents: &Contents) -> Vec<String> {
-    let plan = contents.command.strip_prefix("plimsoll run ");
-    let first = plan.map(|file| format!("# with the plan below as {file}"));
-    first.into_iter().chain([contents.command.clone()]).collect()
+    // Older results have a comment behind the command.
+    let command = contents.command.split("  # ").next().unwrap_or_default();
+    let first = command.strip_prefix("plimsoll run ").map(|file| format!("# with the plan below as {file}"));
+    first.into_iter().chain([command.to_owned()]).collect()
 }
 
 /// The provenance of a result, and the policies that it compares.
@@ -137,8 +138,8 @@ fn never_started(results: &Results) -> Result<Vec<String>> {
             notes.push(format!(
                 "Under {policy}, {} of {} tasks never started: too large for any machine, starved, or cut off by the \
                  horizon; delays count finished jobs only.",
-                count(never),
-                count(tasks)
+                thousands(never),
+                thousands(tasks)
             ));
         }
     }
@@ -199,7 +200,7 @@ fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet
 /// The reductions behind the figure: one row a policy, one column a bin.
 fn reductions(comparison: &Comparison) -> Sheet {
     let filled: Vec<usize> = (0..comparison.bins.len()).filter(|&at| comparison.bins[at].1 > 0).collect();
-    let jobs = |label: &str, jobs: u64| number_column(label, &format!("{} jobs", count(jobs)));
+    let jobs = |label: &str, jobs: u64| number_column(label, &count(jobs, "job"));
     let bins = filled.iter().map(|&at| jobs(&comparison.bins[at].0, comparison.bins[at].1));
     let columns = [text_column("policy"), jobs("all", comparison.jobs)].into_iter().chain(bins).collect();
     let row = |policy: &Compared| {
@@ -259,7 +260,7 @@ fn completion_by_bin(results: &Results) -> Result<Option<Sheet>> {
             continue;
         }
         let values = policies.iter().map(|policy| policy.bins[at].completion_s.clone()).collect();
-        shown.push(push_means(&mut sheet, vec![first.label.clone(), count(jobs)], completion.better, values));
+        shown.push(push_means(&mut sheet, vec![first.label.clone(), thousands(jobs)], completion.better, values));
     }
     mark(&mut sheet, results.contents.design(), shown);
     Ok((!sheet.rows.is_empty()).then(|| upright(sheet, 2, policies.len())))
@@ -293,7 +294,7 @@ fn users(results: &Results) -> Result<Option<Sheet>> {
     let completion = Table::Users.column("completion_mean_s");
     let caption = format!("Mean completion time in seconds by user{}", over_seeds(results));
     let mut sheet = Sheet { caption, columns, ..Sheet::default() };
-    let row = |(user, jobs, values)| push_means(&mut sheet, vec![user, count(jobs)], completion.better, values);
+    let row = |(user, jobs, values)| push_means(&mut sheet, vec![user, thousands(jobs)], completion.better, values);
     let shown = users.into_iter().map(row).collect();
     mark(&mut sheet, results.contents.design(), shown);
     Ok((!sheet.rows.is_empty()).then(|| upright(sheet, 2, policies)))

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::archive::Archive;
 use super::crate_json::{FILE, encoded};
+use super::folder::{FILE as CONTENTS, RECEIPTS, STUDY, add_sources, digest_of_sources, of_cell};
+use super::made::{FILE as MADE, Made, below};
 use crate::error::{Error, Result};
 
 /// A description, as far as it is checked.
@@ -110,10 +112,63 @@ pub fn verify(path: &Path) -> Result<Verified> {
     if let Some(part) = parts().find(|part| !is_there(&part.id)) {
         return Err(wrong(&part.id, "it is listed as a part (hasPart) and not there"));
     }
+    check_sources(path, &mut archive, &names)?;
     match found.files {
         0 => Err(wrong(&file, "it lists no files")),
         _ => Ok(found),
     }
+}
+
+/// Checks that figures, statistics and pages were made from the tables of the bundle, where its `made.json` files say from
+/// which they were made. Errors: [`Error::Trace`] with a file that was not.
+fn check_sources(path: &Path, archive: &mut Archive, names: &[String]) -> Result<()> {
+    for list in names.iter().filter(|name| name.rsplit('/').next() == Some(MADE)) {
+        let folder = list.strip_suffix(MADE).unwrap_or_default();
+        // Inputs may have any name.
+        let Ok(made) = serde_json::from_str::<Made>(&archive.text(list)?) else { continue };
+        if made.sources.is_empty() {
+            continue;
+        }
+        let study = format!("{folder}{STUDY}");
+        let cells = match names.contains(&study) {
+            true => serde_json::from_str::<Study>(&archive.text(&study)?).map(|study| study.cells).unwrap_or_default(),
+            false => vec![(String::new(), Value::Null)],
+        };
+        let mut tables = BTreeMap::new();
+        for (cell, _) in cells {
+            let place = below(Path::new(""), &of_cell(Path::new(""), &cell));
+            let inside = if place.is_empty() { folder.to_owned() } else { format!("{folder}{place}/") };
+            let contents = format!("{inside}{CONTENTS}");
+            if !names.contains(&contents) {
+                continue;
+            }
+            let Ok(contents) = serde_json::from_str(&archive.text(&contents)?) else { continue };
+            let receipts = format!("{inside}{RECEIPTS}/");
+            for name in names.iter().filter_map(|name| name.strip_prefix(&receipts)) {
+                let text = archive.text(&format!("{receipts}{name}"))?;
+                add_sources(&mut tables, &contents, &place, (name, &text));
+            }
+        }
+        let digest = digest_of_sources(&tables);
+        // An incomplete bundle leaves some of the files out.
+        let mut there = made.sources.iter().filter(|(name, _)| names.contains(&format!("{folder}{name}")));
+        if let Some((name, _)) = there.find(|(_, made)| **made != digest) {
+            let name = format!("{folder}{name}").escape_debug().to_string();
+            return Err(Error::trace(
+                path,
+                0,
+                "",
+                format!("{name}: it was made from other tables than the bundle has"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The cells in the description of a sweep.
+#[derive(Deserialize)]
+struct Study {
+    cells: Vec<(String, Value)>,
 }
 
 /// The folder that all files are in, with `/` at its end; empty if there is none.

@@ -303,7 +303,10 @@ fn plans_of_any_number_of_runs_are_read_at_once() {
         record.to_string()
     });
     let message = place.refused(&["bundle", "one"]);
-    assert!(message.contains("not complete: 40000399") && message.contains("drf run 2; drf run 3"), "{message}");
+    assert!(
+        message.contains("not complete: 40,000,399,993 parts") && message.contains("drf run 2; drf run 3"),
+        "{message}"
+    );
     let said = place.ok(&["compare", "one", "one"]);
     assert!(said.contains("6 of 40000399997 runs are here") && said.contains("nothing changed"), "{said}");
     // A receipt of a run behind the others.

@@ -156,7 +156,7 @@ fn tables_say_when_waiting_tasks_were_released_and_which_work_is_too_much() {
     std::fs::write(&file, TRACE).expect("a temporary file is writable");
     let mut command = plimsoll(&["replay", "--policy", "fifo", "--machines", "1x4c", "--until", "50s", "--tasks"]);
     let output = run(command.arg(&file).arg("-o").arg(&out));
-    assert!(said(&output).contains("1 jobs have 2^63 us of work or more: their work_us is null"), "{}", said(&output));
+    assert!(said(&output).contains("1 job: 2^63 us of work or more, so that work_us is null"), "{}", said(&output));
     let read = |table: &str| {
         let path = out.join(table).join("policy=fifo/run=0").join(format!("{table}.parquet"));
         Frame::open(&path)

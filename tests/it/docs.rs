@@ -150,11 +150,16 @@ fn is_ours(script: &str) -> bool {
 }
 
 /// Parses the arguments of every `plimsoll` in a line.
-fn parse(line: &str) -> Result<(), clap::Error> {
+pub fn parse(line: &str) -> Result<(), clap::Error> {
     let line = line.split(" #").next().unwrap_or_default().replace("cargo run --release -- ", "plimsoll ");
     for part in line.split(['|', '&', '>', ';']).filter_map(|part| Some(&part[part.find("plimsoll ")?..])) {
-        let words: Vec<String> = part.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect();
-        plimsoll::cli::command().try_get_matches_from(&words)?;
+        // Text between quotes is one word.
+        let pieces = part.split('\'').enumerate();
+        let words = pieces.flat_map(|(at, piece)| match at % 2 {
+            0 => piece.split_whitespace().map(str::to_owned).collect::<Vec<_>>(),
+            _ => vec![piece.to_owned()],
+        });
+        plimsoll::cli::command().try_get_matches_from(words)?;
     }
     Ok(())
 }

@@ -125,7 +125,7 @@ fn table() -> Vec<Wrong> {
         },
         whole("10 MB in one line", &"x".repeat(10 << 20), &["t.csv"]),
         rows("10 MB in one field", &format!("a,u,0,{},1,1,1\n", "7".repeat(10 << 20)), &["t.csv", "line 2"]),
-        args("unknown policy", &["--policy", "drff"], &["drff", "did you mean 'drf'", "asset", "fifo"]),
+        args("unknown policy", &["--policy", "drff"], &["drff", "did you mean 'drf'", "fifo", "plimsoll policies"]),
         args("slots without number", &["--policy", "slot"], &["slot"]),
         args("no slots", &["--policy", "slot:0"], &["slot:0"]),
         args("max-min of nothing", &["--policy", "maxmin:disk"], &["disk", "cpu"]),
@@ -208,7 +208,7 @@ const INSTANCE: &str = "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n";
 type WrongPlan = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 const PLANS: [WrongPlan; 44] = [
-    (PLAN, "\"drf\"", "\"dfr\"", &["line 2, column 13", "policies: 'dfr'", "did you mean 'drf'", "slot:K"]),
+    (PLAN, "\"drf\"", "\"dfr\"", &["line 2, column 13", "policies: 'dfr'", "did you mean 'drf'", "plimsoll policies"]),
     (PLAN, "\"fifo\"", "\"fiffo\"", &["line 2, column 20", "did you mean 'fifo'"]),
     (PLAN, "\"drf\"", "\"slot\"", &["line 2, column 13", "slot:12"]),
     (PLAN, "\"drf\"", "\"maxmin:disk\"", &["line 2, column 13", "cpu, memory, not 'disk'"]),

@@ -32,6 +32,7 @@ mod first_in_order;
 mod frame;
 mod fuzz;
 mod fuzz_inputs;
+mod help;
 mod horizon;
 mod interior;
 #[cfg(unix)]
@@ -58,6 +59,7 @@ mod machines_world;
 mod measures;
 mod nash;
 mod one_definition;
+mod other_results;
 mod paper;
 mod paper_facebook;
 mod paper_machines;

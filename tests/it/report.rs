@@ -122,7 +122,7 @@ fn tables_of_an_earlier_plan_are_not_mixed_in() {
     };
     let first = replay("a,u,0,100,1\n", &["--series"]);
     assert!(!first.contains("'utilisation'"), "{first}");
-    let second = replay("b,v,0,100,1\n", &[]);
+    let second = replay("b,v,0,100,1\n", &["--restart"]);
     assert!(second.contains("no figure 'utilisation'"), "{second}");
 }
 

@@ -60,7 +60,11 @@ fn folders_that_cannot_be_compared_are_refused() {
     place.write("t.csv", "job,user,submit_s,duration_s,cpu\na,u,0,100,1\n");
     let mut replay = plimsoll(&["replay", "--machines", "1x4c", "--policy", "drf"]);
     let output = run(replay.arg(place.path("t.csv")).arg("-o").arg(place.path("a")));
-    assert!(output.status.code() == Some(2) && said(&output).contains("results of a sweep"), "{}", said(&output));
+    assert!(
+        output.status.code() == Some(2) && said(&output).contains("has results of a plan with a sweep"),
+        "{}",
+        said(&output)
+    );
     refused("a", "nowhere", &[], "not a results folder");
     refused("a", "b", &[], "no run in common");
     refused("a", "a", &["--metric", "used_cp"], "did you mean 'used_cpu'?");

@@ -69,7 +69,7 @@ pub enum Error {
         name: String,
         /// The nearest known name, or empty.
         suggestion: String,
-        /// All names.
+        /// The nearest names, and where all of them are listed.
         known: String,
     },
     /// The workload and the cluster do not go together.
@@ -248,6 +248,42 @@ pub fn either<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
+/// The most names that a message lists.
+const NAMES_MOST: usize = 8;
+
+/// Describes the names that would be accepted instead of `word`: all of them if they are few, else the nearest ones and
+/// how many more there are; `listing` is where all of them are found, or empty.
+pub fn alternatives<'a>(word: &str, names: impl IntoIterator<Item = &'a str>, listing: &str) -> String {
+    let mut names: Vec<&str> = names.into_iter().collect();
+    let rest = names.len().saturating_sub(NAMES_MOST);
+    if rest == 0 {
+        return names.join(", ");
+    }
+    let hint = nearest(word, names.iter().map(|name| stem(name)));
+    // A long text is no name, and the comparison takes the product of the lengths.
+    if word.len() <= 100 {
+        names.sort_by_cached_key(|name| (hint != Some(stem(name)), rank(word, stem(name))));
+    }
+    let more = if listing.is_empty() { String::new() } else { format!(": {listing}") };
+    format!("{} ({rest} more{more})", names[..NAMES_MOST].join(", "))
+}
+
+/// A name without its parameters.
+fn stem(name: &str) -> &str {
+    name.split(['[', ':']).next().unwrap_or(name)
+}
+
+/// How far a name is from a word in a list of the nearest ones: a part of a name counts, too.
+fn rank(word: &str, name: &str) -> usize {
+    let parts = name.split(['_', '-', '.']).filter(|part| part.len() > 2).map(|part| distance(word, part) + 1);
+    parts.chain([distance(word, name)]).min().unwrap_or(usize::MAX)
+}
+
+/// How many letters differ between two names, in upper or lower case.
+fn distance(word: &str, name: &str) -> usize {
+    strsim::damerau_levenshtein(&word.to_lowercase(), &name.to_lowercase())
+}
+
 /// The candidate nearest to `word`, if it is near enough to be the word meant; else the only one that begins with it, or
 /// the first one whose first part, before `-` or `_`, is nearly it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -258,13 +294,13 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let near = candidates
         .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), *candidate))
+        .map(|candidate| (distance(word, candidate), *candidate))
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4);
     let mut longer = candidates.iter().filter(|candidate| word.len() > 2 && candidate.starts_with(word));
     let part = |candidate: &&&str| {
         let part = candidate.split(['-', '_']).next().unwrap_or_default();
-        part.len() > 3 && strsim::damerau_levenshtein(word, part) <= part.len() / 4
+        part.len() > 3 && distance(word, part) <= part.len() / 4
     };
     let mut parts = candidates.iter().filter(part);
     near.map(|(_, candidate)| candidate)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::cycle::{QueueFile, QueueKey};
 use super::{Policy, QuotaFile};
-use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_base::error::{Error, Result, alternatives, nearest};
 use plimsoll_base::units::{Dim, Resources};
 use plimsoll_fair::{Filling, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, WholeTasks};
 use plimsoll_sim::books::Weights;
@@ -360,7 +360,7 @@ impl FromStr for PolicySpec {
             return Err(Error::UnknownPolicy {
                 name: text.to_owned(),
                 suggestion: nearest(name, ROWS.iter().map(|row| row.name)).unwrap_or_default().to_owned(),
-                known: ROWS.iter().map(|row| row.spelling).collect::<Vec<_>>().join(", "),
+                known: alternatives(name, ROWS.iter().map(|row| row.spelling), "plimsoll policies"),
             });
         };
         let parsed = (row.read)(parameter).map_err(|expected| Error::plan("policy", format!("'{text}'"), expected))?;
@@ -396,7 +396,10 @@ mod tests {
     #[test]
     fn typos_get_a_suggestion() {
         let message = "drff".parse::<PolicySpec>().unwrap_err().to_string();
-        assert!(message.contains("did you mean 'drf'") && message.contains("slot:K"), "{message}");
+        assert!(message.contains("did you mean 'drf'") && message.contains("plimsoll policies)"), "{message}");
+        assert!(message.len() < 250, "{message}");
+        let message = "DRF".parse::<PolicySpec>().unwrap_err().to_string();
+        assert!(message.contains("did you mean 'drf'"), "{message}");
         for bad in [
             "slot",
             "slot:0",

@@ -62,12 +62,18 @@ impl CheckPlan {
     }
 
     /// Runs it, writes counterexamples, the figure and the report to a folder, and prints what was found.
-    pub fn run(&self, folder: &Path, threads: usize, format: Format, context: &Context) -> Result<()> {
+    pub fn run(
+        &self,
+        (folder, restart): (&Path, bool),
+        threads: usize,
+        format: Format,
+        context: &Context,
+    ) -> Result<()> {
         let started = Instant::now();
-        let _alone = self.about.claim(folder)?;
+        let claim = self.about.claim(folder, restart)?;
         let args = Args { jobs: Some(threads), format, ..self.args.clone() };
         let mut found = find(&args, context)?;
-        self.about.begin(folder, (context, threads, started))?;
+        self.about.begin((folder, &claim), (context, threads, started))?;
         write::files(&folder.join(COUNTEREXAMPLES), &mut found.matrices)?;
         let drawn = Drawn {
             name: "properties".to_owned(),

@@ -14,20 +14,20 @@ use crate::output::html;
 /// Runs it, writes tables, figures and report, and prints what was found.
 pub fn run(
     (about, plan): (&StaticPlan, &FailoverPlan),
-    folder: &Path,
+    (folder, restart): (&Path, bool),
     threads: usize,
     format: Format,
     context: &Context,
 ) -> Result<()> {
     let started = Instant::now();
-    let _alone = about.claim(folder)?;
+    let claim = about.claim(folder, restart)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
     let steps = Steps::new(context.quiet, "parts", &context.stop);
     let findings = pool.install(|| plan.study.run(&steps));
     steps.clear();
     let findings = findings?;
-    about.begin(folder, (context, threads, started))?;
+    about.begin((folder, &claim), (context, threads, started))?;
     let written = results::write(folder, plan, &findings)?;
     about.note(folder, &written)?;
     let sentences = results::sentences(plan, &findings);

@@ -52,7 +52,7 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
         context.say("the number of seeds depends on the results; these are the most that may be run");
     }
     if missing == 0 {
-        context.say(&format!("{} runs, all there", count(runs.len() as u64)));
+        context.say(&format!("{}, all there", count(runs.len() as u64, "run")));
         return Ok(());
     }
     let estimate = estimate(study, &runs, &context.stop)?;
@@ -62,8 +62,8 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
         s => format!("{:.1} h", s / 3600.0),
     };
     context.say(&format!(
-        "{} runs, {missing} to be made: about {} on {} threads, judged by the first half second of some of them",
-        count(runs.len() as u64),
+        "{}, {missing} to be made: about {} on {} threads, judged by the first half second of some of them",
+        count(runs.len() as u64, "run"),
         span(estimate / how.threads.min(missing) as f64),
         how.threads
     ));

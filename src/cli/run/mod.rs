@@ -15,6 +15,7 @@ use crate::experiment::study::folder::strangers;
 use crate::experiment::study::identity::slashed;
 use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
 use crate::output::folder::check_output;
+use crate::output::numbers::count;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::sealed;
 use crate::rows::read_text;
@@ -122,14 +123,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
         let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(plan.name()));
         check_output("--output", &folder)?;
+        let place = (folder.as_path(), args.restart);
         match plan {
             Any::Runs(study) => one(study, &folder, args, context)?,
             _ if args.dry_run => context.say(&format!("{}: this kind of plan has no runs to list", plan.name())),
             Any::Failover(plan) => {
-                failover::study::run((&plan.0, &plan.1), &folder, threads(args.jobs)?, args.format, context)?;
+                failover::study::run((&plan.0, &plan.1), place, threads(args.jobs)?, args.format, context)?;
             }
-            Any::Check(plan) => plan.run(&folder, threads(args.jobs)?, args.format, context)?,
-            Any::Solve(plan) => plan.run(&folder, args.format, context)?,
+            Any::Check(plan) => plan.run(place, threads(args.jobs)?, args.format, context)?,
+            Any::Solve(plan) => plan.run(place, args.format, context)?,
         }
     }
     Ok(())
@@ -197,7 +199,10 @@ fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<
     let done = outcome?;
     done.broken.iter().for_each(|why| context.warn(&format!("{why}; it was run again")));
     if done.kept > 0 {
-        context.say(&format!("{} runs were there already, {} were made", done.kept, done.made));
+        context.say(&match done.kept {
+            1 => format!("1 run was there already, {} were made", done.made),
+            kept => format!("{kept} runs were there already, {} were made", done.made),
+        });
     }
     if let Some(folder) = how.folder {
         let shard = how.shard.map(|shard| format!("-{}-of-{}", shard.index, shard.of)).unwrap_or_default();
@@ -211,7 +216,8 @@ fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<
         if let Some(shard) = how.shard {
             let runs: usize = done.cells.iter().map(Vec::len).sum();
             context.say(&format!(
-                "shard {shard}: {runs} runs are in {} ({:.1} s); when all shards are there, run again with --gather",
+                "shard {shard}: {} in {} ({:.1} s); when all shards are there, run again with --gather",
+                count(runs as u64, "run"),
                 folder.display(),
                 started.elapsed().as_secs_f64()
             ));
@@ -252,9 +258,9 @@ fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
     notes.iter().for_each(|note| context.say(note));
     let figures = match study.is_swept() {
         true => format!(
-            "figures in {}, figures and reports of {} cells in {}/cell=*",
+            "figures in {}, figures and reports of {} in {}/cell=*",
             folder.join("figures").display(),
-            study.cells.len(),
+            count(study.cells.len() as u64, "cell"),
             folder.display()
         ),
         false => format!("figures in {}", folder.join("figures").display()),

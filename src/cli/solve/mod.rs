@@ -53,7 +53,7 @@ or, with [[group]] instead of [[user]], quotas (docs/quota.md has all of it):
   [[group]]
   name = \"ads\"
   parent = \"root\"                   # optional: the group that it is part of
-  ratio = 2                         # optional: its part of what exceeds the mins
+  ratio = 2                         # optional: part of the surplus
   min = { cpu = 2 }                 # optional: its guarantee
   max = { cpu = 8 }                 # optional: its cap
   request = { cpu = 5, memory = 3 } # what it asks for

@@ -64,9 +64,9 @@ impl SolvePlan {
     }
 
     /// Solves everything, writes figures and the report to a folder, and prints what came out.
-    pub fn run(&self, folder: &Path, format: Format, context: &Context) -> Result<()> {
+    pub fn run(&self, (folder, restart): (&Path, bool), format: Format, context: &Context) -> Result<()> {
         let started = Instant::now();
-        let _alone = self.about.claim(folder)?;
+        let claim = self.about.claim(folder, restart)?;
         let mut drawn = Vec::new();
         for (nth, (name, question, args)) in self.asked.iter().enumerate() {
             let args = Args { format, ..args.clone() };
@@ -82,7 +82,7 @@ impl SolvePlan {
             };
             drawn.extend(drawing.map(|(svg, data)| Drawn { name: name.clone(), caption, svg, data }));
         }
-        self.about.begin(folder, (context, 1, started))?;
+        self.about.begin((folder, &claim), (context, 1, started))?;
         self.about.report(folder, (drawn, Vec::new()), (context, started))
     }
 }

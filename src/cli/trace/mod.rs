@@ -46,7 +46,7 @@ enum Verb {
 }
 
 /// How the rows of a trace are read.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Rows {
     #[arg(
         long,

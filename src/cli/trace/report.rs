@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::cli::print::aligned;
+use crate::output::numbers::count;
+pub use crate::output::numbers::thousands as grouped;
 use crate::workload::Quality;
 use crate::workload::summary::Summary;
 
@@ -56,13 +58,12 @@ pub fn json(quality: &Quality) -> Map<String, Value> {
 
 /// How much there is: `6,500 rows, 5,894 jobs of 20 users, 300,000 tasks`.
 pub fn amount(summary: &Summary) -> String {
-    let one = |count: u64, name: &str| format!("{} {name}{}", grouped(count), if count == 1 { "" } else { "s" });
     format!(
         "{}, {} of {}, {}",
-        one(summary.rows, "row"),
-        one(summary.jobs, "job"),
-        one(summary.users, "user"),
-        one(summary.tasks, "task")
+        count(summary.rows, "row"),
+        count(summary.jobs, "job"),
+        count(summary.users, "user"),
+        count(summary.tasks, "task")
     )
 }
 
@@ -87,32 +88,12 @@ pub fn users(summary: &Summary) -> String {
     text
 }
 
+/// The begin of a sentence about tasks that fit: `1 task fits`, `2 tasks fit`.
+pub fn fit(tasks: u64) -> String {
+    format!("{} {}", count(tasks, "task"), if tasks == 1 { "fits" } else { "fit" })
+}
+
 /// A share in percent.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
-}
-
-/// A whole number in groups of three digits.
-pub fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        for (count, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (10_214_262, "10,214,262")] {
-            assert_eq!(grouped(count), text);
-        }
-    }
 }

@@ -86,7 +86,7 @@ impl Report<'_> {
             text.push_str(&load::table(loads));
             let fits = match self.findings.too_large.0 {
                 0 => "every task fits a machine\n".to_owned(),
-                tasks => format!("{} tasks fit no machine\n", report::grouped(tasks)),
+                tasks => format!("{} no machine\n", report::fit(tasks)),
             };
             text.push_str(&fits);
         }
@@ -126,8 +126,7 @@ impl Report<'_> {
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let (tasks, Some(first)) = &self.findings.too_large {
-            warnings
-                .push(format!("{} tasks fit no machine and would never start; first {first}", report::grouped(*tasks)));
+            warnings.push(format!("{} no machine and would never start; first {first}", report::fit(*tasks)));
         }
         if let (jobs, Some(first)) = &self.findings.deadlocked {
             let jobs = report::grouped(*jobs);

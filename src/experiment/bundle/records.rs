@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::output::file::digest_of;
-use crate::output::folder::{FILE as CONTENTS, STUDY};
+use crate::output::folder::{Contents, FILE as CONTENTS, STUDY, add_sources, digest_of_sources};
 use crate::output::made::{FILE as MADE, Made, State};
+use crate::output::numbers::count;
+use crate::output::requests::FILE as FIGURES;
 use crate::output::sealed;
+use crate::output::shell::quoted;
 
 /// The standing of a file in the records of its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +25,11 @@ pub(super) enum Standing {
 
 /// The files that the records of a results folder list, and the records themselves, by name below the folder; with their
 /// digests if they are as listed.
-pub(super) struct Records(BTreeMap<String, Option<String>>);
+pub(super) struct Records {
+    files: BTreeMap<String, Option<String>>,
+    /// By folder of a `made.json`: the tables of the complete runs below it.
+    tables: BTreeMap<PathBuf, BTreeMap<String, String>>,
+}
 
 impl Records {
     /// The descriptions in a folder with these files, as they are now.
@@ -33,22 +40,38 @@ impl Records {
             let text = sealed::text(path).ok().flatten()?;
             Some((name.clone(), Some(digest_of(text.as_bytes()))))
         };
-        Records(descriptions.filter_map(digest).collect())
+        Records { files: descriptions.filter_map(digest).collect(), tables: BTreeMap::new() }
     }
 
     /// Adds a file of a place below the folder, with its digest if it is as listed.
     pub fn add(&mut self, folder: &Path, place: &Path, name: &str, digest: Option<String>) {
         let below = place.strip_prefix(folder).unwrap_or(place);
         let below = below.iter().map(|part| format!("{}/", part.to_string_lossy())).collect::<String>();
-        self.0.insert(format!("{below}{name}"), digest);
+        self.files.insert(format!("{below}{name}"), digest);
     }
 
-    /// Adds what the list of figures and pages of a place says; returns what is missing, in words.
-    pub fn add_made(&mut self, folder: &Path, place: &Path) -> Result<Vec<String>> {
+    /// Adds the tables of a complete run of the cell at `place` to the tables that its figures may show.
+    pub fn add_run(&mut self, folder: &Path, (place, contents): (&Path, &Contents), receipt: (&str, &str)) {
+        add_sources(self.tables.entry(place.to_owned()).or_default(), contents, "", receipt);
+        if place != folder {
+            let prefix = place.strip_prefix(folder).unwrap_or(place).to_string_lossy();
+            add_sources(self.tables.entry(folder.to_owned()).or_default(), contents, &prefix, receipt);
+        }
+    }
+
+    /// Adds what the list of figures and pages of a place says; returns what is missing, and what was made from other
+    /// tables, in words.
+    pub fn add_made(&mut self, folder: &Path, place: &Path) -> Result<(Vec<String>, Option<String>)> {
         let mut missing = Vec::new();
         let mut made = Made::read(place)?.unwrap_or_default();
+        let tables = self.tables.get(place).map(digest_of_sources);
+        let mut outdated = Vec::new();
         for (name, state) in made.states(place) {
-            let digest = made.files.remove(&name).filter(|_| state == State::AsMade);
+            let is_outdated = tables.is_some() && name != FIGURES && made.sources.get(&name) != tables.as_ref();
+            let digest = made.files.remove(&name).filter(|_| state == State::AsMade && !is_outdated);
+            if state == State::AsMade && is_outdated {
+                outdated.push(name.clone());
+            }
             self.add(folder, place, &name, digest);
             match state {
                 State::AsMade => {}
@@ -56,12 +79,21 @@ impl Records {
                 State::Gone => missing.push(name),
             }
         }
-        Ok(missing)
+        let outdated = outdated.first().map(|first| {
+            format!(
+                "{} not made from the tables that are here ({first}{}): repeat the command of these results, which keeps \
+                 complete runs, and then `plimsoll report {}`",
+                count(outdated.len() as u64, "file"),
+                if outdated.len() > 1 { ", .." } else { "" },
+                quoted(&folder.to_string_lossy())
+            )
+        });
+        Ok((missing, outdated))
     }
 
     /// Whether one of them lists a file, whatever it is by now.
     pub fn list(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.files.contains_key(name)
     }
 
     /// Whether a file is as its record says: all that is packed of a results folder is asked for here.
@@ -69,7 +101,7 @@ impl Records {
     /// Tables are in the receipts of their runs, statistics, figures and pages in `made.json`. Descriptions carry their own
     /// digests. Errors: a description is not as it was written, or was written just now.
     pub fn standing(&self, name: &str, path: &Path) -> Result<Standing> {
-        if let Some(found) = self.0.get(name) {
+        if let Some(found) = self.files.get(name) {
             return Ok(found.clone().map_or(Standing::Broken, Standing::AsRecorded));
         }
         if !is_description(&own(name)) {

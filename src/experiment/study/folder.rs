@@ -1,9 +1,9 @@
 //! The results folder of a study: whose it is, and what in it is left over.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::identity::ids;
+use super::identity::{Digests, digests_by_key, ids};
 use super::receipt::Receipt;
 use super::{Study, shown};
 use crate::error::{Error, Result};
@@ -152,18 +152,74 @@ fn places(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(std::iter::once(folder.to_owned()).chain(cells.filter(|path| path.is_dir())).collect())
 }
 
-/// Checks that a folder has no results of another plan. Errors: [`Error::Mismatch`] with what differs, or where a record
-/// that would say so is damaged and no run is one of this plan; [`Error::Io`].
+/// The advice for a folder with other results.
+const ADVICE: &str = "Repeat that command or plan unchanged, choose another folder with -o, or replace those results with \
+                      --restart.";
+
+/// Checks that a folder has no results of another command or plan, or of a replay of another file: the rule of `run` and
+/// of `replay`. A plan with an edited input file is the same plan, and its runs are repeated. Errors:
+/// [`Error::Mismatch`] with what differs, or where a record that would say so is damaged and no run is one of this plan;
+/// [`Error::Io`].
 pub fn check(study: &Study, folder: &Path) -> Result<()> {
-    const ADVICE: &str = "Go on with the plan as it was, choose another folder with -o, or throw those results away with \
-                          --restart.";
     match plan_there(folder)? {
-        Found::Whole(there) if there != study.text => Err(another(folder, &there, &study.text, ADVICE)),
+        Found::Whole(there) if there != study.text => return Err(other_results(study, folder, &there)?),
         Found::Damaged(error) if !has_runs_of(study, folder)? => {
-            Err(Error::Mismatch { problem: format!("{error}\nNo run there is one of this plan. {ADVICE}") })
+            let problem = format!("{error}\nNo run there is one of this plan. {ADVICE}");
+            return Err(Error::Mismatch { problem });
         }
-        _ => Ok(()),
+        _ => {}
     }
+    let mut replays = study.cells.iter().enumerate().filter(|(_, plan)| is_replay(&plan.command));
+    replays.try_for_each(|(at, plan)| {
+        let place = of_cell(folder, &plan.cell);
+        check_inputs(plan, &study.files, &place).map_err(|error| study.located_input(at, error))
+    })
+}
+
+/// The error for results of another plan; of another command if a replay and a plan meet.
+fn other_results(study: &Study, folder: &Path, there: &str) -> Result<Error> {
+    let command = Contents::read(folder).map(|contents| contents.command).unwrap_or_default();
+    if is_replay(&command) != study.cells.iter().any(|plan| is_replay(&plan.command)) {
+        let of = if command.is_empty() {
+            "of a plan with a sweep or without runs".to_owned()
+        } else {
+            format!("of `{command}`")
+        };
+        let problem = format!("{} has results {of}. {ADVICE}", folder.display());
+        return Ok(Error::Mismatch { problem });
+    }
+    Ok(another(folder, there, &study.text, ADVICE))
+}
+
+/// Whether a command is a replay. Its trace is an argument.
+fn is_replay(command: &str) -> bool {
+    command.starts_with("plimsoll replay ")
+}
+
+/// Checks that results in the folder of a cell were made from the input files of a plan.
+fn check_inputs(plan: &Plan, digests: &Digests, place: &Path) -> Result<()> {
+    let Ok(there) = Contents::read(place) else { return Ok(()) };
+    let refuse = |what: String| Err(Error::Mismatch { problem: format!("{} {what}. {ADVICE}", place.display()) });
+    let Some(inputs) = &there.inputs else {
+        // Results of a program that recorded no digests.
+        let is_other = there.command != plan.command;
+        return if is_other { refuse(format!("has results of `{}`", there.command)) } else { Ok(()) };
+    };
+    let own = digests_by_key(plan, digests)?;
+    let keys: BTreeSet<&String> = own.keys().chain(inputs.keys()).collect();
+    for key in keys {
+        match (own.get(key), inputs.get(key)) {
+            (Some(Some(own)), Some(Some(there))) if own == there => {}
+            (Some(None), _) | (_, Some(None)) => {
+                return refuse(format!(
+                    "has results already, and whether {key} is the same cannot be checked: standard input and pipes \
+                     can be read only once"
+                ));
+            }
+            _ => return refuse(format!("has results of another file for {key}, with other content")),
+        }
+    }
+    Ok(())
 }
 
 /// Whether runs in a folder are those of a study, or there are none. Errors: [`Error::Io`].
@@ -183,14 +239,50 @@ fn has_runs_of(study: &Study, folder: &Path) -> Result<bool> {
     Ok(none)
 }
 
-/// The same for a plan without runs, which is made anew whatever it was. Errors: there are runs in the folder, or what
-/// is not Plimsoll's; [`Error::Io`].
+/// The same for a plan without runs. Errors: as [`check`].
 pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
-    check_owner(folder)?;
-    match runs_there(folder)? {
-        Found::Whole(there) => Err(another(folder, &there, plan, "Choose another folder with -o.")),
-        Found::Damaged(error) => Err(error),
-        Found::Missing => Ok(()),
+    match plan_there(folder)? {
+        Found::Whole(there) if there != plan => Err(another(folder, &there, plan, ADVICE)),
+        Found::Damaged(error) => Err(Error::Mismatch { problem: format!("{error}\n{ADVICE}") }),
+        _ => Ok(()),
+    }
+}
+
+/// Removes all results in a folder, for `--restart`: tables and receipts of runs, statistics, figures, reports and
+/// descriptions. Only files that a record lists and that are unchanged since are removed, and the records themselves.
+/// Returns the removed files; their folders stay, since runs may be writing there. Errors: a file cannot be removed.
+pub fn clear(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut removed = Vec::new();
+    for place in places(folder)? {
+        for name in receipts(&place)? {
+            let path = place.join(RECEIPTS).join(&name);
+            match sealed::read::<Receipt>(&path) {
+                Ok(Some(receipt)) => removed.extend(made::remove_files(&place, &receipt.tables)?),
+                Err(error @ Error::Io { .. }) => return Err(error),
+                _ => continue,
+            }
+            remove(&path)?;
+            removed.push(path);
+        }
+        removed.extend(made::remove_files(&place, &Made::known(&place)?.files)?);
+        for name in entries(&place)?.iter().filter(|name| is_a_record(name)) {
+            let path = place.join(name);
+            match sealed::text(&path) {
+                Ok(Some(_)) => remove(&path)?,
+                Err(error @ Error::Io { .. }) => return Err(error),
+                _ => continue,
+            }
+            removed.push(path);
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes the folders below `folder` that the removal of these files left empty.
+pub fn remove_empty(folder: &Path, removed: &[PathBuf]) {
+    for path in removed {
+        let above = path.ancestors().skip(1).take_while(|above| *above != folder && above.starts_with(folder));
+        let _ = above.map_while(|above| std::fs::remove_dir(above).ok()).count();
     }
 }
 
@@ -257,8 +349,8 @@ fn flatten(path: &str, value: &toml::Value, lines: &mut Vec<(String, String)>) {
 }
 
 /// Writes what a cell's folder says of itself, unless it says so already.
-pub fn describe(plan: &Plan, folder: &Path, seeds: usize) -> Result<()> {
-    let contents = contents(plan, seeds);
+pub fn describe(plan: &Plan, folder: &Path, seeds: usize, digests: &Digests) -> Result<()> {
+    let contents = Contents { inputs: Some(digests_by_key(plan, digests)?), ..contents(plan, seeds) };
     if matches!(Contents::read(folder), Ok(there) if there == contents) { Ok(()) } else { contents.write(folder) }
 }
 
@@ -277,6 +369,7 @@ fn contents(plan: &Plan, seeds: usize) -> Contents {
         submissions_depend_on_policy: plan.workload.submissions_depend_on_policy(),
         command: plan.command.clone(),
         plan: plan.text.clone(),
+        inputs: None,
     }
 }
 

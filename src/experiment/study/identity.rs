@@ -166,6 +166,21 @@ pub fn record(study: &Study, digests: &Digests) -> Result<BTreeMap<String, Optio
     Ok(record)
 }
 
+/// The digests of the input files of a plan, by the key that names each; `None` for standard input or a pipe. Together with
+/// the plan they decide whether results are of the same study. Errors: a file cannot be read.
+pub fn digests_by_key(plan: &Plan, digests: &Digests) -> Result<BTreeMap<String, Option<String>>> {
+    let mut by_key = BTreeMap::new();
+    for (number, (role, path)) in all_inputs(plan).enumerate() {
+        let key = match role {
+            Role::Policy(name) => format!("policies: {name} ({number})"),
+            role => role.key().to_owned(),
+        };
+        let is_repeatable = role != Role::Trace || path.is_file();
+        by_key.insert(key, if is_repeatable { Some(digests.of(path)?) } else { None });
+    }
+    Ok(by_key)
+}
+
 /// A path as text: one way to write it, whatever the system.
 pub fn slashed(path: &Path) -> String {
     match path.has_root() {

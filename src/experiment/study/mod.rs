@@ -164,6 +164,11 @@ impl Study {
         cell.named(cell.located(&tree, error), &plan.cell)
     }
 
+    /// Gives an error about an input file of a cell the place of its key.
+    pub(in crate::experiment) fn located_input(&self, cell: usize, error: Error) -> Error {
+        if matches!(error, Error::Mismatch { .. }) { error } else { self.located(cell, error) }
+    }
+
     /// The file that it was read from, if it was.
     pub fn file(&self) -> Option<&Path> {
         self.origin.as_ref().map(|(tree, _)| tree.place.file())
@@ -230,10 +235,7 @@ fn read(tree: &Node, cell: &Cell, path: &Path, registry: &Registry) -> Result<Pl
     let located = |error| cell.located(tree, error);
     let file = PlanFile::read(tree, folder).map_err(located)?;
     // Where the plan lay and what was set differ between two ways to run the same plan: run.json has them.
-    let command = format!(
-        "{}  # the plan of this page, saved under that name",
-        shell::line(["plimsoll", "run", &format!("{}.toml", file.name)])
-    );
+    let command = shell::line(["plimsoll", "run", &format!("{}.toml", file.name)]);
     let plan = Plan::check(file, folder, registry, Stands::InPlan).map_err(located)?;
     Ok(Plan { text, digest, command, ..plan })
 }

@@ -85,7 +85,7 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
         return Ok(Gallery::without("reduction", "there is nothing to compare: one policy, or no job that finished"));
     };
     let category = |label: &str, jobs: u64| {
-        let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", count(jobs)) };
+        let jobs = count(jobs, "job");
         Category { label: label.to_owned(), notes: vec![jobs] }
     };
     let mut categories: Vec<Category> =

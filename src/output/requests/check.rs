@@ -4,7 +4,7 @@ use super::field::{Column, Datum, Field, seconds};
 use super::file::{FigureFile, Words};
 use super::kind::{FigureKind, Stat};
 use super::kinds::{Draw, KindRow, X};
-use crate::error::{Error, Result, did_you_mean};
+use crate::error::{Error, Result, alternatives, did_you_mean};
 use crate::output::figure::Measure;
 use crate::output::gallery;
 use crate::output::paper::{Paper, Preset, points};
@@ -115,7 +115,27 @@ impl Checker<'_> {
     /// A name among those known.
     fn unknown<'k>(&self, key: &str, name: &str, known: impl Iterator<Item = &'k str> + Clone) -> Error {
         let hint = did_you_mean(name, known.clone());
-        Error::plan(self.key(key), format!("'{name}'"), format!("{}{hint}", known.collect::<Vec<_>>().join(", ")))
+        Error::plan(self.key(key), format!("'{name}'"), format!("{}{hint}", alternatives(name, known, "")))
+    }
+
+    /// A column that the table does not have; names the same measure in this table and in others.
+    fn unknown_column<'k>(
+        &self,
+        (key, table): (&str, Table),
+        name: &str,
+        known: impl Iterator<Item = &'k str> + Clone,
+    ) -> Error {
+        let mean = name.strip_suffix("_s").map(|stem| format!("{stem}_mean_s"));
+        let here = mean.filter(|mean| known.clone().any(|known| known == mean));
+        let has = |table: &Table| Column::all(*table, &self.scope.dims).iter().any(|column| column.name == name);
+        let there = self.scope.tables.iter().copied().filter(|other| *other != table).find(has);
+        let there = there.map(|table| format!("'{name}' with table = \"{}\"", table.name()));
+        let meant: Vec<String> = here.map(|name| format!("'{name}'")).into_iter().chain(there).collect();
+        if meant.is_empty() {
+            return self.unknown(key, name, known);
+        }
+        let listed = alternatives(name, known, &format!("plimsoll schema {}", table.name()));
+        Error::plan(self.key(key), format!("'{name}'"), format!("{listed} (did you mean {}?)", meant.join(" or ")))
     }
 
     pub fn request(&self, paper: Paper) -> Result<Request> {
@@ -286,7 +306,7 @@ impl Checker<'_> {
             Some(_) => Err(Error::plan(self.key(shown_key), format!("'{name}'"), "a column of numbers")),
             None => {
                 let numbers = columns.iter().filter(|column| !column.text).map(|column| column.name.as_str());
-                Err(self.unknown(shown_key, name, numbers))
+                Err(self.unknown_column((shown_key, table), name, numbers))
             }
         };
         let y: Vec<Column> = names.iter().map(number).collect::<Result<_>>()?;

@@ -25,7 +25,7 @@ use super::file::{digest_of, write_whole};
 use super::gallery::{self, Gallery};
 use super::made::{Made, State, state};
 use super::paper::{Paper, Preset, points};
-use crate::error::{Error, Result, did_you_mean};
+use crate::error::{Error, Result, alternatives, did_you_mean};
 use crate::rows::read_text_if_there;
 use crate::tree::{Node, Place, Value};
 
@@ -166,7 +166,7 @@ impl Requests {
         let names = list.iter().map(|request| request.name.as_str()).chain(gallery::NAMES);
         if let Some(unknown) = only.iter().find(|one| !names.clone().any(|name| name == one.as_str())) {
             let hint = did_you_mean(unknown, names.clone());
-            let expected = names.collect::<Vec<_>>().join(", ") + &hint;
+            let expected = alternatives(unknown, names, "plimsoll plot --help") + &hint;
             return Err(Error::plan("--only", format!("'{unknown}'"), expected));
         }
         let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Draw, KindRow, STEPS, X, beside};
 use crate::output::figure::{Axis, Data, Panel, Series, cdf_panels, ecdf};
-use crate::output::numbers::{capital, count};
+use crate::output::numbers::{capital, thousands};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::{Picture, list, lower, split};
 use crate::output::requests::rows::{Row, Rows};
@@ -40,7 +40,7 @@ fn cdf(request: &Request, all: &Rows) -> Picture {
         for (name, rows) in names.iter().zip(panel).filter(|(_, rows)| !rows.is_empty()) {
             // Of several panels a curve has several numbers, and the data have them.
             let label = match one_panel {
-                true => format!("{} (n = {})", name.label, count(many(rows))).trim_start().to_owned(),
+                true => format!("{} (n = {})", name.label, thousands(many(rows))).trim_start().to_owned(),
                 false => name.label.clone(),
             };
             let one = Series { label, key: name.key.clone(), ..Series::default() };

@@ -18,7 +18,7 @@ use super::field::Field;
 use super::rows::{Rows, Series, Whole};
 use crate::error::Result;
 use crate::output::figure::{Axis, Category, Chart, Data, Measure, Panel};
-use crate::output::numbers::count;
+use crate::output::numbers::thousands;
 use crate::output::schema::Table;
 
 /// Every kind.
@@ -137,7 +137,7 @@ const STEPS: usize = 240;
 fn category(label: String, weight: u64, what: Option<&str>) -> Category {
     let note = what.map(|what| match weight {
         1 => format!("1 {}", what.trim_end_matches('s')),
-        _ => format!("{} {what}", count(weight)),
+        _ => format!("{} {what}", thousands(weight)),
     });
     Category { label, notes: note.into_iter().collect() }
 }
