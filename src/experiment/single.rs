@@ -21,7 +21,7 @@ use crate::output::schema::{Bin, DemandKind, Quantile, Table};
 use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, Policy, Setup};
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time};
-use crate::workload::{Service, WithServices};
+use crate::workload::{Following, Service, WithServices};
 
 /// Everything a run depends on but the policy.
 #[derive(Clone, Copy)]
@@ -110,6 +110,9 @@ pub fn simulate(
     heartbeat: &mut (dyn FnMut(Time, u64) -> Result<()> + Send),
 ) -> Result<Simulated> {
     let mut source = simulation.supply.source()?;
+    if source.has_preceding() {
+        source = Box::new(Following::new(source));
+    }
     if !simulation.services.is_empty() {
         source = Box::new(WithServices::new(source, simulation.services)?);
     }
@@ -136,6 +139,7 @@ pub fn simulate(
         parties = parties.under(world);
     }
     let outcome = engine::run_with(parties, Arc::clone(&cluster), weights.clone(), &options)?;
+    let held = source.held_jobs();
     collector.finish(outcome.end)?;
     let carried = world.map(|mut world| world.carried(outcome.end));
     let lens = policy_object.needs().lens;
@@ -159,7 +163,7 @@ pub fn simulate(
         stuck: run.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
         examples: collector.remarks.stuck.clone(),
         stopped: collector.remarks.stopped.clone(),
-        ignored: summary::ignored(&collector, &weights, pooled, dims),
+        ignored: summary::ignored(&collector, &weights, (pooled, held), dims),
         groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
     };
     finish(collector, summary, measured, &weights, to)

@@ -85,8 +85,13 @@ impl RunSummary {
     }
 }
 
-/// Requests of the workload that the engine ignores.
-pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool, dims: &[Dim]) -> Vec<String> {
+/// Returns warnings about requests of the workload that the engine ignores, and about `held` jobs that were not submitted.
+pub(super) fn ignored(
+    collector: &Collector,
+    weights: &Weights,
+    (pooled, held): (bool, u64),
+    dims: &[Dim],
+) -> Vec<String> {
     let mut absent: HashSet<&str> = weights.names().collect();
     for name in collector.names.iter() {
         absent.remove(name);
@@ -94,13 +99,14 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool, di
     let mut absent: Vec<&str> = absent.into_iter().collect();
     absent.sort_unstable();
     let strangers = absent.first().map(|first| {
-        format!("{} users of the weights file do not appear in the workload, such as '{first}'", absent.len())
+        let users = count(absent.len() as u64, "user");
+        format!("{users} of the weights file without a job in the workload, such as '{first}'")
     });
     let rows = |rows: u64, what: &str| (rows > 0).then(|| format!("{} {what}", count(rows, "row")));
     let asked = if pooled { collector.remarks.labels } else { 0 };
     let labels = rows(
         asked,
-        "ask for a label or a location, and placement 'pooled' knows no machines; any placement rule keeps to them",
+        "with a required label or a location: placement 'pooled' ignores them, any other placement rule applies them",
     );
     let oversized = (collector.remarks.oversized > 0).then(|| {
         let demand = describe(&collector.remarks.first_oversized, dims);
@@ -113,7 +119,13 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool, di
     let endless = collector.remarks.endless;
     let endless =
         (endless > 0).then(|| format!("{}: 2^63 us of work or more, so that work_us is null", count(endless, "job")));
-    [labels, oversized, strangers, endless].into_iter().flatten().collect()
+    let held = (held > 0).then(|| {
+        format!(
+            "{}: not submitted, since the preceding job (column 'after_job') did not end in the run",
+            count(held, "job")
+        )
+    });
+    [labels, oversized, strangers, endless, held].into_iter().flatten().collect()
 }
 
 /// The cells of the `runs` table under the names of its columns.

@@ -96,9 +96,9 @@ fn who_outlives_an_estimate_is_expected_to_end() {
             "--on-blocked",
             rule,
         ]);
-        let output = run(command.args(["--tasks", "-o", "out"]).current_dir(dir.path()));
+        let output = run(command.args(["--tasks", "-o", rule]).current_dir(dir.path()));
         assert!(output.status.success(), "{}", said(&output));
-        let tasks = read_tasks(&dir.path().join("out"), "fifo").expect("the tasks table");
+        let tasks = read_tasks(&dir.path().join(rule), "fifo").expect("the tasks table");
         let start = |job: &str| tasks.iter().find(|(name, _)| name == job).and_then(|(_, task)| task.start);
         assert_eq!(["long", "wide", "thin"].map(start), [Some(0), Some(100_000_000), Some(105_000_000)], "{rule}");
     }
@@ -205,9 +205,9 @@ fn quotas_pass_over_those_that_wait_for_them() {
             "--audit",
             "--decisions",
         ];
-        let output = run(plimsoll(&args).args(["--on-blocked", rule, "--tasks", "-o", "out"]).current_dir(dir.path()));
+        let output = run(plimsoll(&args).args(["--on-blocked", rule, "--tasks", "-o", rule]).current_dir(dir.path()));
         assert!(output.status.success(), "{}", said(&output));
-        let tasks = read_tasks(&dir.path().join("out"), "quota:g.toml").expect("the tasks table");
+        let tasks = read_tasks(&dir.path().join(rule), "quota:g.toml").expect("the tasks table");
         let start = |job: &str| tasks.iter().find(|(name, _)| name == job).and_then(|(_, task)| task.start);
         // `a2` waits for quota until 10, and reserves nothing; `b2` for room until 11.
         let expected = [0, 10, 1, 11].map(|seconds| Some(seconds * 1_000_000));

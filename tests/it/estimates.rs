@@ -68,8 +68,18 @@ fn orders_go_by_the_estimates_of_the_model() {
     let text = format!("job,user,submit_s,duration_s,cpu,estimate_s\n{trace}");
     std::fs::write(dir.path().join("t.csv"), text).expect("a temporary file is writable");
     let tasks = |args: &[&str], policy: &str| {
-        let mut command =
-            plimsoll(&["replay", "t.csv", "--machines", "1x1c", "--tasks", "-o", "out", "--policy", policy]);
+        let mut command = plimsoll(&[
+            "replay",
+            "t.csv",
+            "--machines",
+            "1x1c",
+            "--tasks",
+            "-o",
+            "out",
+            "--restart",
+            "--policy",
+            policy,
+        ]);
         let output = run(command.args(args).current_dir(dir.path()));
         assert!(output.status.success(), "{}", said(&output));
         let record = std::fs::read_to_string(dir.path().join("out/run.json")).expect("a record");

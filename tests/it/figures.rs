@@ -57,7 +57,10 @@ fn another_figure_runs_nothing_anew_and_is_drawn_from_the_tables() {
         assert!(report.contains(part), "{part} is missing in the report");
     }
     // Another figure: all runs are kept, whatever the figure is.
-    let told = made(dir.path(), "[figures]\nwidth = 300\n[[figure]]\nkind = \"cdf\"\nname = \"mine\"\nlog = \"x\"\n");
+    let told = made(
+        dir.path(),
+        "[figures]\nwidth = 300\n[[figure]]\nkind = \"cdf\"\nbands = true\nname = \"mine\"\nlog = \"x\"\n",
+    );
     assert!(told.contains("24 runs were there already, 0 were made"), "{told}");
     let svg = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a figure");
     assert!(svg("mine.svg").contains("width=\"300\""));
@@ -124,7 +127,7 @@ fn every_file_says_what_it_is_made_of() {
 fn figures_that_are_no_longer_made_go() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let out = dir.path().join("out");
-    let figure = |name: &str| format!("[[figure]]\nkind = \"cdf\"\nname = \"{name}\"\n");
+    let figure = |name: &str| format!("[[figure]]\nkind = \"cdf\"\nbands = true\nname = \"{name}\"\n");
     made(dir.path(), &format!("{}{}", figure("one"), figure("two")));
     let cell = out.join("cell=load-0.05,machines-4x4c8g/figures");
     assert!(cell.join("completion.svg").is_file());

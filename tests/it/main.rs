@@ -29,6 +29,7 @@ mod failover_rules;
 mod failover_study;
 mod figures;
 mod first_in_order;
+mod following;
 mod frame;
 mod fuzz;
 mod fuzz_inputs;

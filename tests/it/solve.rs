@@ -355,7 +355,7 @@ fn what_cannot_be_read_is_refused_too() {
 #[test]
 fn wrong_options_are_refused() {
     let table: [(&[&str], &[&str]); 6] = [
-        (&["--policy", "drff"], &["unknown policy 'drff'", "did you mean 'drf'", "asset"]),
+        (&["--policy", "drff"], &["unknown policy 'drff'", "did you mean 'drf'", "plimsoll policies"]),
         (&["--policy", "fifo"], &["--policy", "'fifo'", "static allocation"]),
         (&["--policy", "maxmin:disk"], &["maxmin:disk", "cpu, memory"]),
         (&["--policy", "drf", "--policy", "drf"], &["--policy: 'drf' twice"]),

@@ -117,7 +117,7 @@ fn thinning_that_keeps_all_is_no_randomness() {
 fn figures_average_unnamed_axes_within_a_seed() {
     const MORE: &str = "[[figure]]\nkind = \"bars\"\nx = \"workload.arrival.mean\"\ny = \"completion_mean_s\"\n\
                         [[figure]]\nkind = \"ranks\"\nseries = \"workload.arrival.mean\"\ny = \"completion_mean_s\"\n\
-                        [[figure]]\nkind = \"cdf\"\nseries = \"workload.arrival.mean\"\ny = \"completion_s\"\nbands = true\n";
+                        [[figure]]\nkind = \"cdf\"\ntable = \"jobs\"\nseries = \"workload.arrival.mean\"\ny = \"completion_s\"\nbands = true\n";
     let place = Scratch::new(&format!("{}{MORE}", include_str!("field/figure-pools-cells.toml")));
     place.run("out", &[]);
     let estimates = csv(&place, "out/statistics/estimates.csv");
@@ -134,7 +134,10 @@ fn figures_average_unnamed_axes_within_a_seed() {
     for kind in ["lines", "bars", "ranks"] {
         let rows = csv(&place, &format!("out/figures/{kind}.csv"));
         for gap in ["10", "200"] {
-            let row = rows.iter().find(|row| row.values().any(|value| value == gap)).expect("a row of the gap");
+            let row = rows
+                .iter()
+                .find(|row| row.values().any(|value| value == gap || *value == format!("arrival mean = {gap}")))
+                .expect("a row of the gap");
             let found = ["completion_mean_s", "low", "high"].map(|column| number(row, column));
             let near = found.iter().zip(estimate(gap)).all(|(found, stated)| (found / stated - 1.0).abs() < 1e-9);
             assert!(near && row["n"] == "3", "{kind}: {row:?}, {:?}", estimate(gap));
@@ -149,7 +152,7 @@ fn distributions_do_not_mix_cells() {
     let plan = include_str!("field/figure-pools-cells.toml");
     for kind in ["kind = \"box\"\nx = \"workload.arrival.mean\"", "kind = \"cdf\"\nseries = \"workload.arrival.mean\""]
     {
-        let figure = |more: &str| format!("{plan}[[figure]]\n{kind}\ny = \"completion_s\"\n{more}");
+        let figure = |more: &str| format!("{plan}[[figure]]\n{kind}\ntable = \"jobs\"\ny = \"completion_s\"\n{more}");
         let said = Scratch::new(&figure("")).refused("out", &[]);
         assert!(said.contains("cluster.placement") && said.contains("2 values"), "{kind}: {said}");
         Scratch::new(&figure("facet = \"cluster.placement\"\n")).run("out", &[]);

@@ -211,7 +211,7 @@ fn tenants_and_parameters_change_the_import_and_are_recorded() {
     assert_eq!(beside["assumptions"]["tenants"], "hash:3");
     assert_eq!(beside["assumptions"]["swim.map_bytes"], "33554432");
     let gang = good(&["import", &file(dir.path(), "swf", SWF), "--set", "swf.parallel=gang"]);
-    assert!(gang.contains("gang\n1,7,0,14000000,64,1,true\n"), "{gang}");
+    assert!(gang.contains("gang,after_job,think_us\n1,7,0,14000000,64,1,true,,\n"), "{gang}");
 }
 
 #[test]
@@ -343,6 +343,16 @@ fn generated_traces_equal_what_a_run_sees_and_repeat() {
     assert_eq!((beside["generator"].as_str(), beside["seed"].as_u64()), (Some("synthetic"), Some(4)));
     assert_eq!(beside["parameters"]["jobs"], 20);
     assert_eq!(good(&["generate", "bench", "--set", "tasks=7", "--set", "burst=true"]).lines().count(), 8);
+}
+
+#[test]
+fn validate_adds_up_stages_that_follow_each_other() {
+    let dir = folder();
+    let rows = "job,user,submit_s,duration_s,tasks,cpu,stage,after\nj1,ann,0,20,1,1,map,\nj1,ann,0,60,1,1,reduce,map\n";
+    let source = file(dir.path(), "stages.csv", rows);
+    let text = good(&["validate", &source]);
+    assert!(text.contains("the last task could end at 80 s") && text.contains("it ignores waiting for"), "{text}");
+    assert_eq!(json(&good(&["validate", &source, "--format", "json"]))["earliest_end_s"], 80.0);
 }
 
 #[test]

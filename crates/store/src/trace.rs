@@ -200,6 +200,10 @@ impl Source for ParquetTrace {
         self.taken.clone()
     }
 
+    fn has_preceding(&self) -> bool {
+        self.columns.kinds.contains(&plimsoll_sim::workload::Column::AfterJob)
+    }
+
     fn users(&self) -> &Names {
         &self.rows.users
     }

@@ -30,6 +30,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     // All columns, then without those that stay empty in what is shown.
     let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
     (layout.tasks, layout.stage, layout.after) = (true, true, true);
+    layout.preceding = true;
     (layout.priority, layout.gang, layout.label) = (true, true, true);
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut needed = Layout::default();
@@ -40,6 +41,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         needed.after |= !set.after.is_empty();
         needed.priority |= set.priority != 0;
         needed.gang |= set.gang;
+        needed.preceding |= set.preceding.is_some();
         needed.label |= set.label.is_some();
         rows.push(layout.row(&set, &source)?.iter().map(|item| item.text().into_owned()).collect());
     }
@@ -49,6 +51,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         ("priority", needed.priority),
         ("gang", needed.gang),
         ("label", needed.label),
+        ("after_job", needed.preceding),
+        ("think_us", needed.preceding),
     ];
     let names: Vec<String> = layout.columns().into_iter().map(|(name, _)| name).collect();
     let shown: Vec<usize> =

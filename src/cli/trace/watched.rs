@@ -42,6 +42,10 @@ impl Source for Watched<'_> {
         self.source.job_name()
     }
 
+    fn has_preceding(&self) -> bool {
+        self.source.has_preceding()
+    }
+
     fn users(&self) -> &Names {
         self.source.users()
     }

@@ -97,6 +97,18 @@ impl Assembler {
         self.last_job = Some((job.clone(), id));
         Ok((id, job))
     }
+
+    /// The job that precedes the job `own`, by its name. Errors: why it is not acceptable.
+    pub fn preceding(&mut self, name: &[u8], own: &JobName) -> Result<JobName, String> {
+        let Some(job) = self.job_names.parse(name) else { return Err(text(name).err().unwrap_or_default()) };
+        if job == *own {
+            return Err(format!("'{}' is the job itself; expected a job of an earlier row", shorten(name)));
+        }
+        if !self.seen.contains(&job) {
+            return Err(format!("no earlier row has a job '{}'; expected a job of an earlier row", shorten(name)));
+        }
+        Ok(job)
+    }
 }
 
 /// The jobs of one instant, looked up only for a row of a job that was there before.
@@ -181,6 +193,17 @@ struct Seen {
 const DENSE: u64 = 1 << 26;
 
 impl Seen {
+    fn contains(&self, job: &JobName) -> bool {
+        match job {
+            JobName::Numbered { prefix, number } if *number < DENSE => {
+                let word = self.bits.get(*prefix as usize).and_then(|bits| bits.get((*number / 64) as usize));
+                word.is_some_and(|word| word & (1 << (*number % 64)) != 0)
+            }
+            JobName::Numbered { prefix, number } => self.sparse.contains(&(*prefix, *number)),
+            JobName::Text(text) => self.hashes.contains(&(self.keys.0.hash_one(text), self.keys.1.hash_one(text))),
+        }
+    }
+
     /// Whether the job is new. Two texts are taken for one only if 128 random bits agree.
     fn insert(&mut self, job: &JobName) -> bool {
         match job {

@@ -38,6 +38,10 @@ pub enum Column {
     Estimate(u64),
     /// By when the tasks should have ended, in units of so many microseconds.
     Deadline(u64),
+    /// The job that must have ended before this one is submitted.
+    AfterJob,
+    /// The time from the end of that job to the submission; the number is the unit in microseconds.
+    Think(u64),
     /// The amount of a resource, in units of so many base units.
     Resource(usize, u64),
 }
@@ -58,7 +62,7 @@ impl Columns {
     pub const USUAL: [&'static str; 5] = ["cpu", "memory", "gpu", "disk", "network"];
 
     /// The columns beside those of resources, with what they hold.
-    const OTHERS: [(&'static str, Column); 22] = [
+    const OTHERS: [(&'static str, Column); 26] = [
         ("job", Column::Job),
         ("user", Column::User),
         ("submit_s", Column::Submit(1_000_000)),
@@ -78,6 +82,10 @@ impl Columns {
         ("estimate_s", Column::Estimate(1_000_000)),
         ("estimate_ms", Column::Estimate(1000)),
         ("estimate_us", Column::Estimate(1)),
+        ("after_job", Column::AfterJob),
+        ("think_s", Column::Think(1_000_000)),
+        ("think_ms", Column::Think(1000)),
+        ("think_us", Column::Think(1)),
         ("deadline_s", Column::Deadline(1_000_000)),
         ("deadline_ms", Column::Deadline(1000)),
         ("deadline_us", Column::Deadline(1)),

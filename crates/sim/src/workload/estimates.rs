@@ -166,6 +166,10 @@ impl Source for Estimated<'_> {
         self.source.job_name()
     }
 
+    fn has_preceding(&self) -> bool {
+        self.source.has_preceding()
+    }
+
     fn users(&self) -> &Names {
         self.source.users()
     }

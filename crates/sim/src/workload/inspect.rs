@@ -1,19 +1,21 @@
 //! Whether a workload can run: jobs that are whole, stages that can end, tasks that fit a machine.
 //!
-//! A run finds these out one job at a time; here all rows are read first. Memory grows with the jobs of one instant.
+//! A run finds these out one job at a time; here all rows are read first. Memory grows with the jobs of one instant, and with
+//! all jobs where jobs are submitted after others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{JobName, Source, TaskSet, describe};
+use super::{JobName, Preceding, Source, TaskSet, describe};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{JobId, Resources, Time, UserId};
+use plimsoll_base::units::{JobId, Resources, Span, Time, UserId};
 
 /// Findings in a workload with sound rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// Rows read.
     pub rows: u64,
-    /// The latest end of a task that is launched when it is submitted.
+    /// The latest end of a task if every task starts when it is submitted and the stages and the job that it waits for have
+    /// ended.
     pub earliest_end: Time,
     /// Jobs with stages that wait for one another, and the first of them.
     pub deadlocked: (u64, Option<String>),
@@ -28,6 +30,20 @@ struct Job {
     stages: BTreeSet<u32>,
     /// Which stages wait for which, and the row that says so.
     waits: Vec<(Option<u32>, u32, u64)>,
+    /// Rows that have a stage or wait for one.
+    rows: Vec<StageRow>,
+    submit: Time,
+    /// The latest end of the other rows.
+    end: Time,
+    preceding: Option<Box<Preceding>>,
+}
+
+/// The times of a row of a job with stages.
+struct StageRow {
+    stage: Option<u32>,
+    after: Vec<u32>,
+    submit: Time,
+    duration: Span,
 }
 
 /// Reads a source to its end. `machines` are the kinds of machines there are; without any, sizes are not checked.
@@ -38,13 +54,13 @@ pub fn inspect(source: &mut dyn Source, machines: &[Resources]) -> Result<Findin
     let mut findings = Findings::default();
     let mut open: BTreeMap<JobId, Job> = BTreeMap::new();
     let (mut now, mut last) = (Time::ZERO, None);
+    let mut ends = source.has_preceding().then(HashMap::new);
     while let Some(set) = source.take()? {
         if set.submit > now && last != Some(set.job) {
-            close(&mut open, source, &mut findings)?;
+            close(&mut open, source, &mut findings, &mut ends)?;
         }
         (now, last) = (set.submit, Some(set.job));
         findings.rows += 1;
-        findings.earliest_end = findings.earliest_end.max(set.submit + set.duration);
         if !machines.is_empty() && !machines.iter().any(|machine| set.demand.fits(machine)) {
             findings.too_large.0 += u64::from(set.tasks);
             findings.too_large.1.get_or_insert_with(|| {
@@ -55,7 +71,7 @@ pub fn inspect(source: &mut dyn Source, machines: &[Resources]) -> Result<Findin
         }
         add(&mut open, &set, source)?;
     }
-    close(&mut open, source, &mut findings)?;
+    close(&mut open, source, &mut findings, &mut ends)?;
     Ok(findings)
 }
 
@@ -65,18 +81,36 @@ fn add(open: &mut BTreeMap<JobId, Job>, set: &TaskSet, source: &dyn Source) -> R
         user: set.user,
         stages: BTreeSet::new(),
         waits: Vec::new(),
+        rows: Vec::new(),
+        submit: set.submit,
+        end: Time::ZERO,
+        preceding: set.preceding.clone(),
     });
+    if job.preceding != set.preceding {
+        return Err(Preceding::differs(&source.locate(set.row)));
+    }
     if job.user != set.user {
         let problem = "column 'user': differs from the user of the job's earlier rows";
         return Err(Error::Mismatch { problem: format!("{}, {problem}", source.locate(set.row)) });
     }
     job.stages.extend(set.stage);
     job.waits.extend(set.after.iter().map(|&after| (set.stage, after, set.row)));
+    if set.stage.is_some() || !set.after.is_empty() {
+        let TaskSet { stage, submit, duration, .. } = *set;
+        job.rows.push(StageRow { stage, after: set.after.clone(), submit, duration });
+    } else {
+        job.end = job.end.max(set.submit + set.duration);
+    }
     Ok(())
 }
 
-/// Looks at jobs with all their rows.
-fn close(open: &mut BTreeMap<JobId, Job>, source: &dyn Source, findings: &mut Findings) -> Result<()> {
+/// Looks at jobs with all their rows. `ends` has the ends of the jobs before, if other jobs may wait for them.
+fn close(
+    open: &mut BTreeMap<JobId, Job>,
+    source: &dyn Source,
+    findings: &mut Findings,
+    ends: &mut Option<HashMap<JobName, Time>>,
+) -> Result<()> {
     for job in std::mem::take(open).into_values() {
         let name = || source.job_names().text(&job.name);
         if let Some((_, stage, row)) = job.waits.iter().find(|(_, after, _)| !job.stages.contains(after)) {
@@ -90,12 +124,46 @@ fn close(open: &mut BTreeMap<JobId, Job>, source: &dyn Source, findings: &mut Fi
         if job.is_deadlocked() {
             findings.deadlocked.0 += 1;
             findings.deadlocked.1.get_or_insert_with(name);
+        } else {
+            let end = match (&job.preceding, &*ends) {
+                (Some(preceding), Some(ends)) => ends.get(&preceding.job).map(|end| {
+                    let later = (*end + preceding.think).0.saturating_sub(job.submit.0);
+                    job.earliest_end() + Span(later)
+                }),
+                _ => Some(job.earliest_end()),
+            };
+            findings.earliest_end = findings.earliest_end.max(end.unwrap_or_default());
+            if let (Some(ends), Some(end)) = (ends.as_mut(), end) {
+                ends.insert(job.name.clone(), end);
+            }
         }
     }
     Ok(())
 }
 
 impl Job {
+    /// When its last stage ends if each row starts as soon as it is submitted and the stages before it have ended. No
+    /// stage waits for itself.
+    fn earliest_end(&self) -> Time {
+        let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
+        loop {
+            let (mut changed, mut last) = (false, self.end);
+            for row in &self.rows {
+                let before = row.after.iter().filter_map(|stage| ends.get(stage));
+                let end = before.copied().fold(row.submit, Time::max) + row.duration;
+                last = last.max(end);
+                if let Some(stage) = row.stage {
+                    let known = ends.entry(stage).or_insert(Time::ZERO);
+                    changed |= *known < end;
+                    *known = (*known).max(end);
+                }
+            }
+            if !changed {
+                return last;
+            }
+        }
+    }
+
     /// Whether some stage waits for itself, maybe by way of others.
     fn is_deadlocked(&self) -> bool {
         let mut left = self.stages.clone();
@@ -141,6 +209,23 @@ mod tests {
         assert!(first.contains("t.csv, line 4: job 'c' (1 x 2 cores"), "{first}");
         assert_eq!((findings.rows, findings.earliest_end), (3, Time(5_000_000)));
         assert_eq!(found(rows, &[]).expect("sound").too_large, (0, None));
+    }
+
+    #[test]
+    fn the_earliest_end_follows_the_longest_path_of_stages() {
+        for (rows, seconds) in [
+            ("a,u,0,20,1,1,1,map,\na,u,0,60,1,1,1,reduce,map\n", 80),
+            // The rows may stand in any order, and a stage ends with its longest row.
+            ("a,u,5,7,1,1,1,z,x;y\na,u,5,4,1,1,1,y,x\na,u,5,1,1,1,1,x,\na,u,5,3,1,1,1,x,\n", 19),
+            // A row without a stage may wait, a later submit time counts, and another job may end last.
+            ("a,u,0,10,1,1,1,m,\na,u,0,5,1,1,1,,m\nb,u,2,14,1,1,1,,\n", 16),
+            ("a,u,0,10,1,1,1,m,\na,u,50,5,1,1,1,r,m\n", 55),
+            // Stages that wait for one another never end.
+            ("a,u,0,1,1,1,1,x,y\na,u,0,1,1,1,1,y,x\nb,u,0,3,1,1,1,,\n", 3),
+        ] {
+            let findings = found(rows, &[]).expect("sound");
+            assert_eq!(findings.earliest_end, Time(seconds * 1_000_000), "{rows}");
+        }
     }
 
     #[test]

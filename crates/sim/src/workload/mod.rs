@@ -9,6 +9,7 @@ mod assemble;
 mod columns;
 pub mod curves;
 mod estimates;
+mod following;
 pub mod formats;
 pub mod inspect;
 mod names;
@@ -25,6 +26,7 @@ pub mod write;
 pub use assemble::{Assembler, shorten};
 pub use columns::{Column, Columns};
 pub use estimates::{Estimated, Estimates};
+pub use following::{Following, Preceding};
 pub use names::{JobName, JobNames, Names};
 pub use plimsoll_base::names::NameList;
 pub use services::{Service, WithServices};
@@ -71,6 +73,8 @@ pub struct TaskSet {
     pub estimate: Option<Span>,
     /// By when its tasks should have ended; only orders inside a user go by it.
     pub deadline: Option<Time>,
+    /// The job that must have ended before this row's job is submitted; the same in every row of a job.
+    pub preceding: Option<Box<Preceding>>,
 }
 
 /// The names in the rows of a source, by the numbers that stand for them.
@@ -130,6 +134,16 @@ pub trait Source: Send {
 
     /// Hears that a job has ended: a closed-loop user submits its next one.
     fn job_finished(&mut self, _job: JobId, _user: UserId, _now: Time) {}
+
+    /// Whether rows may have a [`TaskSet::preceding`] job; a run then reads them through [`Following`].
+    fn has_preceding(&self) -> bool {
+        false
+    }
+
+    /// How many jobs wait for the end of another job before they are submitted.
+    fn held_jobs(&self) -> u64 {
+        0
+    }
 
     /// Where a row stands, for a message (`trace.csv, line 12`, or `row 11 of the generated workload`).
     fn locate(&self, row: u64) -> String {

@@ -142,6 +142,10 @@ impl Source for WithServices<'_> {
         }
     }
 
+    fn held_jobs(&self) -> u64 {
+        self.source.held_jobs()
+    }
+
     fn locate(&self, row: u64) -> String {
         match self.services.get(row as usize) {
             Some((name, _)) => format!("service '{name}'"),

@@ -9,6 +9,7 @@ use super::names::{JobName, Names};
 use super::{Source, TaskSet, Texts};
 
 /// Keeps each job of a source with a given probability; which ones depends on the seed and the jobs' names alone.
+/// A job that waits for a dropped job is submitted at its own submit time.
 pub struct Thinned<'a> {
     source: Box<dyn Source + 'a>,
     /// Jobs with a hash below this are kept.
@@ -75,6 +76,9 @@ impl<'a> Thinned<'a> {
                 self.instant.1.push((set.job, new));
                 new
             });
+            if set.preceding.as_ref().is_some_and(|preceding| !self.keeps(&preceding.job)) {
+                set.preceding = None;
+            }
             set.user = UserId(self.users.intern(self.source.users().name(set.user.0)));
             set.job = job;
             self.ahead = Some((set, name));
@@ -103,6 +107,10 @@ impl Source for Thinned<'_> {
 
     fn job_name(&self) -> JobName {
         self.taken.clone()
+    }
+
+    fn has_preceding(&self) -> bool {
+        self.source.has_preceding()
     }
 
     fn users(&self) -> &Names {

@@ -2,7 +2,7 @@
 //!
 //! Columns: `job`, `user`, `submit_s`, `duration_s` (or `_ms`, `_us`), one a resource (`cpu`, `memory_gib`, `gpu`,
 //! `disk_gib`, ...), and optionally `tasks` (1), `stage`, `after` (stages separated by `;`), `priority` (0),
-//! `gang` (false), `label`, `location`, `stable` (false), `estimate_s`, `deadline_s` (likewise). Times round to the nearest
+//! `gang` (false), `after_job`, `think_s` (0), `label`, `location`, `stable` (false), `estimate_s`, `deadline_s` (likewise). Times round to the nearest
 //! microsecond, demands up. A byte-order mark and CRLF are fine.
 
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::assemble::{Assembler, shorten};
 use super::columns::{Column, Columns};
 use super::names::{JobName, Names};
-use super::{Source, TaskSet, Texts};
+use super::{Preceding, Source, TaskSet, Texts};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::fields::Fields;
 use plimsoll_base::pinned::Pinned;
@@ -216,6 +216,7 @@ impl RowParser<'_> {
         (set.gang, set.label, set.location, set.stable) = (false, None, None, false);
         (set.estimate, set.deadline) = (None, None);
         set.after.clear();
+        let (mut after_job, mut think) = (None, None);
         let (mut job, mut submit) = ((0, &b""[..]), 0);
         for (at, (kind, field)) in self.columns.kinds.iter().zip(fields).enumerate() {
             let fail = |problem: String| (at, problem);
@@ -239,6 +240,8 @@ impl RowParser<'_> {
                 Column::Location => set.location = Some(self.rows.locations.intern(utf8(field).map_err(fail)?)),
                 Column::Estimate(scale) => set.estimate = Some(Span(time(field, scale).map_err(fail)?)),
                 Column::Deadline(scale) => set.deadline = Some(Time(time(field, scale).map_err(fail)?)),
+                Column::AfterJob => after_job = Some((at, trimmed(field.text().map_err(fail)?))),
+                Column::Think(scale) => think = Some((at, Span(time(field, scale).map_err(fail)?))),
                 Column::Stable => set.stable = truth(field).map_err(fail)?,
                 Column::After => {
                     let stages = utf8(field).map_err(fail)?.split(';').map(str::trim).filter(|name| !name.is_empty());
@@ -249,6 +252,14 @@ impl RowParser<'_> {
         self.rows.submitted(set.submit).map_err(|problem| (submit, problem))?;
         let (id, name) = self.rows.job(job.1).map_err(|problem| (job.0, problem))?;
         set.job = id;
+        set.preceding = match (after_job, think) {
+            (Some((at, job)), think) => {
+                let job = self.rows.preceding(job, &name).map_err(|problem| (at, problem))?;
+                Some(Box::new(Preceding { job, think: think.map_or(Span::ZERO, |(_, think)| think) }))
+            }
+            (None, Some((at, _))) => return Err((at, "is given without a job in 'after_job'".to_owned())),
+            (None, None) => None,
+        };
         Ok(name)
     }
 }
@@ -273,6 +284,10 @@ impl Source for CsvTrace {
 
     fn job_name(&self) -> JobName {
         self.taken.clone()
+    }
+
+    fn has_preceding(&self) -> bool {
+        self.columns.kinds.contains(&Column::AfterJob)
     }
 
     fn users(&self) -> &Names {

@@ -159,6 +159,10 @@ impl Source for InMemory<'_> {
         self.workload.jobs[self.workload.sets[taken].job.index()].clone()
     }
 
+    fn has_preceding(&self) -> bool {
+        self.workload.sets.iter().any(|set| set.preceding.is_some())
+    }
+
     fn users(&self) -> &Names {
         &self.workload.users
     }

@@ -37,6 +37,8 @@ pub struct Layout {
     pub estimate: bool,
     /// Some row has a deadline.
     pub deadline: bool,
+    /// Some job is submitted after the end of another.
+    pub preceding: bool,
 }
 
 /// The content of a row's field.
@@ -80,6 +82,7 @@ impl Layout {
             layout.stable |= set.stable;
             layout.estimate |= set.estimate.is_some();
             layout.deadline |= set.deadline.is_some();
+            layout.preceding |= set.preceding.is_some();
         }
         let columns = layout.columns();
         let resources: Vec<String> = layout.dims.iter().map(|dim| dim.name.clone()).collect();
@@ -125,6 +128,8 @@ impl Layout {
         add(self.stable, "stable", ItemKind::Text);
         add(self.estimate, "estimate_us", ItemKind::Whole);
         add(self.deadline, "deadline_us", ItemKind::Whole);
+        add(self.preceding, "after_job", ItemKind::Text);
+        add(self.preceding, "think_us", ItemKind::Whole);
         columns
     }
 
@@ -195,6 +200,11 @@ impl Layout {
         }
         let times = [(self.estimate, set.estimate.map(|it| it.0)), (self.deadline, set.deadline.map(|it| it.0))];
         row.extend(times.into_iter().filter(|(wanted, _)| *wanted).map(|(_, time)| Item::Time(time)));
+        if self.preceding {
+            let preceding = set.preceding.as_deref();
+            row.push(Item::Text(preceding.map(|preceding| source.job_names().text(&preceding.job).into())));
+            row.push(Item::Time(preceding.map(|preceding| preceding.think.0)));
+        }
         Ok(row)
     }
 }

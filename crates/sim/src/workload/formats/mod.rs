@@ -19,7 +19,7 @@ use std::path::Path;
 pub use alibaba2017::{Alibaba2017Jobs, Alibaba2017Options};
 pub use detect::{Head, detect};
 pub use openb::OpenbOptions;
-pub use swf::{SwfMemory, SwfMemoryOf, SwfMemoryUnit, SwfOptions, SwfParallel, SwfProcessors};
+pub use swf::{SwfDependencies, SwfMemory, SwfMemoryOf, SwfMemoryUnit, SwfOptions, SwfParallel, SwfProcessors};
 pub use swim::SwimOptions;
 pub use tenants::Tenants;
 

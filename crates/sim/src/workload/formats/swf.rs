@@ -6,18 +6,22 @@
 //! kept if it ran. Header counts are never trusted. Files that stray from the standard (more fields, epoch times,
 //! memory in bytes) are read with a warning.
 //!
-//! Not modelled: queues, partitions, dependences and think times (fields 15 to 18), and requested run times.
+//! A job with a preceding job (field 17) is submitted when that job has ended and the think time (field 18) has passed.
+//!
+//! Not modelled: queues and partitions (fields 15 and 16).
 //! Source: Feitelson, Tsafrir and Krakov, JPDC 2014; the archive's definition of the format, version 2.2.
 
 use std::io::{BufRead, BufReader};
 
 use csv::ByteRecord;
 
+mod links;
 mod machine;
 
 use super::detect::are_numbers;
 use super::{FormatRow, Once, Tenants, dim};
 use crate::workload::{Input, TaskSet, Workload};
+use links::Link;
 use machine::{Machine, Size};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{Column, Row};
@@ -85,6 +89,17 @@ pub enum SwfProcessors {
     Allocated,
 }
 
+/// Whether jobs wait for their preceding jobs (fields 17 and 18).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwfDependencies {
+    /// A job is submitted when its preceding job has ended and the think time has passed, not before its submit time.
+    #[default]
+    Follow,
+    /// Every job is submitted at its submit time.
+    Ignore,
+}
+
 /// The unit of the memory fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -112,6 +127,8 @@ pub struct SwfOptions {
     pub memory_unit: SwfMemoryUnit,
     /// Which number of processors a job demands.
     pub processors: SwfProcessors,
+    /// Whether jobs wait for their preceding jobs.
+    pub dependencies: SwfDependencies,
 }
 
 const JOB: Column<'_> = Column::new(0, "job_number");
@@ -125,6 +142,8 @@ const ESTIMATE: Column<'_> = Column::new(8, "requested_time");
 const REQUESTED_MEMORY: Column<'_> = Column::new(9, "requested_memory");
 const STATUS: Column<'_> = Column::new(10, "status");
 const USER: Column<'_> = Column::new(11, "user_id");
+const PRECEDING: Column<'_> = Column::new(16, "preceding_job");
+const THINK: Column<'_> = Column::new(17, "think_time");
 
 /// Submit times from here on are seconds since 1970, not since the log's start: 16 years.
 const EPOCH_S: u64 = 500_000_000;
@@ -171,6 +190,10 @@ struct Log<'a> {
     waits_known: u64,
     /// The size of each set.
     sizes: Vec<Size>,
+    /// The job number of each set.
+    numbers: Vec<u64>,
+    /// The preceding job of each set.
+    links: Vec<Link>,
 }
 
 impl<'a> Log<'a> {
@@ -185,6 +208,8 @@ impl<'a> Log<'a> {
             fields_most: 0,
             waits_known: 0,
             sizes: Vec::new(),
+            numbers: Vec::new(),
+            links: Vec::new(),
         }
     }
 
@@ -241,6 +266,7 @@ impl<'a> Log<'a> {
                 let set =
                     TaskSet { submit: Time(submit), duration: Span(run), tasks: 1, estimate, ..TaskSet::default() };
                 self.keep(number, user, set, size);
+                self.links.push(Link::read(row));
                 return Ok(());
             }
         };
@@ -258,12 +284,14 @@ impl<'a> Log<'a> {
         let user = UserId(self.workload.users.intern(&user));
         self.workload.sets.push(TaskSet { job, user, ..set });
         self.sizes.push(size);
+        self.numbers.push(number);
     }
 
     /// Sets the values that depend on the whole log: the clock's origin, the memory's unit and the demands.
     fn settle(mut self) -> Workload {
         self.warn();
         self.origin();
+        self.link();
         let (options, memory) = (self.options, self.memory());
         let workload = &mut self.workload;
         workload.dims = vec![dim("cpu", Unit::Milli)];

@@ -14,7 +14,8 @@ pub(super) fn digest(workload: &Workload) -> String {
     for set in &workload.sets {
         let names = (workload.job_name(set.job), workload.users.name(set.user.0));
         // Without the fields that came later and that no generator sets.
-        let set = format!("{set:?}").replace(", location: None, stable: false, estimate: None, deadline: None", "");
+        let later = ", location: None, stable: false, estimate: None, deadline: None, preceding: None";
+        let set = format!("{set:?}").replace(later, "");
         hasher.update(format!("{set} {names:?}\n").as_bytes());
     }
     hasher.finalize().to_hex()[..16].to_owned()

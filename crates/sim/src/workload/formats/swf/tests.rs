@@ -242,3 +242,52 @@ fn the_nasa_log_reads_whole() {
     assert_eq!(quality.warnings, ["no row has a wait time: submit times may be start times"]);
     assert_eq!(workload.dims.len(), 1);
 }
+
+#[test]
+fn preceding_jobs_that_cannot_be_followed_are_counted() {
+    let row = |number: u32, submit: u32, status: u32, preceding: &str, think: &str| {
+        format!("{number} {submit} 0 {} 4 -1 -1 4 -1 -1 {status} 3 1 -1 -1 -1 {preceding} {think}\n", 60 * (status % 5))
+    };
+    let log = ["; x\n".to_owned()]
+        .into_iter()
+        .chain([
+            row(1, 5, 1, "-1", "-1"),
+            row(2, 6, 5, "-1", "-1"),
+            // The job of the row above, with a think time; it is submitted at 5 s at the earliest.
+            row(3, 2, 1, "1", "2.5"),
+            // A think time of its own, a job that was left out, one that is missing, the next one, itself, and a list.
+            row(4, 6, 1, "-1", "7"),
+            row(5, 6, 1, "2", "0"),
+            row(6, 6, 1, "99", "-1"),
+            row(7, 6, 1, "8", "-1"),
+            row(8, 6, 1, "8", "-1"),
+            row(9, 6, 1, "4&5&6", "-1"),
+            row(10, 6, 1, "3", "-9"),
+            row(11, 6, 1, "3", "-1"),
+        ])
+        .collect::<String>();
+    let workload = read_with(&log, SwfOptions::default());
+    let of = |name: &str| {
+        let set = workload.sets.iter().find(|set| workload.job_name(set.job) == name).expect("a job");
+        let preceding = set.preceding.as_ref();
+        (set.submit.0 / 1_000_000, preceding.map(|it| (workload.job_names.text(&it.job), it.think.0 / 100_000)))
+    };
+    assert_eq!(of("3"), (5, Some(("1".to_owned(), 25))));
+    assert_eq!(of("11"), (6, Some(("3".to_owned(), 0))));
+    assert_eq!(workload.sets.iter().filter(|set| set.preceding.is_some()).count(), 2);
+    let told = "followed in 2 of the 8 of 10 kept rows that have a preceding job";
+    assert_eq!(assumption(&workload, "swf.dependencies"), told);
+    let rest = "(fields 17 and 18), submitted at their submit time";
+    for warning in [
+        format!("kept rows with a preceding job that is not among the kept rows {rest}: 2"),
+        format!("kept rows with a preceding job that is not above them {rest}: 2"),
+        format!("kept rows with a preceding job or a think time that is not one number from 0 {rest}: 2"),
+        format!("kept rows with a think time without a preceding job {rest}: 1"),
+    ] {
+        assert!(workload.quality.warnings.contains(&warning), "{warning}: {:?}", workload.quality.warnings);
+    }
+    let ignored = read_with(&log, SwfOptions { dependencies: SwfDependencies::Ignore, ..SwfOptions::default() });
+    assert!(ignored.sets.iter().all(|set| set.preceding.is_none()));
+    assert_eq!(assumption(&ignored, "swf.dependencies"), "ignored; 8 of 10 kept rows have a preceding job");
+    assert!(ignored.quality.warnings.iter().all(|warning| !warning.contains("preceding")));
+}

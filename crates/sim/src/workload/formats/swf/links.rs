@@ -1,0 +1,99 @@
+//! The jobs of a log that are submitted after others (fields 17 and 18).
+
+use std::collections::HashMap;
+
+use super::{Log, PRECEDING, SwfDependencies, THINK, known};
+use crate::workload::Preceding;
+use plimsoll_base::rows::Row;
+use plimsoll_base::units::{Round, Span, US_PER_S};
+
+/// Fields 17 and 18 of a kept row.
+pub(super) enum Link {
+    /// No preceding job, and no think time.
+    None,
+    /// A think time, but no preceding job.
+    ThinkAlone,
+    /// The number of the preceding job, and the think time.
+    After(u64, Span),
+    /// Something else, such as the list `4&5&6`.
+    Unreadable,
+}
+
+impl Link {
+    pub fn read(row: &Row<'_>) -> Link {
+        let think = known(row, THINK, US_PER_S, Round::Nearest, "");
+        match (known(row, PRECEDING, 1, Round::Up, ""), think) {
+            (Ok(None), Ok(Some(1..))) => Link::ThinkAlone,
+            (Ok(None), _) => Link::None,
+            (Ok(Some(_)), Ok(think)) => match row.whole(PRECEDING, "") {
+                Ok(number) => Link::After(number, Span(think.unwrap_or(0))),
+                Err(_) => Link::Unreadable,
+            },
+            _ => Link::Unreadable,
+        }
+    }
+}
+
+/// Rows whose fields 17 and 18 are not followed, by reason.
+#[derive(Default)]
+struct Left {
+    absent: u64,
+    below: u64,
+    unreadable: u64,
+    think_alone: u64,
+}
+
+impl Log<'_> {
+    /// Notes which jobs are submitted after which, unless the log is read without dependencies.
+    pub(super) fn link(&mut self) {
+        let (kept, named) =
+            (self.links.len(), self.links.iter().filter(|link| !matches!(link, Link::None | Link::ThinkAlone)).count());
+        if self.options.dependencies == SwfDependencies::Ignore {
+            return self
+                .assume("swf.dependencies", format!("ignored; {named} of {kept} kept rows have a preceding job"));
+        }
+        let rows: HashMap<u64, usize> = self.numbers.iter().copied().zip(0..).collect();
+        let (mut followed, mut left) = (0, Left::default());
+        for (at, link) in std::mem::take(&mut self.links).into_iter().enumerate() {
+            match link {
+                Link::None => {}
+                Link::ThinkAlone => left.think_alone += 1,
+                Link::Unreadable => left.unreadable += 1,
+                Link::After(number, think) => match rows.get(&number) {
+                    None => left.absent += 1,
+                    Some(&before) if before >= at => left.below += 1,
+                    Some(&before) => {
+                        followed += 1;
+                        self.follow(at, before, think);
+                    }
+                },
+            }
+        }
+        self.assume(
+            "swf.dependencies",
+            format!("followed in {followed} of the {named} of {kept} kept rows that have a preceding job"),
+        );
+        for (rows, what) in [
+            (left.absent, "a preceding job that is not among the kept rows"),
+            (left.below, "a preceding job that is not above them"),
+            (left.unreadable, "a preceding job or a think time that is not one number from 0"),
+            (left.think_alone, "a think time without a preceding job"),
+        ] {
+            if rows > 0 {
+                let warning =
+                    format!("kept rows with {what} (fields 17 and 18), submitted at their submit time: {rows}");
+                self.workload.quality.warnings.push(warning);
+            }
+        }
+    }
+
+    /// The job of row `at` is submitted when that of row `before` has ended and the think time has passed.
+    fn follow(&mut self, at: usize, before: usize, think: Span) {
+        let (job, submit) = (self.workload.sets[before].job, self.workload.sets[before].submit);
+        let job = self.workload.jobs[job.index()].clone();
+        let set = &mut self.workload.sets[at];
+        // It cannot be submitted earlier, and the preceding job is to be above it in the order of submission.
+        set.submit = set.submit.max(submit);
+        set.preceding = Some(Box::new(Preceding { job, think }));
+    }
+}
