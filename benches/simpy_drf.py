@@ -1,9 +1,9 @@
-"""Replays a trace under DRF with SimPy, by the rules of `plimsoll replay TRACE --machines SPEC --policy drf` (one pool; a
+"""Replays a trace under DRF with SimPy, by the rules of `plimsoll replay TRACE --machines SPEC --placement pooled --policy drf` (a
 blocked user is skipped; equal shares go to the user who came first), so that anyone can compare completions and speed:
 
     pip install simpy polars
     plimsoll trace generate --plan experiments/facebook.toml -o facebook.csv
-    time plimsoll replay facebook.csv --machines 400x16c32g --policy drf -o facebook-drf
+    time plimsoll replay facebook.csv --machines 400x16c32g --placement pooled --policy drf -o facebook-drf
     time python benches/simpy_drf.py facebook.csv 400x16c32g -o simpy.csv
     python benches/simpy_drf.py --compare facebook-drf simpy.csv
 

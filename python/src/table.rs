@@ -71,10 +71,10 @@ impl Table {
         };
         let head = line(&mut self.files.columns().map(|(name, _)| name), "th");
         let body: String = rows.iter().map(|row| line(&mut row.iter().map(String::as_str), "td")).collect();
-        let all = count(self.files.rows() as u64);
+        let all = count(self.files.rows() as u64, "row");
         let told = match rows.len() < self.files.rows() {
-            true => format!("{}: the first {} of {all} rows", escape(&self.name), rows.len()),
-            false => format!("{}: {all} rows", escape(&self.name)),
+            true => format!("{}: the first {} of {all}", escape(&self.name), rows.len()),
+            false => format!("{}: {all}", escape(&self.name)),
         };
         Ok(format!("<table><thead>{head}</thead><tbody>{body}</tbody></table><p>{told}</p>"))
     }

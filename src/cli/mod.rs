@@ -12,6 +12,7 @@ mod decide;
 mod failover;
 mod interrupt;
 mod left_over;
+mod over_commit;
 mod plot;
 mod policies;
 mod print;

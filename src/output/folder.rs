@@ -60,6 +60,9 @@ pub struct Contents {
     /// Whether what is submitted depends on the policy, as in a closed loop: then runs of one seed are no pairs.
     #[serde(default)]
     pub submissions_depend_on_policy: bool,
+    /// The resources that slow machines down when over-committed; `None` in folders of versions that did not write it.
+    #[serde(default)]
+    pub slowdown_resources: Option<Vec<String>>,
     /// The command that makes these results again.
     pub command: String,
     /// The plan, as in the metadata of every table.
@@ -130,14 +133,14 @@ pub fn listed(folder: &Path) -> Result<(Listed, Vec<String>)> {
 /// cells: two sets with one digest have the same files with the same bytes. `None` if no results of runs are there.
 /// Errors: [`Error::Io`].
 pub fn sources(folder: &Path) -> Result<Option<String>> {
-    let cells = match Described::read(folder) {
-        Ok(Some(described)) => described.cells.into_iter().map(|(name, _)| name).collect(),
-        _ => vec![String::new()],
+    let cells = match undamaged(Described::read(folder))?.flatten() {
+        Some(described) => described.cells.into_iter().map(|(name, _)| name).collect(),
+        None => vec![String::new()],
     };
     let mut tables = BTreeMap::new();
     for cell in &cells {
         let place = of_cell(folder, cell);
-        let Ok(contents) = Contents::read(&place) else { continue };
+        let Some(contents) = undamaged(Contents::read(&place))? else { continue };
         let prefix = place.strip_prefix(folder).unwrap_or(Path::new("")).to_string_lossy().into_owned();
         for (name, text) in receipt_texts(&place)? {
             add_sources(&mut tables, &contents, &prefix, (&name, &text));
@@ -150,13 +153,20 @@ pub fn sources(folder: &Path) -> Result<Option<String>> {
 fn receipt_texts(place: &Path) -> Result<Vec<(String, String)>> {
     let mut texts = Vec::new();
     for name in receipts(place)? {
-        match sealed::text(&place.join(RECEIPTS).join(&name)) {
-            Ok(Some(text)) => texts.push((name, text)),
-            Err(error @ Error::Io { .. }) => return Err(error),
-            _ => {}
+        if let Some(text) = undamaged(sealed::text(&place.join(RECEIPTS).join(&name)))?.flatten() {
+            texts.push((name, text));
         }
     }
     Ok(texts)
+}
+
+/// Returns the value of a file, or `None` if the file is missing or damaged. Errors: [`Error::Io`].
+fn undamaged<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error @ Error::Io { .. }) => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Adds the tables that a receipt lists to the sources of figures, if the run is part of the plan that `contents`

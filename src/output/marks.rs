@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn marks_stand_where_the_candidates_do() {
-        let values = [[9.0, 9.1, 9.2], [1.0, 1.1, 1.2], [1.1, 1.0, 1.2]].map(|values| values.map(Some).to_vec());
+        let values = [[9.0, 9.3, 9.2], [1.0, 1.1, 1.2], [1.1, 1.0, 1.2]].map(|values| values.map(Some).to_vec());
         let shown = |values: &[Vec<Option<f64>>]| Shown {
             contest: Contest { better: Better::Lower, values: values.to_vec() },
             cells: (0..values.len()).map(|row| (row, 4)).collect(),

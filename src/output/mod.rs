@@ -10,6 +10,7 @@ pub mod left_over;
 pub mod made;
 mod marks;
 pub mod numbers;
+pub mod over_commit;
 pub mod overview;
 pub mod page;
 pub mod picture;

@@ -8,6 +8,7 @@ use super::headline::{Headline, headline};
 use super::html::{self, Mark, Report, Table as Sheet};
 use super::marks::mark;
 use super::numbers::{count, number, with_half};
+use super::over_commit;
 use super::page::{Pictures, number_column, push_means, text_column, upright};
 use super::provenance::Provenance;
 use super::read::Results;
@@ -108,6 +109,7 @@ pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<Writte
     if lead.is_empty() {
         answer.push("There is nothing to compare.".to_owned());
     }
+    answer.extend(over_commit::of_results(sweep.whole.cells.iter().map(|(.., results)| results))?);
     let report = Report {
         title: sweep.name.to_owned(),
         question: sweep.question.map(str::to_owned),

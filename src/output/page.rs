@@ -10,6 +10,7 @@ use super::html::{self, Column, Figure, Mark, Report, Table as Sheet};
 use super::left_over;
 use super::marks::{Shown, mark};
 use super::numbers::{count, in_percent, thousands, with_half};
+use super::over_commit;
 use super::picture::ENDINGS;
 use super::read::{Part, Results};
 use super::schema::Table;
@@ -43,13 +44,15 @@ fn report(results: &Results, pictures: &Pictures) -> Result<Report> {
     summary.extend(completion_by_bin(results)?);
     summary.extend(users(results)?);
     summary.extend(group_sheet::groups(results)?);
+    let mut answer = match &comparison {
+        Some(comparison) => comparison.claims(),
+        None => alone(results)?,
+    };
+    answer.extend(over_commit::of_results([results])?);
     Ok(Report {
         title: contents.name.clone(),
         question: contents.question.clone(),
-        answer: match &comparison {
-            Some(comparison) => comparison.claims(),
-            None => alone(results)?,
-        },
+        answer,
         lead: comparison.iter().map(reductions).collect(),
         summary,
         figures: pictures.inline(),

@@ -61,6 +61,7 @@ mod measures;
 mod nash;
 mod one_definition;
 mod other_results;
+mod over_commit;
 mod paper;
 mod paper_facebook;
 mod paper_machines;

@@ -154,7 +154,7 @@ fn distributions_do_not_mix_cells() {
     {
         let figure = |more: &str| format!("{plan}[[figure]]\n{kind}\ntable = \"jobs\"\ny = \"completion_s\"\n{more}");
         let said = Scratch::new(&figure("")).refused("out", &[]);
-        assert!(said.contains("cluster.placement") && said.contains("2 values"), "{kind}: {said}");
+        assert!(said.contains("cluster_placement") && said.contains("2 values"), "{kind}: {said}");
         Scratch::new(&figure("facet = \"cluster.placement\"\n")).run("out", &[]);
         Scratch::new(&figure("where = { \"cluster.placement\" = \"pooled\" }\n")).run("out", &[]);
     }

@@ -119,7 +119,18 @@ pub fn simpy_ends_every_job_at_the_same_instant() -> Outcome {
         let generate = ["trace", "generate", "facebook", "--seed", seed, "--set", users, "--set", "hours=0.2"];
         ok(plimsoll(&generate).args(["--set", "load=1.2", "-o", "trace.csv"]));
         let _ = std::fs::remove_dir_all(dir.path().join("drf"));
-        ok(&mut plimsoll(&["replay", "trace.csv", "--machines", "200x16c32g", "--policy", "drf", "-o", "drf"]));
+        ok(&mut plimsoll(&[
+            "replay",
+            "trace.csv",
+            "--machines",
+            "200x16c32g",
+            "--placement",
+            "pooled",
+            "--policy",
+            "drf",
+            "-o",
+            "drf",
+        ]));
         let script = root().join("benches/simpy_drf.py");
         ok(Command::new(&python).arg(&script).args(["trace.csv", "200x16c32g", "-o", "simpy.csv"]));
         let said = ok(Command::new(&python).arg(&script).args(["--compare", "drf", "simpy.csv"]));

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::progress::Bar;
 use super::static_plan::StaticPlan;
-use super::{Context, Format, check, failover, left_over, print, report, screen, solve, threads};
+use super::{Context, Format, check, failover, left_over, over_commit, print, report, screen, solve, threads};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
@@ -295,7 +295,8 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
         }
     }
     let dims = done.cells.iter().flatten().next().map(|run| run.dims.clone()).unwrap_or_default();
-    print::out(&print::differences(study, findings, &dims))
+    print::out(&print::differences(study, findings, &dims))?;
+    print::out(&over_commit::footer(study, &done.cells))
 }
 
 /// The way from a folder of results to the folder of the plan, which stays the same when both are moved; absolute where

@@ -367,6 +367,7 @@ fn contents(plan: &Plan, seeds: usize) -> Contents {
         baseline: plan.policies[plan.baseline].name.clone(),
         seeds: plan.seeds.iter().take(seeds).map(|&seed| seeded.then_some(seed)).collect(),
         submissions_depend_on_policy: plan.workload.submissions_depend_on_policy(),
+        slowdown_resources: Some(plan.slowdown_resources()),
         command: plan.command.clone(),
         plan: plan.text.clone(),
         inputs: None,

@@ -181,6 +181,12 @@ impl Study {
 }
 
 impl Plan {
+    /// Returns the resources that slow machines down when over-committed: memory if the plan has a `slowdown`, no other.
+    pub fn slowdown_resources(&self) -> Vec<String> {
+        let slows = self.options.slowdown.is_some_and(|curve| curve.slows());
+        slows.then(|| "memory".to_owned()).into_iter().collect()
+    }
+
     /// The key that names a file.
     fn key_of(&self, path: &Path) -> Option<&'static str> {
         let trace = matches!(&self.workload, WorkloadPlan::Trace { path: trace, .. } if trace == path);

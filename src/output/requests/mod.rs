@@ -10,6 +10,7 @@ mod file;
 mod kind;
 mod kinds;
 mod rows;
+mod suits;
 
 use std::path::Path;
 

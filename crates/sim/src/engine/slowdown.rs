@@ -33,6 +33,11 @@ pub struct Slowdown {
 const BY_SIZE: &str = " by size";
 
 impl Slowdown {
+    /// Returns whether tasks take longer at any load: a curve of ones slows nothing down.
+    pub fn slows(&self) -> bool {
+        self.points[..self.len].iter().any(|&(_, slowdown)| slowdown > ONE)
+    }
+
     /// The slowdown of a machine that uses so much of what it has, in millionths.
     pub fn at(&self, used: u64, capacity: u64) -> u64 {
         if used == 0 {
