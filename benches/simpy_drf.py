@@ -1,5 +1,6 @@
 """Replays a trace under DRF with SimPy, by the rules of `plimsoll replay TRACE --machines SPEC --placement pooled --policy drf` (a
-blocked user is skipped; equal shares go to the user who came first), so that anyone can compare completions and speed:
+blocked user is skipped; equal shares go to the user whose latest launch is longest ago), so that anyone can compare completions and
+speed:
 
     pip install simpy polars
     plimsoll trace generate --plan experiments/facebook.toml -o facebook.csv
@@ -25,6 +26,7 @@ AFTER_ALL = 2  # SimPy serves events of one instant by priority, 0 first; rounds
 class User:
     def __init__(self, number):
         self.number, self.cpu, self.memory = number, 0, 0
+        self.latest = 0  # The number of its latest launch, from 1.
         self.waiting = []  # Heap of (release instant, released by a stage, row, task set).
 
 
@@ -35,7 +37,7 @@ class Simulation:
         self.env = simpy.Environment()
         self.capacity = self.free_cpu, self.free_memory = int(count) * int(cores) * 1000, int(count) * int(gib) * 1024
         self.users, self.jobs, self.finish = {}, {}, {}
-        self.hungry, self.due = set(), False
+        self.hungry, self.due, self.launches = set(), False, 0
         self.env.process(self.arrivals(read(path)))
 
     def arrivals(self, rows):
@@ -65,8 +67,8 @@ class Simulation:
             self.env.schedule(event, priority=AFTER_ALL)
 
     def rank(self, user):
-        """The dominant share times both capacities, and the order of arrival."""
-        return max(user.cpu * self.capacity[1], user.memory * self.capacity[0]), user.number
+        """The dominant share times both capacities, the latest launch, and the order of arrival."""
+        return max(user.cpu * self.capacity[1], user.memory * self.capacity[0]), user.latest, user.number
 
     def fits(self, user):
         row = user.waiting[0][-1]
@@ -94,6 +96,8 @@ class Simulation:
         if row["left"] == 0:
             heapq.heappop(user.waiting)
         self.hold(user, row, 1)
+        self.launches += 1
+        user.latest = self.launches
         end = self.env.timeout(row["duration"])
         end.callbacks.append(lambda _: self.end(user, row))
 

@@ -7,6 +7,7 @@ use clap::ArgGroup;
 use super::trace::Rows;
 use super::{Context, Format, run, separate_policies, threads};
 use crate::cluster::Placement;
+use crate::engine::Ties;
 use crate::error::{Error, Result};
 use crate::experiment::machines::{ClusterFile, FALL_BACK};
 use crate::experiment::plan::{MeasureFile, PlanFile, TraceFile, WorkloadFile};
@@ -46,8 +47,7 @@ pub struct Args {
     /// conservative (docs/policies.md)
     #[arg(long, default_value = "skip")]
     on_blocked: String,
-    /// The user that goes first among those of equal rank: lowest-id, highest-id or fewest-running
-    #[arg(long, default_value = "lowest-id")]
+    #[arg(long, default_value = Ties::default().name(), value_name = "RULE", help = ties_help())]
     ties: String,
     /// How machines slow down when tasks use more memory than they have: points load:slowdown, such as 1:1,1.25:4; with
     /// " by size" behind them large tasks suffer most
@@ -246,6 +246,11 @@ fn placement_help() -> String {
     format!("How a task finds its machine: {}; pooled treats the cluster as one machine", Placement::names())
 }
 
+/// Returns the help of `--ties`, with the rules as they are declared.
+fn ties_help() -> String {
+    format!("The order among users of equal rank: {} (docs/policies.md)", Ties::names())
+}
+
 /// The options that decide the results, each with its values and its default: all but the switches, and but those for the way of
 /// running and of showing the results.
 fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>)> {
@@ -258,7 +263,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         ("policy", args.policies.clone(), None),
         ("placement", vec![args.placement.clone()], None),
         ("on-blocked", vec![args.on_blocked.clone()], Some("skip")),
-        ("ties", vec![args.ties.clone()], Some("lowest-id")),
+        ("ties", vec![args.ties.clone()], Some(Ties::default().name())),
         ("slowdown", one(&args.slowdown), None),
         ("distance", one(&args.distance), None),
         ("faults", one(&args.faults), None),

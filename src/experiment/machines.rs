@@ -23,7 +23,7 @@ pub struct ClusterFile {
     pub placement: Option<String>,
     /// `skip`, `stop`, `easy` or `conservative`.
     pub on_blocked: Option<String>,
-    /// `lowest-id`, `highest-id` or `fewest-running`.
+    /// The order among users of equal rank; see [`Ties`].
     pub ties: Option<String>,
     /// How machines slow down when their memory is over-committed: `1:1,1.25:4`, loads and slowdowns.
     pub slowdown: Option<String>,

@@ -188,7 +188,13 @@ impl Sinks {
         groups: Option<&GroupTree>,
     ) -> Result<()> {
         let Some(table) = &mut self.decisions else { return Ok(()) };
-        table.push(&Decided { decision, job, user, share, rank: &decision.rank.text(), groups, dims: &self.dims })
+        let behind = decision.behind.map(|first| {
+            let mut name = String::new();
+            first.render(&mut name);
+            name
+        });
+        let (rank, behind) = (&decision.rank.text(), behind.as_deref());
+        table.push(&Decided { decision, job, behind, user, share, rank, groups, dims: &self.dims })
     }
 
     pub fn usage(&mut self, at: Time, user: UserId, names: &NameList, books: &Books) -> Result<()> {

@@ -37,7 +37,7 @@ const PAPER: &[u8] = b"job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,A,0,
 
 #[test]
 fn the_drf_papers_table_1_ends_with_three_and_two_tasks_under_any_tie_rule() {
-    for ties in ["lowest-id", "highest-id", "fewest-running"] {
+    for ties in ["least-recently-served", "lowest-id", "highest-id", "fewest-running"] {
         for on_blocked in ["skip", "stop"] {
             let args = ["--machines", "1x9c18g", "--placement", "pooled", "--ties", ties, "--on-blocked", on_blocked];
             let starts = replay(PAPER, "drf", &args);
@@ -49,7 +49,9 @@ fn the_drf_papers_table_1_ends_with_three_and_two_tasks_under_any_tie_rule() {
 /// The order of Table 1 itself, from the decisions table: the paper begins with B although both shares are 0.
 #[test]
 fn the_decisions_are_those_of_the_drf_papers_table_1() {
-    for (ties, wanted) in [("highest-id", "B A A B A"), ("lowest-id", "A B A B A")] {
+    for (ties, wanted) in
+        [("highest-id", "B A A B A"), ("lowest-id", "A B A B A"), ("least-recently-served", "A B A B A")]
+    {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let (trace, out) = (dir.path().join("paper.csv"), dir.path().join("out"));
         std::fs::write(&trace, PAPER).expect("a temporary file is writable");
@@ -60,7 +62,9 @@ fn the_decisions_are_those_of_the_drf_papers_table_1() {
         let table = Frame::open(&out.join("decisions/policy=drf/run=0/decisions.parquet"));
         let text = |name: &str| table.names(name, "");
         let turns = text("turn");
-        assert_eq!(turns, ["launched", "launched", "launched", "launched", "launched", "blocked"]);
+        // The tenth core is missing, which ends the round at one user, so that the turn of the other does not come.
+        assert_eq!(turns[..5], ["launched"; 5]);
+        assert_eq!(turns[5..], ["blocked", "waits"]);
         assert_eq!(text("user")[..5].join(" "), wanted);
         // Of A before its second and its third task, and of B before its second: Table 1's dominant shares.
         let before: Vec<f64> = table.real("dominant_share").iter().flatten().copied().skip(2).take(3).collect();
@@ -83,7 +87,7 @@ fn the_tie_rule_decides_who_goes_first() {
 
 #[test]
 fn each_policy_of_the_paper_ends_where_it_should_on_the_papers_users() {
-    let args = ["--machines", "1x9c18g", "--placement", "pooled"];
+    let args = ["--machines", "1x9c18g", "--placement", "pooled", "--ties", "lowest-id"];
     // Worked out by hand in `slow_checks`; the first in, first out: A fills memory with 4, B fits once beside it.
     for (policy, a, b) in
         [("asset", 3, 2), ("maxmin:cpu", 4, 1), ("maxmin:memory", 3, 2), ("fifo", 4, 1), ("drf", 3, 2)]

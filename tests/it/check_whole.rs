@@ -52,7 +52,7 @@ fn whole_tasks_keep_promises_up_to_one_task() {
 /// whole tasks keep Pareto efficiency, the sharing incentive as it is, and envy-freeness up to one task of one's own.
 #[test]
 fn sequential_min_max_keeps_what_its_paper_promises() {
-    let (on_blocked, ties) = (OnBlocked::Skip, fair::Ties::LowestId);
+    let (on_blocked, ties) = (OnBlocked::Skip, fair::Ties::default());
     let after = WholeTasks { order: Order::After(Norm::Largest), on_blocked, ties, onto: fair::Onto::Pool };
     let (exact, relaxed) = (Reading::Whole, Reading::UpToOneTask);
     let candidate = Candidate::own("min-max", after);
@@ -83,7 +83,7 @@ fn a_round_of_the_engine_is_progressive_filling() {
                 let candidate = simulated(name, on_blocked);
                 let instance = draft.instance(candidate.resources()).expect("an instance");
                 let spec: PolicySpec = name.parse().expect("a built-in policy");
-                let whole = spec.whole_mechanism(instance.resources(), on_blocked, fair::Ties::LowestId);
+                let whole = spec.whole_mechanism(instance.resources(), on_blocked, fair::Ties::default());
                 let expected = whole.and_then(|whole| whole.allocate(&instance)).expect("whole tasks").tasks;
                 let given = candidate.allocate(&instance).expect("a round").tasks;
                 assert_eq!(given, expected, "{name}, {on_blocked:?}: {draft:?}");

@@ -135,7 +135,11 @@ fn table() -> Vec<Wrong> {
         args("a horizon that is no time", &["--until", "soon"], &["--until", "soon"]),
         args("unknown placement", &["--placement", "last-fit"], &["--placement", "last-fit", "first-fit"]),
         args("unknown reaction", &["--on-blocked", "wait"], &["--on-blocked", "wait", "skip", "stop"]),
-        args("unknown ties", &["--ties", "random"], &["--ties", "random", "lowest-id", "highest-id", "fewest-running"]),
+        args(
+            "unknown ties",
+            &["--ties", "random"],
+            &["--ties", "random", "least-recently-served", "lowest-id", "highest-id", "fewest-running"],
+        ),
     ]
 }
 

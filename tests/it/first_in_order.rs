@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use plimsoll::cluster::Placement;
-use plimsoll::engine::{Displacing, Options, Preempt, PreemptFor, PreemptFrom};
+use plimsoll::engine::{Displacing, Options, Preempt, PreemptFor, PreemptFrom, Ties};
 use plimsoll::record::Fate;
 use plimsoll::units::Span;
 use rand::{RngExt, SeedableRng};
@@ -21,7 +21,7 @@ const SECOND: u64 = 1_000_000;
 fn options(kept: bool) -> Options {
     let preempt = Some(Preempt { within: Span::ZERO, whom: PreemptFor::Order, from: PreemptFrom::Any });
     let displacing = Displacing { checkpoint: Span(u64::from(kept)), ..Displacing::default() };
-    Options { placement: Placement::FirstFit, preempt, displacing, ..Options::default() }
+    Options { placement: Placement::FirstFit, ties: Ties::LowestId, preempt, displacing, ..Options::default() }
 }
 
 /// Job, first and last second of each span in which it had the only core.

@@ -99,7 +99,7 @@ impl Trial {
         let options = Options {
             placement: pick(&mut rng, placements),
             on_blocked: pick(&mut rng, &[OnBlocked::Skip, OnBlocked::Skip, OnBlocked::Stop]),
-            ties: pick(&mut rng, &[Ties::LowestId, Ties::HighestId, Ties::FewestRunning]),
+            ties: pick(&mut rng, &[Ties::LeastRecentlyServed, Ties::LowestId, Ties::HighestId, Ties::FewestRunning]),
             until: cut.then(|| Time(rng.random_range(0..=last))),
             audit: true,
             ..Options::default()

@@ -4,7 +4,7 @@
 //! which queue) is added up anew at every step from all tasks. What does not concern machines is shared with `slow.rs`.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use plimsoll::engine::Attempt;
 use plimsoll::units::Span;
@@ -107,6 +107,9 @@ pub struct Simulation<'a> {
     /// When tasks were stopped by choice, each time.
     pub stops: Vec<u64>,
     outcomes: Vec<Outcome>,
+    launches: usize,
+    /// The number of each user's latest launch.
+    latest: HashMap<usize, usize>,
 }
 
 /// Replays `rows`: what became of every attempt, in no particular order. Errors: the row of a gang that has no room.
@@ -181,6 +184,8 @@ impl<'a> Simulation<'a> {
             finished: Vec::new(),
             stops: Vec::new(),
             outcomes: Vec::new(),
+            launches: 0,
+            latest: HashMap::new(),
         }
     }
 
@@ -374,6 +379,8 @@ impl<'a> Simulation<'a> {
         let Attempt { span, fails } = self.world.faults.as_ref().map_or(whole, drawn);
         let left = u128::from(span.0 + self.delay(attempt)) * ONE;
         let round = self.rounds;
+        self.launches += 1;
+        self.latest.insert(self.rows[row].user, self.launches);
         let need = &self.rows[self.tasks[task].row].demand;
         self.tasks[task].devices = self.parts(machine, need, &self.free(machine), &[]);
         self.tasks[task].state = State::Running(Run { machine, start: now, round, left, finish: now, fails });
@@ -431,6 +438,7 @@ impl<'a> Simulation<'a> {
         let shares = || self.share(user).cmp(&self.share(other));
         let ranks = self.key(a).zip(self.key(b)).map_or_else(shares, |(a, b)| a.cmp(&b));
         ranks.then(match self.world.config.ties {
+            Ties::LeastRecentlyServed => self.latest.get(&user).cmp(&self.latest.get(&other)).then(lower),
             Ties::LowestId => lower,
             Ties::HighestId => lower.reverse(),
             Ties::FewestRunning => count(user).cmp(&count(other)).then(lower),

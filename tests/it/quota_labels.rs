@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::books::{Books, Partition, Weights};
 use plimsoll::cluster::{Change, Cluster, ClusterSpec, LabelIndex, MachineEvent, MachineEvents, Placement};
-use plimsoll::engine::{self, Options, Preempt, PreemptFor, PreemptFrom};
+use plimsoll::engine::{self, Options, Preempt, PreemptFor, PreemptFrom, Ties};
 use plimsoll::error::Result;
 use plimsoll::policy::{Ask, Needs, Policy, Queue, Quota, QuotaFile, Rank, Setup, Stale, Verdict};
 use plimsoll::record::{Recorder, State, StuckRecord, TaskRecord};
@@ -354,7 +354,7 @@ fn shortcuts_change_no_start_when_machines_come_go_and_change_labels() {
         let machines: Vec<&str> =
             (0..6).map(|_| ["g", "s", "", "g s", "x", "g x", "s x"][rng.random_range(0..7)]).collect();
         let placement = [Placement::FirstFit, Placement::Spread][seed as usize % 2];
-        let options = Options { placement, audit: true, ..Options::default() };
+        let options = Options { placement, ties: Ties::LowestId, audit: true, ..Options::default() };
         let case = Case { machines: &machines, events: events(rng), options };
         let (mut rows, mut submit, mut asked) = (String::new(), 0, Vec::new());
         for job in 0..rng.random_range(10..70) {
@@ -394,7 +394,7 @@ fn starts(heard: &Heard, job: &str) -> Vec<Option<(u64, u32)>> {
 }
 
 fn by_hand<'a>(machines: &'a [&'a str], events: Vec<MachineEvent>) -> Case<'a> {
-    let options = Options { placement: Placement::FirstFit, audit: true, ..Options::default() };
+    let options = Options { placement: Placement::FirstFit, ties: Ties::LowestId, audit: true, ..Options::default() };
     Case { machines, events: MachineEvents { absent: Vec::new(), events }, options }
 }
 

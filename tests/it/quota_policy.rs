@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::books::{Books, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec};
-use plimsoll::engine::{self, OnBlocked, Options};
+use plimsoll::engine::{self, OnBlocked, Options, Ties};
 use plimsoll::error::Result;
 use plimsoll::policy::{Quota, QuotaFile, Setup};
 use plimsoll::record::{Decision, Recorder, State, StuckRecord, TaskRecord, Turn};
@@ -73,7 +73,7 @@ pub fn replay<R: Recorder>(groups: &str, rows: &str, machines: &str, on_blocked:
     let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines: 1, weights: &weights, labels: None };
     let file = QuotaFile::parse(Path::new("groups.toml"), groups).unwrap_or_else(|error| panic!("{error}\n{groups}"));
     let mut policy = Quota::new(&file, &setup).expect("a policy");
-    let options = Options { on_blocked, audit: true, ..Options::default() };
+    let options = Options { on_blocked, ties: Ties::LowestId, audit: true, ..Options::default() };
     engine::run(&mut source, &mut policy, cluster, weights.clone(), &options, &mut recorder).expect("a run");
     recorder
 }

@@ -76,6 +76,7 @@ pub enum OnBlocked {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ties {
+    LeastRecentlyServed,
     LowestId,
     HighestId,
     FewestRunning,
@@ -406,10 +407,16 @@ impl Simulation<'_> {
             _ => self.share(a).cmp(&self.share(b)),
         };
         first.then(match self.config.ties {
+            Ties::LeastRecentlyServed => self.latest(a).cmp(&self.latest(b)).then(lower),
             Ties::LowestId => lower,
             Ties::HighestId => lower.reverse(),
             Ties::FewestRunning => count(a).cmp(&count(b)).then(lower),
         })
+    }
+
+    /// The place of a user's latest launch among all launches; `None` of a user without any.
+    fn latest(&self, user: usize) -> Option<usize> {
+        self.outcomes.iter().rposition(|outcome| outcome.start.is_some() && self.row_of(outcome).user == user)
     }
 
     /// What a user holds, as the policy measures it, over the user's weight.

@@ -21,7 +21,7 @@ fn what_changed_is_told_with_significance() {
     let path = |name: &str| place.path(name);
     let same = compare(&path("a"), &path("a"), &[]);
     assert!(same.contains("nothing changed") && same.contains("36 runs"), "{same}");
-    let found = compare(&path("a"), &path("b"), &["--all", "--metric", "used_cpu"]);
+    let found = compare(&path("a"), &path("b"), &["--all", "--metric", "completion_mean_s"]);
     assert!(found.contains("- cluster.placement = \"first-fit\"") && found.contains("+ cluster.placement"), "{found}");
     assert_eq!(found.lines().filter(|line| line.starts_with("mean-")).count(), 6, "{found}");
     let json: serde_json::Value =

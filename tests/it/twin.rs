@@ -158,6 +158,7 @@ pub fn command(case: &Case, dir: &Path, machines: &str) -> std::process::Command
         Placement::Fgd => "fgd",
     };
     let ties = match case.ties {
+        Ties::LeastRecentlyServed => "least-recently-served",
         Ties::LowestId => "lowest-id",
         Ties::HighestId => "highest-id",
         Ties::FewestRunning => "fewest-running",

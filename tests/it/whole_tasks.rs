@@ -66,7 +66,12 @@ fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
             instance.lacking(&users[i]).is_none() && (matches!(whole.order, Order::Slots(_)) || fits_alone(i))
         };
         let open = (0..users.len()).filter(|&i| !out[i] && served(i) && wants(i));
-        let open: Vec<usize> = if whole.ties == Ties::LowestId { open.collect() } else { open.rev().collect() };
+        let mut open: Vec<usize> = open.collect();
+        match whole.ties {
+            Ties::LeastRecentlyServed => open.sort_by_key(|&i| log.iter().rposition(|&user| user == i)),
+            Ties::LowestId => {}
+            Ties::HighestId => open.reverse(),
+        }
         // The first of the least.
         let Some(next) = open.into_iter().min_by_key(|&i| standing(&whole.order, instance, i, count(i))) else {
             break;
@@ -101,7 +106,7 @@ fn the_line_serves_as_a_rescan_of_everybody_does() {
             _ => Order::Slots(Slots { per_machine: rng.random_range(1..30) }),
         };
         let on_blocked = [OnBlocked::Skip, OnBlocked::Stop][rng.random_range(0..2)];
-        let ties = [Ties::LowestId, Ties::HighestId][rng.random_range(0..2)];
+        let ties = Ties::ALL[rng.random_range(0..Ties::ALL.len())].1;
         let whole = WholeTasks { order, on_blocked, ties, onto: Onto::Pool };
         let log = whole.decisions(&instance).expect("it ends");
         assert_eq!(log, rescan(&whole, &instance), "case {case}: {instance:?}");

@@ -93,7 +93,7 @@ impl Case {
             placement,
             slowdown: slow.then(|| pick(&mut rng, &SLOWDOWNS)),
             on_blocked: pick(&mut rng, &[OnBlocked::Skip, OnBlocked::Stop]),
-            ties: pick(&mut rng, &[Ties::LowestId, Ties::LowestId, Ties::HighestId, Ties::FewestRunning]),
+            ties: pick(&mut rng, &[Ties::LeastRecentlyServed, Ties::LowestId, Ties::HighestId, Ties::FewestRunning]),
             policies,
             inside: Inside::Usual,
             speeds: Vec::new(),

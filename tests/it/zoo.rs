@@ -258,7 +258,8 @@ fn tsf_counts_what_users_could_run_alone() {
     let trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,a,0,60,100,1,0\nb,b,0,60,100,1,1\n";
     std::fs::write(dir.path().join("t.csv"), trace).expect("a writable file");
     let mut command = plimsoll(&["replay", "t.csv", "--machines", "1x10c30g,1x10c", "--placement", "first-fit"]);
-    command.args(["--policy", "tsf", "--policy", "drf", "--tasks", "-o", "out"]).current_dir(dir.path());
+    command.args(["--policy", "tsf", "--policy", "drf", "--ties", "lowest-id", "--tasks", "-o", "out"]);
+    command.current_dir(dir.path());
     let output = run(&mut command);
     assert!(output.status.success(), "{}", said(&output));
     let of = |policy: &str| {

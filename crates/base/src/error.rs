@@ -116,6 +116,12 @@ pub enum Error {
         /// Which runs, and why.
         problem: String,
     },
+    /// A run in which tasks preempt one another without any progress.
+    #[error("{problem}")]
+    Livelock {
+        /// The jobs and the period, and the settings that would end it.
+        problem: String,
+    },
     /// A result cannot be written.
     #[error("cannot write {}: {message}", path.display())]
     Output {
@@ -218,6 +224,7 @@ impl Error {
             Error::Output { .. }
             | Error::NotConverged { .. }
             | Error::Idle { .. }
+            | Error::Livelock { .. }
             | Error::PolicyFailed { .. }
             | Error::Unexpected { .. } => 1,
             Error::Interrupted => 130,

@@ -424,6 +424,7 @@ impl Recorder for Heard {
             }
             Turn::NotAdmitted(Reason::Rule(words)) => drop(self.waits.insert(row, Why::Rule(words))),
             Turn::Displaced(cause) => self.causes.push((row, cause.user, cause.rule)),
+            Turn::Waits(_) => {}
         }
         Ok(())
     }

@@ -32,6 +32,7 @@ pub enum Order {
 named! {
     /// The order among equals.
     Ties {
+        LeastRecentlyServed "least-recently-served": "The user whose latest task is longest ago, users without any first; then the one that the instance names first",
         LowestId "lowest-id": "The user that the instance names first",
         HighestId "highest-id": "The user that the instance names last: gives the order of the DRF paper's Table 1",
     }
@@ -178,6 +179,9 @@ struct Pool {
     /// Users that may get tasks.
     served: Vec<bool>,
     tasks: Vec<u64>,
+    /// The number of each user's latest task among all, from 1; 0 for a user without any.
+    latest: Vec<usize>,
+    decisions: usize,
 }
 
 impl Pool {
@@ -212,7 +216,8 @@ impl Pool {
         }
         let needs_nothing = |i: usize| if takes[i].is_empty() { all[i].unwrap_or(u64::MAX) } else { 0 };
         let tasks = (0..users.len()).map(needs_nothing).collect();
-        Ok(Pool { rooms, used_up, slots: matches!(whole.order, Order::Slots(_)), takes, all, units, served, tasks })
+        let (slots, latest) = (matches!(whole.order, Order::Slots(_)), vec![0; users.len()]);
+        Ok(Pool { rooms, used_up, slots, takes, all, units, served, tasks, latest, decisions: 0 })
     }
 
     /// Fills room after room, and tells `decided` of each task.
@@ -233,6 +238,10 @@ impl Pool {
             let (stage, unit) = &pool.units[user];
             let key = &Exact::from(pool.tasks[user] + ahead) * unit;
             let tie = match whole.ties {
+                Ties::LeastRecentlyServed => match pool.latest[user] {
+                    0 => user,
+                    latest => pool.latest.len() + latest,
+                },
                 Ties::LowestId => user,
                 Ties::HighestId => usize::MAX - user,
             };
@@ -251,6 +260,8 @@ impl Pool {
             }
             takes.iter().for_each(|(r, amount)| left[*r] = &left[*r] - amount);
             self.tasks[user] += 1;
+            self.decisions += 1;
+            self.latest[user] = self.decisions;
             decided(user);
             if wants(self, user) {
                 line.push(next(self, user));
@@ -304,7 +315,7 @@ mod tests {
     }
 
     fn whole(order: Order) -> WholeTasks {
-        WholeTasks { order, on_blocked: OnBlocked::Skip, ties: Ties::LowestId, onto: Onto::Pool }
+        WholeTasks { order, on_blocked: OnBlocked::Skip, ties: Ties::default(), onto: Onto::Pool }
     }
 
     fn tasks(whole: &WholeTasks, instance: &Instance) -> Vec<f64> {

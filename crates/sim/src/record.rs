@@ -228,8 +228,19 @@ pub enum Turn {
     Blocked(Option<Shortage>),
     /// The policy did not admit it this round.
     NotAdmitted(Reason),
+    /// Its turn did not come. Recorded once, after the rounds in which it joined its queue.
+    Waits(Untried),
     /// Running tasks of it were stopped by the policy, for this cause; `task` is that of the set that would start next.
     Displaced(Cause),
+}
+
+/// Why a task set that waits was not tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untried {
+    /// Another set of its own user comes first.
+    BehindOwn,
+    /// The round ended at a task that did not fit.
+    RoundEnded,
 }
 
 /// One decision of a round: whose turn it was, and why.
@@ -247,6 +258,8 @@ pub struct Decision<'a> {
     pub task: u64,
     /// Its outcome.
     pub turn: Turn,
+    /// The job that it waits behind, if its turn did not come.
+    pub behind: Option<Named<'a>>,
 }
 
 /// Why a task set still waits when the run ends, or can never start.

@@ -16,7 +16,7 @@ pub struct Args {
     /// The rule when the next user's task does not fit [default: skip]
     #[arg(long, value_parser = named(OnBlocked::ALL), requires = "whole_tasks", value_name = "RULE")]
     on_blocked: Option<OnBlocked>,
-    /// Order among equal users [default: lowest-id]
+    /// Order among equal users [default: least-recently-served]
     #[arg(long, value_parser = named(Ties::ALL), requires = "whole_tasks", value_name = "RULE")]
     ties: Option<Ties>,
     /// Compare what users would hold with one task more (SequentialMinMax under drf)

@@ -3,13 +3,14 @@
 use crate::column::{Column, Row, Value};
 use crate::names::Listed;
 use crate::policy::{GroupTree, Reason};
-use crate::record::{Decision, Turn};
+use crate::record::{Decision, Turn, Untried};
 use crate::units::Dim;
 
 /// A decision.
 pub(crate) struct Decided<'a> {
     pub decision: &'a Decision<'a>,
     pub job: &'a str,
+    pub behind: Option<&'a str>,
     pub user: Listed<'a>,
     pub share: f64,
     pub rank: &'a str,
@@ -24,6 +25,8 @@ impl<'a> Decided<'a> {
             Turn::Displaced(cause) => Some(cause.rule),
             Turn::NotAdmitted(Reason::Quota { .. }) => Some("quota"),
             Turn::Blocked(_) => Some("room"),
+            Turn::Waits(Untried::BehindOwn) => Some("own job first"),
+            Turn::Waits(Untried::RoundEnded) => Some("round ended"),
             Turn::Launched(_) => None,
         }
     }
@@ -41,7 +44,9 @@ impl<'a> Decided<'a> {
         let (resource, amount) = match self.decision.turn {
             Turn::NotAdmitted(Reason::Quota { resource, short, .. }) => (Some(resource), short),
             Turn::Blocked(short) => short.map(|short| (short.resource, short.amount))?,
-            Turn::NotAdmitted(Reason::Rule(_)) | Turn::Launched(_) | Turn::Displaced(_) => return None,
+            Turn::NotAdmitted(Reason::Rule(_)) | Turn::Waits(_) | Turn::Launched(_) | Turn::Displaced(_) => {
+                return None;
+            }
         };
         Some((resource.map(|resource| &self.dims[usize::from(resource)]), amount))
     }
@@ -59,25 +64,39 @@ impl Row for Decided<'static> {
             C::listed("user", "the user in turn: the first in line among those not decided yet", |row| row.user),
             C::text("job", "job of its next task", |row| Some(row.job)),
             C::int("task", "number of that task within the job, from 0", |row| Some(row.decision.task)),
-            C::text("turn", "launched, blocked, not admitted, or displaced: running tasks of it were stopped", |row| {
-                Some(match row.decision.turn {
-                    Turn::Launched(_) => "launched",
-                    Turn::Blocked(_) => "blocked",
-                    Turn::NotAdmitted(_) => "not admitted",
-                    Turn::Displaced(_) => "displaced",
-                })
-            }),
+            C::text(
+                "turn",
+                "launched, blocked, not admitted, waits: its turn did not come, or displaced: running tasks of it were stopped",
+                |row| {
+                    Some(match row.decision.turn {
+                        Turn::Launched(_) => "launched",
+                        Turn::Blocked(_) => "blocked",
+                        Turn::NotAdmitted(_) => "not admitted",
+                        Turn::Waits(_) => "waits",
+                        Turn::Displaced(_) => "displaced",
+                    })
+                },
+            ),
+            C::text(
+                "behind_job",
+                "the job that it waits behind: of its own user, or at which the round ended",
+                |row| row.behind,
+            ),
             C::int("machine", "where it was launched; null when pooled or not launched", |row| {
                 match row.decision.turn {
                     Turn::Launched(machine) => Some(machine?.0.into()),
-                    Turn::Blocked(_) | Turn::NotAdmitted(_) | Turn::Displaced(_) => None,
+                    Turn::Blocked(_) | Turn::NotAdmitted(_) | Turn::Waits(_) | Turn::Displaced(_) => None,
                 }
             }),
             C::share("dominant_share", "the user's weighted dominant share before its turn", |row| Some(row.share)),
-            C::text("rank", "the policy's rank before its turn, in hexadecimal; lowest first", |row| Some(row.rank)),
+            C::text(
+                "rank",
+                "the policy's rank before its turn: words of 64 bits in decimal, fewer words and lower ones first",
+                |row| Some(row.rank),
+            ),
             C::text(
                 "reason",
-                "why it was not launched, or was stopped: room, quota, or the policy's own words",
+                "why it was not launched, or was stopped: room, quota, own job first, round ended, or the policy's own words",
                 |row| row.reason(),
             ),
             C::text(

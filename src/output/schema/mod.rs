@@ -40,7 +40,7 @@ named! {
         Bins "bins": "completion time by job size, one row a bin and run",
         Quantiles "quantiles": "quantiles of completion time, wait and slowdown of jobs, one row each",
         Demands "demands": "submitted tasks by demand; those with demands in the same eighth of a power of two are one kind (first seed of each policy)",
-        Decisions "decisions": "every turn of every round, in order: launched, blocked (told once, when it is found) or not admitted (on request)",
+        Decisions "decisions": "every turn of every round, in order: launched, blocked (recorded once, when it is found) or not admitted; and the sets whose turn did not come (on request)",
     }
 }
 

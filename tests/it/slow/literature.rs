@@ -70,6 +70,7 @@ impl Simulation<'_> {
             let user = self.rows[row].user;
             let count = self.running.iter().filter(|task| self.rows[task.row].user == user).count();
             let tie = match self.config.ties {
+                Ties::LeastRecentlyServed => (self.latest(user).map_or(0, |latest| latest + 1), self.id[user]),
                 Ties::LowestId => (0, self.id[user]),
                 Ties::HighestId => (0, usize::MAX - self.id[user]),
                 Ties::FewestRunning => (count, self.id[user]),

@@ -88,6 +88,7 @@ impl Core<'_> {
     fn take_row(&mut self, appeared: &mut Appeared) -> Result<Option<(SetSlot, Vec<u32>)>> {
         let Some(row) = self.outside.source.take()? else { return Ok(None) };
         self.outcome.rows += 1;
+        self.livelock.progress();
         if let Some(next) = self.outside.source.peek()? {
             let user = next.user;
             self.fetch_user(user);
@@ -135,7 +136,7 @@ impl Core<'_> {
         let wrong = |problem: String| Err(Error::Mismatch { problem });
         let Some(slot) = self.enter(since)? else { return wrong("larger than any machine".to_owned()) };
         let set = &self.work.sets[slot];
-        let queue = set.queue;
+        let (queue, user) = (set.queue, set.user);
         let tasks = parts.iter().map(|(_, tasks)| tasks).sum::<u32>();
         if set.waiting != tasks {
             return wrong(format!("{tasks} of {} tasks", set.waiting));
@@ -151,6 +152,7 @@ impl Core<'_> {
             }
         }
         self.launch_set(slot, parts);
+        self.ties.forget(user);
         self.emptied(queue);
         self.start_launched()
     }
@@ -187,6 +189,7 @@ impl Core<'_> {
             self.outside.policy.open(id, name)?;
             self.outside.recorder.user(id, name);
             self.work.queues.open();
+            self.ties.open();
             self.round.open(self.work.queues.len());
             self.notes.changed.open();
         }

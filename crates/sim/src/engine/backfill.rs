@@ -173,7 +173,7 @@ impl Core<'_> {
         if let Verdict::No(reason) | Verdict::Wait(reason) =
             self.outside.policy.admit(&self.work.view(slot), &ask, &self.books)
         {
-            self.tell_of(slot, place, Turn::NotAdmitted(reason))?;
+            self.record_decision(slot, place, Turn::NotAdmitted(reason), None)?;
             return Ok(false);
         }
         let free = self.site.machines.free(POOL);
@@ -185,11 +185,11 @@ impl Core<'_> {
                 Some(profile) => profile.take(0, end, &self.need_of(slot)),
                 None => ahead.started.push((end, slot, together)),
             }
-            self.tell_of(slot, place, Turn::Launched(Some(POOL)))?;
+            self.record_decision(slot, place, Turn::Launched(Some(POOL)), None)?;
             self.launch_set(slot, &[(POOL, together)]);
             return Ok(true);
         }
-        self.tell_of(slot, place, if fits { Turn::NotAdmitted(DELAYS) } else { Turn::Blocked(None) })?;
+        self.record_decision(slot, place, if fits { Turn::NotAdmitted(DELAYS) } else { Turn::Blocked(None) }, None)?;
         let conservative = self.options.on_blocked == OnBlocked::Conservative;
         if conservative || ahead.wanted.is_empty() {
             let set = &self.work.sets[slot];

@@ -10,13 +10,16 @@ use super::faults::Draws;
 use super::gang::Plan;
 use super::inside::Ordered;
 use super::jobs::{ActiveSet, JobSlot, Jobs, SetSlot, Sets};
+use super::livelock::Livelock;
 use super::notes::{Notes, Standing};
 use super::parties::Parties;
 use super::queues::{QueueId, Queues, place, turn};
 use super::round::Round;
 use super::running::Execution;
 use super::site::Site;
+use super::ties::TieBreaker;
 use super::victims::Victims;
+use super::waits::Joined;
 use super::{Options, Outcome};
 use crate::books::{Books, Weights};
 use crate::cluster::Cluster;
@@ -123,6 +126,10 @@ pub(super) struct Core<'a> {
     pub intake: Intake,
     pub running: Execution,
     pub round: Round,
+    pub ties: TieBreaker,
+    pub livelock: Livelock,
+    /// Task sets that joined a queue since the last rounds.
+    pub joined: Joined,
     /// Tasks that it is too early to stop by choice.
     pub choosing: Choosing,
     /// Where the tasks of the gang that was tried last would start.
@@ -184,6 +191,9 @@ impl<'a> Core<'a> {
             intake: Intake::default(),
             running: Execution::new(victims, options.faults.map(|faults| Draws::new(faults, options.seed))),
             round: Round::new(needs),
+            ties: TieBreaker::new(options.ties),
+            livelock: Livelock::default(),
+            joined: Joined::default(),
             choosing: Choosing::new(&options.displacing),
             plan: Plan::default(),
             notes,
@@ -219,6 +229,7 @@ impl<'a> Core<'a> {
         self.notes.changed.mark(user);
         self.stand_in(slot);
         self.note_standing(Standing::Joined(slot));
+        self.note_joined(slot);
     }
 
     /// Notes that a set has joined a queue or left it; of no use where all tasks may start anywhere.

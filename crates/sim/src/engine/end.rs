@@ -98,6 +98,7 @@ impl Core<'_> {
 
     /// So many tasks of a set are no longer to end.
     pub(super) fn leave_job(&mut self, job: JobSlot, set: SetSlot, tasks: u32) -> Result<()> {
+        self.livelock.progress();
         self.work.jobs[job].left -= u64::from(tasks);
         self.leave_set(set);
         if self.work.jobs[job].ended() {

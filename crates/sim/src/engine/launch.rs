@@ -108,6 +108,7 @@ impl Core<'_> {
         let ask = Ask { footprint, demand, tasks };
         self.outside.policy.launched(&self.work.view(slot), &ask, &self.books);
         self.round.launched = true;
+        self.ties.record_launch(user);
         if self.work.queues.has_siblings(queue) {
             self.work.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
         }

@@ -28,6 +28,7 @@ mod interval;
 mod jobs;
 mod launch;
 mod line;
+mod livelock;
 mod locality;
 mod machine_events;
 mod notes;
@@ -49,9 +50,11 @@ mod site;
 mod slowdown;
 mod start;
 mod stop;
+mod ties;
 mod urgent;
 mod victims;
 mod view;
+mod waits;
 
 pub use agenda::{Agenda, EventKey, Ticket};
 pub use displacing::{Displacing, StopLimit};
@@ -389,7 +392,7 @@ impl<'a> Engine<'a> {
             self.round()?;
             self.extensions.carry(&mut self.core)?;
             if !self.extensions.after_round(&mut self.core)? {
-                return Ok(());
+                return self.core.record_untried();
             }
         }
     }

@@ -37,6 +37,7 @@ impl From<named::OnBlocked> for OnBlocked {
 named! {
     /// The order among users of equal rank.
     Ties {
+        LeastRecentlyServed "least-recently-served": "The user whose latest launch is longest ago, users without any first; then the lower id",
         LowestId "lowest-id": "The user that appears first in the trace",
         HighestId "highest-id": "The user that appears last: gives the order of the DRF paper's Table 1",
         FewestRunning "fewest-running": "The user with the fewest running tasks, then the lower id",

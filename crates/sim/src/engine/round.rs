@@ -4,6 +4,7 @@
 //! of it that has been freed since can admit them, so a round searches the lines for demands within what those machines
 //! have, and nothing else. Queues whose next task has not been tried are *fresh* and are tried everywhere once.
 
+use super::OnBlocked;
 use super::core::Core;
 use super::fresh::Fresh;
 use super::hoard::Hoards;
@@ -11,7 +12,6 @@ use super::jobs::SetSlot;
 use super::line::LineKey;
 use super::queues::QueueId;
 use super::running::Running;
-use super::{OnBlocked, Ties};
 use crate::books::Partition;
 use crate::policy::{Ask, Displaces, Needs, Stale, Verdict};
 use crate::record::{Decision, Turn};
@@ -219,12 +219,7 @@ impl Core<'_> {
     pub(super) fn place_of(&self, head: SetSlot) -> LineKey {
         let set = &self.work.sets[head];
         let rank = self.outside.policy.rank(&self.work.view(head), &self.books);
-        let id = u64::from(set.user.0);
-        let tie = match self.options.ties {
-            Ties::LowestId => id,
-            Ties::HighestId => u64::from(u32::MAX) - id,
-            Ties::FewestRunning => self.books.running(set.user).min(u64::from(u32::MAX)) << 32 | id,
-        };
+        let tie = self.ties.key(set.user, &self.books);
         let (turn, number) = self.work.turn(head);
         LineKey { rank, tie, turn, number }
     }
@@ -302,23 +297,32 @@ impl Core<'_> {
         if !self.outside.recorder.wants_decisions() {
             return Ok(());
         }
-        self.tell_of(self.work.waiting_head(queue), place, turn)
+        self.record_decision(self.work.waiting_head(queue), place, turn, None)
     }
 
-    /// The same of a set that need not be the next of its queue.
-    pub(super) fn tell_of(&mut self, head: SetSlot, place: LineKey, turn: Turn) -> Result<()> {
+    /// Records a decision on a set, which need not be the next of its queue, and the set that it waits behind. Errors: the
+    /// recorder's.
+    pub(super) fn record_decision(
+        &mut self,
+        head: SetSlot,
+        place: LineKey,
+        turn: Turn,
+        behind: Option<SetSlot>,
+    ) -> Result<()> {
         if !self.outside.recorder.wants_decisions() {
             return Ok(());
         }
         let set = &self.work.sets[head];
+        let behind =
+            behind.map(|first| self.work.jobs.name(self.work.sets[first].job, self.outside.source.job_names()));
         let name = self.work.jobs.name(set.job, self.outside.source.job_names());
         let turn = match turn {
             Turn::Launched(_) if self.site.pooled => Turn::Launched(None),
             Turn::Blocked(_) => Turn::Blocked(self.shortage(head)),
             turn => turn,
         };
-        let decision =
-            Decision { now: self.now, user: set.user, rank: place.rank, name, task: u64::from(set.number), turn };
+        let (now, user, task) = (self.now, set.user, u64::from(set.number));
+        let decision = Decision { now, user, rank: place.rank, name, task, turn, behind };
         self.outside.recorder.decided(&decision, &self.books)
     }
 

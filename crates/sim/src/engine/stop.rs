@@ -48,7 +48,7 @@ impl Core<'_> {
                 any = true;
                 self.choosing.stop(count);
                 if let Some(cause) = cause {
-                    self.tell_of(tasks.set, LineKey::default(), Turn::Displaced(*cause))?;
+                    self.record_decision(tasks.set, LineKey::default(), Turn::Displaced(*cause), None)?;
                 }
                 self.stop(&all.tickets, count, Fate::Reclaimed)?;
             }
@@ -111,6 +111,7 @@ impl Core<'_> {
             self.free(tasks);
             self.report_with(tasks, Some(self.now), fate, *keep)?;
             self.release(tasks);
+            self.watch_stop(tasks, fate, keep)?;
             if !matches!(fate, Fate::Revoked | Fate::Moved) {
                 self.notes.tell(Told::Stopped(self.of_row(tasks)));
             }

@@ -30,9 +30,12 @@ impl Rank {
         Rank { high: 0, low }
     }
 
-    /// The rank in hexadecimal, for a log: longer is later, and equal ranks read the same.
+    /// Returns the rank for a log: its words of 64 bits in decimal, the leading zeros left out, such as `5000000:1`. More words are
+    /// later; equal ranks read the same.
     pub fn text(&self) -> String {
-        if self.high == 0 { format!("{:x}", self.low) } else { format!("{:x}{:032x}", self.high, self.low) }
+        let words = [self.high >> 64, self.high, self.low >> 64, self.low].map(|word| word as u64);
+        let first = words.iter().position(|word| *word > 0).unwrap_or(words.len() - 1);
+        words[first..].iter().map(u64::to_string).collect::<Vec<_>>().join(":")
     }
 
     /// A rank from two numbers, the first decides.
