@@ -96,10 +96,14 @@ pub fn setting(study: &Study) -> String {
     placements.sort_unstable();
     placements.dedup();
     let placement = format!("placement {}", placements.join(", "));
-    match &clusters[..] {
+    let setting = match &clusters[..] {
         [one] => format!("{one}, {placement}\n"),
         _ => format!("{placement}\n"),
-    }
+    };
+    let thinned = study.cells.iter().any(|plan| plan.workload.is_thinned());
+    let about =
+        "the trace is thinned: intervals are of workloads with less load than the trace, and not of the trace\n";
+    if thinned { setting + &paragraphs(about) } else { setting }
 }
 
 /// The columns of a summary that are shown: the key ones, or all.
@@ -146,7 +150,9 @@ fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<Cell>>, 
 /// are several seeds. `cells` are the runs of each cell.
 pub fn summary_table(study: &Study, cells: &[Vec<RunSummary>]) -> String {
     let Some(first) = cells.iter().flatten().next() else { return String::new() };
-    let columns = shown_columns(&first.dims);
+    let mut columns = shown_columns(&first.dims);
+    // A column without any value is left out.
+    columns.retain(|column| cells.iter().flatten().any(|run| run.number(&column.column).is_some()));
     let mut rows = Vec::new();
     for (plan, runs) in study.cells.iter().zip(cells) {
         for group in runs.chunk_by(|a, b| a.policy == b.policy) {
@@ -199,16 +205,14 @@ pub fn groups(runs: &[RunSummary]) -> String {
 pub fn comparison(comparison: &Comparison) -> String {
     let mut header = ["tasks of a job", "jobs"].map(str::to_owned).to_vec();
     header.extend(comparison.policies.iter().map(|policy| policy.name.clone()));
-    let row = |name: &str, jobs: u64, reduction: &dyn Fn(&Compared) -> String| -> Vec<String> {
-        let reductions = comparison.policies.iter().map(reduction);
-        [name.to_owned(), thousands(jobs)].into_iter().chain(reductions).collect()
+    let row = |at: usize, name: &str, jobs: u64| -> Vec<String> {
+        let reduction = |policy: &Compared| in_percent(policy.against_baseline[at].and_then(|one| one.reduction()));
+        [name.to_owned(), thousands(jobs)].into_iter().chain(comparison.policies.iter().map(reduction)).collect()
     };
-    let mut rows = vec![row("all", comparison.jobs, &|policy| in_percent(&policy.all))];
-    for (at, (label, jobs)) in comparison.bins.iter().enumerate().filter(|(_, (_, jobs))| *jobs > 0) {
-        rows.push(row(label, *jobs, &|policy| in_percent(&policy.bins[at])));
-    }
+    let bins = comparison.bins.iter().enumerate().map(|(at, (label, jobs))| row(at + 1, label, *jobs));
+    let rows: Vec<Vec<String>> = std::iter::once(row(0, "all", comparison.jobs)).chain(bins).collect();
     let sentences: String = comparison.sentences().iter().map(|sentence| format!("\n{sentence}\n")).collect();
-    let title = format!("Reduction of mean completion time against {} (%)", comparison.baseline);
+    let title = format!("Reduction of mean completion time against {} (% of its mean)", comparison.baseline);
     format!("\n{}{}{}", paragraphs(&title), aligned(&header, &rows), paragraphs(&sentences))
 }
 
@@ -219,7 +223,12 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
     let Some(any) = findings.differences.iter().find(known) else { return String::new() };
     let columns: Vec<Headline> =
         shown_columns(dims).into_iter().filter(|column| column.better != Better::Neither).collect();
-    let family = findings.differences.iter().filter(|one| one.metric == any.metric).count();
+    // A column without any value is left out.
+    let columns: Vec<Headline> = columns
+        .into_iter()
+        .filter(|column| findings.differences.iter().any(|one| one.metric == column.column))
+        .collect();
+    let family = findings.differences.iter().filter(|one| (one.cell, &one.metric) == (any.cell, &any.metric)).count();
     let mut rows = Vec::new();
     for (cell, plan) in study.cells.iter().enumerate() {
         let others = plan.policies.iter().map(|policy| policy.name.as_str());
@@ -242,6 +251,7 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
         1 => "one comparison of a metric".to_owned(),
         family => format!("the {family} comparisons of a metric"),
     };
+    let of_family = if study.cells.len() > 1 { format!("{of_family} in a cell") } else { of_family };
     let note = format!(
         "* statistically significant: p < 0.05 of {}, after Holm's correction for {of_family}\n",
         any.means.design.test()

@@ -13,6 +13,11 @@ pub fn comparison(runs: &[RunSummary], baseline: &str, design: Design) -> Option
 }
 
 impl WorkloadPlan {
+    /// Returns whether seeds draw parts of a trace.
+    pub fn is_thinned(&self) -> bool {
+        matches!(self, WorkloadPlan::Trace { thin: Some(share), .. } if *share < 1.0)
+    }
+
     /// How the runs of two policies belong together.
     pub fn design(&self) -> Design {
         if self.submissions_depend_on_policy() { Design::Unpaired } else { Design::Paired }

@@ -47,7 +47,7 @@ pub struct Difference {
     pub means: MeanDifference,
     /// The difference by percentile bootstrap; `None` for one seed.
     pub bootstrap: Option<(f64, f64)>,
-    /// Its p-values, corrected for all comparisons of this metric: all policies in all cells (Holm).
+    /// Its p-values, corrected for all comparisons of this metric in the cell: all policies (Holm).
     pub holm: Corrected,
 }
 
@@ -74,7 +74,10 @@ pub fn findings(study: &Study, cells: &[Vec<RunSummary>]) -> Findings {
         }
         found.differences.extend(differences(at, plan, &policies));
     }
-    let after = corrected(found.differences.iter().map(|one| (one.metric.as_str(), one.means.test)));
+    // A cell has the verdicts that its runs would have in a plan of their own.
+    let families: Vec<String> = found.differences.iter().map(|one| format!("{}/{}", one.cell, one.metric)).collect();
+    let tests = families.iter().zip(&found.differences).map(|(family, one)| (family.as_str(), one.means.test));
+    let after = corrected(tests);
     found.differences.iter_mut().zip(after).for_each(|(one, holm)| one.holm = holm);
     found
 }
@@ -154,7 +157,7 @@ impl Row for Difference {
                 |one| one.means.effect,
             ),
             C::float("p", "p-value of no difference", |one| one.means.test.p),
-            C::float("p_holm", "the same, corrected for all comparisons of the metric", |one| one.holm.p),
+            C::float("p_holm", "the same, corrected for all comparisons of the metric in the cell", |one| one.holm.p),
             C::float("margin", "the margin of equivalence", |one| one.means.test.margin),
             C::float("p_equivalent", "p-value of a difference of the margin or more", |one| {
                 one.means.test.p_equivalent

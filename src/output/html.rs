@@ -64,7 +64,7 @@ pub enum Mark {
     /// The best of its kind.
     Best,
     /// As good as the best.
-    Tied,
+    Equivalent,
     /// Statistically significant.
     Significant,
 }
@@ -73,7 +73,7 @@ impl Mark {
     fn class(self) -> &'static str {
         match self {
             Mark::Best => "best",
-            Mark::Tied => "tied",
+            Mark::Equivalent => "equivalent",
             Mark::Significant => "significant",
         }
     }
@@ -357,7 +357,7 @@ mod tests {
                 caption: text(),
                 columns: vec![Column { name: text(), explanation: text(), numeric: true }],
                 rows: vec![vec![text()], vec![String::new()], vec![text(), text()]],
-                marks: vec![(0, 0, Mark::Best), (2, 1, Mark::Tied), (9, 9, Mark::Best)],
+                marks: vec![(0, 0, Mark::Best), (2, 1, Mark::Equivalent), (9, 9, Mark::Best)],
                 note: text(),
                 links: vec![text()],
             }],

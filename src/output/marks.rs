@@ -1,8 +1,8 @@
-//! Marks in tables of means: what is best, what is tied with it, and which tests say so.
+//! Marks in tables of means: what is best, what is equivalent to it, and which tests show it.
 
 use super::html::{Mark, Table as Sheet};
 use crate::metrics::compare::ALPHA;
-use crate::metrics::{Award, Contest, Design, awards};
+use crate::metrics::{Award, Contest, Design, MARGIN, awards};
 
 /// The means of one metric in a sheet: its values, and the cell of each candidate as `(row, column)`.
 pub(super) struct Shown {
@@ -10,7 +10,7 @@ pub(super) struct Shown {
     pub cells: Vec<(usize, usize)>,
 }
 
-/// Marks the best and those tied with it, and says below the sheet by which tests. Without two seeds nothing is marked.
+/// Marks the best and those equivalent to it, and says below the sheet by which tests. Without two seeds nothing is marked.
 pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
     let (contests, cells): (Vec<Contest>, Vec<Vec<(usize, usize)>>) =
         shown.into_iter().map(|one| (one.contest, one.cells)).unzip();
@@ -18,7 +18,7 @@ pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
     for (awards, cells) in found.awards.iter().zip(&cells) {
         let marked = awards.iter().zip(cells).filter_map(|(award, &(row, column))| match award {
             Award::Best => Some((row, column, Mark::Best)),
-            Award::Tied => Some((row, column, Mark::Tied)),
+            Award::Equivalent => Some((row, column, Mark::Equivalent)),
             Award::Unmarked => None,
         });
         sheet.marks.extend(marked);
@@ -26,9 +26,10 @@ pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
     sheet.note = match found.family {
         0 => String::new(),
         family => format!(
-            "Green: significantly better than all others. Marked “=”: tied, that is the best mean or one that does not differ \
-             significantly from it. No mark: worse, or nothing differs significantly from the best. p < {ALPHA} in {}, \
-             corrected by Holm's method for all {family} pairs of policies in this table.",
+            "Green: significantly better than all others. “=”: the best mean and those shown to be equivalent to it, within \
+             {:.0} %. No mark: worse, or neither is shown. p < {ALPHA} in {}, corrected by Holm's method for all {family} pairs of \
+             policies in this table.",
+            100.0 * MARGIN,
             design.test()
         ),
     };
@@ -41,14 +42,15 @@ mod tests {
 
     #[test]
     fn marks_stand_where_the_candidates_do() {
-        let values = [[9.0, 9.3, 9.2], [1.0, 1.1, 1.2], [1.1, 1.0, 1.2]].map(|values| values.map(Some).to_vec());
+        let values = [[9.0, 9.3, 9.2, 9.1], [1.0, 1.1, 1.2, 1.1], [1.001, 1.1, 1.199, 1.1]];
+        let values = values.map(|values| values.map(Some).to_vec());
         let shown = |values: &[Vec<Option<f64>>]| Shown {
             contest: Contest { better: Better::Lower, values: values.to_vec() },
             cells: (0..values.len()).map(|row| (row, 4)).collect(),
         };
         let mut sheet = Sheet::default();
         mark(&mut sheet, Design::Paired, vec![shown(&values)]);
-        assert_eq!(sheet.marks, [(1, 4, Mark::Tied), (2, 4, Mark::Tied)]);
+        assert_eq!(sheet.marks, [(1, 4, Mark::Equivalent), (2, 4, Mark::Equivalent)]);
         assert!(sheet.note.contains("all 3 pairs"), "{}", sheet.note);
         let mut sheet = Sheet::default();
         mark(&mut sheet, Design::Unpaired, vec![shown(&values[..2])]);

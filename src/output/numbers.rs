@@ -1,6 +1,6 @@
 //! Numbers as people read them: few digits, and no more than their uncertainty allows.
 
-use crate::metrics::{Interval, Reduction};
+use crate::metrics::Interval;
 
 /// A number in at most four significant digits, whole numbers as they are, or `-`.
 pub fn number(value: Option<f64>) -> String {
@@ -29,9 +29,10 @@ pub fn with_half(interval: Option<Interval>) -> String {
     format!("{} ±{text}", fixed(interval.mean, decimals.max(0) as usize))
 }
 
-/// A reduction in percent, without the sign: `74.9 ±1.2`; or `-`.
-pub fn in_percent(reduction: &Reduction) -> String {
-    with_half(reduction.interval.map(|interval| Interval {
+/// Formats the change of a comparison in percent with the half-width of its interval, without the sign of percent: `-20.1 ±5.0`; `-`
+/// without a value.
+pub fn in_percent(change: Option<Interval>) -> String {
+    with_half(change.map(|interval| Interval {
         mean: 100.0 * interval.mean,
         low: interval.low.map(|low| 100.0 * low),
         high: interval.high.map(|high| 100.0 * high),

@@ -7,7 +7,7 @@ use super::file::{Written, write_whole};
 use super::headline::{Headline, headline};
 use super::html::{self, Mark, Report, Table as Sheet};
 use super::marks::mark;
-use super::numbers::{count, number, with_half};
+use super::numbers::{count, in_percent, number, with_half};
 use super::over_commit;
 use super::page::{Pictures, number_column, push_means, text_column, upright};
 use super::provenance::Provenance;
@@ -18,7 +18,8 @@ use super::shell::quoted;
 use crate::column::Better;
 use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
-use crate::metrics::{Corrected, Design, MARGIN, MeanDifference, corrected, difference};
+use crate::metrics::verdict::{OPEN, equivalent_words};
+use crate::metrics::{Design, MeanDifference, Tested, Verdict, corrected, difference};
 
 /// The sweep that the page is about.
 pub struct Sweep<'a> {
@@ -53,41 +54,26 @@ struct Line {
     policy: String,
     /// The baseline, or the first cell.
     base: String,
-    means: MeanDifference,
-    /// Its p-values, corrected for all lines.
-    after: Corrected,
-}
-
-/// The outcome of the tests of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Higher,
-    Lower,
-    Equivalent,
-    Open,
-    Untested,
+    /// The lines whose p-values are corrected for one another: those of a cell, so that it has the verdicts that its runs would have
+    /// in a plan of their own; where cells are compared, all.
+    family: usize,
+    tested: Tested,
 }
 
 impl Line {
-    fn verdict(&self) -> Verdict {
-        match self.after.p {
-            None => Verdict::Untested,
-            p if is_significant(p) && self.means.test.difference.mean > 0.0 => Verdict::Higher,
-            p if is_significant(p) => Verdict::Lower,
-            _ if is_significant(self.after.p_equivalent) => Verdict::Equivalent,
-            _ => Verdict::Open,
-        }
-    }
-
-    /// The change in percent of the base, or as it is where the base is 0.
+    /// Describes the change in percent of the base with its interval, or as it is where the base is 0.
     fn change(&self) -> String {
-        let mean = self.means.test.difference.mean;
-        match self.means.percent() {
-            Some(percent) => format!("{percent:+.1} %"),
-            None if mean > 0.0 => format!("+{}", number(Some(mean))),
-            None => number(Some(mean)),
+        let means = &self.tested.means;
+        match means.relative() {
+            Some(relative) => format!("{} %", with_sign(in_percent(Some(relative)), relative.mean)),
+            None => with_sign(with_half(Some(means.test.difference)), means.test.difference.mean),
         }
     }
+}
+
+/// Puts a plus before a number above 0.
+fn with_sign(text: String, value: f64) -> String {
+    if value > 0.0 { format!("+{text}") } else { text }
 }
 
 /// Writes `report.html` in the sweep's folder, with figures over all cells. Errors: a table cannot be read, or the page not
@@ -115,7 +101,7 @@ pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<Writte
         question: sweep.question.map(str::to_owned),
         answer,
         lead,
-        summary: headlines.iter().map(|column| means(sweep, column, &values)).collect(),
+        summary: summary(sweep, &headlines, &values),
         plan_toml: sweep.plan.to_owned(),
         reproduce: vec![
             format!("# with the plan below as {}.toml", sweep.name),
@@ -155,14 +141,15 @@ fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec
     for (at, ((name, _, results), values)) in whole.cells.iter().zip(values).enumerate() {
         let (contents, design) = (&results.contents, results.contents.design());
         let values = &values[metric];
+        let several = contents.policies.len() > 1;
         let line = |policy: &str, base: &str, means: MeanDifference| Line {
             cell: at,
+            family: if several { at } else { 0 },
             policy: policy.to_owned(),
             base: base.to_owned(),
-            means,
-            after: Corrected::default(),
+            tested: Tested::new(means),
         };
-        if contents.policies.len() > 1 {
+        if several {
             let Some(baseline) = contents.policies.iter().position(|policy| *policy == contents.baseline) else {
                 continue;
             };
@@ -188,8 +175,9 @@ fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec
             }
         }
     }
-    let after = corrected(lines.iter().map(|line| ("", line.means.test)));
-    lines.iter_mut().zip(after).for_each(|(line, after)| line.after = after);
+    let families: Vec<String> = lines.iter().map(|line| line.family.to_string()).collect();
+    let after = corrected(families.iter().zip(&lines).map(|(family, line)| (family.as_str(), line.tested.means.test)));
+    lines.iter_mut().zip(after).for_each(|(line, holm)| line.tested.holm = holm);
     lines
 }
 
@@ -204,12 +192,12 @@ fn sentences(whole: &Whole, metric: &str, lines: &[Line]) -> Vec<String> {
     let title = heading(metric, &whole.scope().dims);
     let sentence = |policy: &&str| {
         let own: Vec<&Line> = lines.iter().filter(|line| line.policy == **policy).collect();
-        let of = |verdict: Verdict| own.iter().copied().filter(|line| line.verdict() == verdict).collect::<Vec<_>>();
+        let of =
+            |verdict: Verdict| own.iter().copied().filter(|line| line.tested.verdict() == verdict).collect::<Vec<_>>();
         let significant = |way: &str, verdict: Verdict| {
             let found = of(verdict);
             (!found.is_empty()).then(|| format!("significantly {way} in {}", named(whole, &found, true)))
         };
-        let within = format!("equivalent within {:.0} %", 100.0 * MARGIN);
         let quiet = |what: &str, verdict: Verdict| {
             let found = of(verdict);
             (!found.is_empty()).then(|| format!("{what} in {}", named(whole, &found, false)))
@@ -217,8 +205,8 @@ fn sentences(whole: &Whole, metric: &str, lines: &[Line]) -> Vec<String> {
         let parts = [
             significant("higher", Verdict::Higher),
             significant("lower", Verdict::Lower),
-            quiet(&within, Verdict::Equivalent),
-            quiet("neither significantly different nor shown to be equivalent", Verdict::Open),
+            quiet(&equivalent_words(), Verdict::Equivalent),
+            quiet(OPEN, Verdict::Open),
             quiet("not tested, for want of seeds,", Verdict::Untested),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -236,7 +224,7 @@ fn named(whole: &Whole, lines: &[&Line], changes: bool) -> String {
     if lines.len() <= NAMED_MOST {
         return lines.iter().map(|line| name(line)).collect::<Vec<_>>().join(", ");
     }
-    let size = |line: &&&Line| line.means.percent().map_or(f64::INFINITY, f64::abs);
+    let size = |line: &&&Line| line.tested.means.percent().map_or(f64::INFINITY, f64::abs);
     let ends = [
         lines.iter().min_by(|a, b| size(a).total_cmp(&size(b))),
         lines.iter().max_by(|a, b| size(a).total_cmp(&size(b))),
@@ -252,64 +240,91 @@ fn named(whole: &Whole, lines: &[&Line], changes: bool) -> String {
 /// The comparisons of a metric, one a row. `None` without any.
 fn differences(sweep: &Sweep, metric: &str, lines: &[Line]) -> Option<Sheet> {
     let any = lines.first()?;
-    let within = format!("within {:.0} %", 100.0 * MARGIN);
     let base = any.base.as_str();
-    let family = lines.iter().filter(|line| line.after.p.is_some()).count();
+    let family = lines.iter().filter(|line| line.family == any.family && line.tested.holm.p.is_some()).count();
+    let cells = lines.iter().map(|line| line.family).collect::<BTreeSet<_>>().len();
+    let correction = match (family, cells) {
+        (1, _) => String::new(),
+        (family, 1) => format!(", corrected by Holm's method for the {family} comparisons of this table"),
+        (family, _) => {
+            format!(", corrected by Holm's method for the {family} comparisons of a cell, as in its own report")
+        }
+    };
+    let by_chance = if cells > 1 { " Of cells without any difference one in twenty shows one by chance." } else { "" };
     let row = |line: &Line| {
-        let verdict = match line.verdict() {
-            Verdict::Higher => "higher",
-            Verdict::Lower => "lower",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Open => "not known",
-            Verdict::Untested => "not tested",
+        let tested = &line.tested;
+        let verdict = match tested.verdict() {
+            Verdict::Higher => "higher".to_owned(),
+            Verdict::Lower => "lower".to_owned(),
+            Verdict::Equivalent => equivalent_words(),
+            Verdict::Open => OPEN.to_owned(),
+            Verdict::Untested => "not tested".to_owned(),
         };
-        let small =
-            matches!(line.verdict(), Verdict::Higher | Verdict::Lower) && is_significant(line.after.p_equivalent);
-        let verdict = if small { format!("{verdict}, {within}") } else { verdict.to_owned() };
+        let verdict = if tested.is_small() { format!("{verdict}, {}", equivalent_words()) } else { verdict };
         let p = |p: Option<f64>| p.map(p_number).unwrap_or_default();
-        let means = [line.means.base, line.means.new].map(|mean| number(Some(mean)));
+        let means = [tested.means.base, tested.means.new].map(|mean| number(Some(mean)));
         let [before, after] = means;
-        let difference = with_half(Some(line.means.test.difference));
         let name = sweep.whole.cells[line.cell].0.clone();
         vec![
             name,
             line.policy.clone(),
             line.change(),
             verdict,
-            p(line.after.p),
-            p(line.after.p_equivalent),
+            p(tested.means.test.p),
+            p(tested.holm.p),
+            p(tested.holm.p_equivalent),
             before,
             after,
-            difference,
         ]
     };
-    let marked = lines.iter().enumerate().filter(|(_, line)| is_significant(line.after.p));
+    let marked = lines.iter().enumerate().filter(|(_, line)| is_significant(line.tested.holm.p));
     Some(Sheet {
         caption: format!("{}: difference from {base}", heading(metric, &sweep.whole.scope().dims)),
         columns: vec![
             text_column("cell"),
             text_column("policy"),
-            number_column("change", "the difference of the means, of the mean that it is compared with"),
+            number_column(
+                "change",
+                "the mean difference in percent of the mean that it is compared with, and the half-width of its 95 % interval",
+            ),
             text_column("verdict"),
-            number_column("p", "of no difference, corrected"),
+            number_column("p", "of no difference, of this comparison alone"),
+            number_column("p (Holm)", "of no difference, corrected"),
             number_column("p (TOST)", "of a difference of the margin or more, corrected: small means equivalent"),
             number_column(base, "the mean that is compared with"),
             number_column("mean", "the mean of this row"),
-            number_column("difference", "with the half-width of its 95 % confidence interval"),
         ],
         rows: lines.iter().map(row).collect(),
         marks: marked.map(|(row, _)| (row, 2, Mark::Significant)).collect(),
         note: match family {
             0 => "One run a cell: nothing is tested. Each cell links to a report of its own.".to_owned(),
-            family => format!(
-                "Bold: statistically significant, p < {ALPHA} in {}, corrected by Holm's method for all {family} comparisons of \
-                 this table. Equivalent: {within} of the mean compared with, by two one-sided tests, corrected likewise. Not \
-                 known: neither is shown; more seeds may tell. Each cell links to a report of its own.",
-                any.means.design.test()
+            _ => format!(
+                "Bold: statistically significant, p < {ALPHA} in {}{correction}.{by_chance} “{}” is shown by two one-sided tests, \
+                 corrected likewise. “{OPEN}” means that neither is shown; more seeds may. Each cell links to a report of its own.",
+                any.tested.means.design.test(),
+                equivalent_words(),
             ),
         },
         links: lines.iter().map(|line| format!("{}/{}", sweep.folders[line.cell], html::FILE)).collect(),
     })
+}
+
+/// The tables of means. A metric without any value has none, and one with the same value in every run is stated below the last.
+fn summary(sweep: &Sweep, headlines: &[Headline], values: &[HashMap<String, Values>]) -> Vec<Sheet> {
+    let (mut sheets, mut same) = (Vec::new(), Vec::new());
+    for column in headlines {
+        let mut all = values.iter().flat_map(|cell| &cell[&column.column]).flatten().flatten();
+        let Some(first) = all.next() else { continue };
+        match all.clone().next().is_some() && all.all(|value| value == first) {
+            true => same.push(format!("{}: {}", column.heading, number(Some(*first)))),
+            false => sheets.push(means(sweep, column, values)),
+        }
+    }
+    if let Some(last) = sheets.last_mut().filter(|_| !same.is_empty()) {
+        let words = format!("The same in every run: {}.", same.join("; "));
+        last.note = if last.note.is_empty() { words } else { format!("{} {words}", last.note) };
+    }
+    sheets
 }
 
 /// The means of a metric, a row a cell and a column a policy.

@@ -17,7 +17,7 @@ use super::schema::Table;
 use crate::column::Better;
 use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant};
-use crate::metrics::{BinRuns, Compared, Comparison, Contest, Design, Interval, PolicyRuns, mean_interval};
+use crate::metrics::{BinRuns, Compared, Comparison, Contest, Design, Interval, PolicyRuns, Tested, mean_interval};
 
 /// Users up to this many get a table of their own.
 const USERS_MOST: usize = 20;
@@ -182,18 +182,23 @@ fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet
         ..Sheet::default()
     };
     let mut shown = Vec::new();
-    for (at, column) in columns.iter().enumerate() {
-        sheet.columns.push(number_column(&column.heading, &column.about));
+    for column in columns {
         let mut values = Vec::new();
-        for (group, row) in groups.iter().zip(&mut sheet.rows) {
+        for group in &groups {
             let mut of_policy = vec![None; results.width()];
             for part in *group {
                 of_policy[part.run] = part.numbers(&column.column)?.first().copied().flatten();
             }
-            row.push(cell(mean(&of_policy)));
             values.push(of_policy);
         }
-        let cells = (0..groups.len()).map(|row| (row, at + 1)).collect();
+        // A column without any value is left out.
+        if values.iter().flatten().all(Option::is_none) {
+            continue;
+        }
+        let at = sheet.columns.len();
+        sheet.columns.push(number_column(&column.heading, &column.about));
+        sheet.rows.iter_mut().zip(&values).for_each(|(row, values)| row.push(cell(mean(values))));
+        let cells = (0..groups.len()).map(|row| (row, at)).collect();
         shown.push(Shown { contest: Contest { better: column.better, values }, cells });
     }
     mark(&mut sheet, results.contents.design(), shown);
@@ -202,22 +207,17 @@ fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet
 
 /// The reductions behind the figure: one row a policy, one column a bin.
 fn reductions(comparison: &Comparison) -> Sheet {
-    let filled: Vec<usize> = (0..comparison.bins.len()).filter(|&at| comparison.bins[at].1 > 0).collect();
     let jobs = |label: &str, jobs: u64| number_column(label, &count(jobs, "job"));
-    let bins = filled.iter().map(|&at| jobs(&comparison.bins[at].0, comparison.bins[at].1));
+    let bins = comparison.bins.iter().map(|(label, in_bin)| jobs(label, *in_bin));
     let columns = [text_column("policy"), jobs("all", comparison.jobs)].into_iter().chain(bins).collect();
     let row = |policy: &Compared| {
-        let cells = std::iter::once(&policy.all).chain(filled.iter().map(|&at| &policy.bins[at]));
-        let cells = cells.map(|one| if one.interval.is_some() { in_percent(one) } else { String::new() });
-        std::iter::once(policy.name.clone()).chain(cells).collect()
+        let cell = |one: &Option<Tested>| one.map(|one| in_percent(one.reduction())).unwrap_or_default();
+        std::iter::once(policy.name.clone()).chain(policy.against_baseline.iter().map(cell)).collect()
     };
-    let places: Vec<usize> = std::iter::once(0).chain(filled.iter().map(|at| at + 1)).collect();
     let significant = |(row, policy): (usize, &Compared)| -> Vec<(usize, usize, Mark)> {
-        let tests = places
-            .iter()
-            .enumerate()
-            .filter(|(_, at)| is_significant(policy.against_baseline[**at].and_then(|one| one.p)));
-        tests.map(|(column, _)| (row, column + 1, Mark::Significant)).collect()
+        let tests = policy.against_baseline.iter().enumerate();
+        let found = tests.filter(|(_, one)| one.is_some_and(|one| is_significant(one.holm.p)));
+        found.map(|(column, _)| (row, column + 1, Mark::Significant)).collect()
     };
     let design = match comparison.design {
         Design::Paired => "paired by seed",
@@ -225,14 +225,14 @@ fn reductions(comparison: &Comparison) -> Sheet {
     };
     let note = match comparison.family {
         0 => comparison.method(),
-        family => format!(
-            "{} Bold: the reduction is statistically significant, p < {ALPHA} after that correction for all {family}.",
+        _ => format!(
+            "{} Bold: the reduction is statistically significant, p < {ALPHA} after that correction.",
             comparison.method()
         ),
     };
     Sheet {
         caption: format!(
-            "Reduction of mean completion time against {} in percent, by job size in tasks; {design}",
+            "Reduction of mean completion time against {} in percent of its mean, by job size in tasks; {design}",
             comparison.baseline
         ),
         columns,
@@ -247,6 +247,11 @@ fn completion_by_bin(results: &Results) -> Result<Option<Sheet>> {
     let policies = policy_runs(results)?;
     let completion = Table::Bins.column("completion_mean_s");
     let bins = policies.first().map_or(0, |policy| policy.bins.len());
+    let filled = |policy: &PolicyRuns| policy.bins.iter().filter(|bin| bin.jobs.iter().sum::<u64>() > 0).count();
+    // One bin would repeat the means of all jobs.
+    if policies.first().is_none_or(|policy| filled(policy) < 2) {
+        return Ok(None);
+    }
     let mut columns =
         vec![text_column("job size"), number_column("jobs", "finished under the first policy, all seeds")];
     columns.extend(policies.iter().map(|policy| number_column(&policy.name, "mean completion time in seconds")));

@@ -61,6 +61,7 @@ mod machines_world;
 mod measures;
 mod nash;
 mod one_definition;
+mod one_verdict;
 mod other_results;
 mod over_commit;
 mod paper;

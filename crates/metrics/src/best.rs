@@ -1,7 +1,7 @@
-//! Which candidates have the best mean, and which cannot be ruled out: awards that noise does not hand out.
+//! Which candidates have the best mean, and which are equivalent to it: awards that noise does not hand out.
 
 use super::compare::{LEVEL, is_significant};
-use super::difference::{Design, difference};
+use super::difference::{Design, Test, difference};
 use super::holm::holm;
 use super::interval::there;
 use super::spread::mean;
@@ -21,9 +21,9 @@ pub struct Contest {
 pub enum Award {
     /// Its mean is significantly better than every other.
     Best,
-    /// It has the best mean, or one that does not differ significantly from the best, and is not alone in that.
-    Tied,
-    /// The best mean is significantly better; or nothing is known: no candidate differs from the best, or there is one seed.
+    /// It has the best mean, or one that is shown to be equivalent to it and not to differ significantly, and is not alone in that.
+    Equivalent,
+    /// The best mean is significantly better; or neither a difference from it nor equivalence is shown.
     Unmarked,
 }
 
@@ -39,20 +39,27 @@ pub struct Awards {
 /// Finds the awards in contests that are shown together.
 ///
 /// All pairs of candidates in all contests with a good end are one family (Holm), whichever turns out to be best: so picking
-/// the winner first costs nothing. With candidates that are all equal, an award is given with probability at most 5 %. Panics: as
-/// [`difference()`].
+/// the winner first costs nothing. With candidates that are all equal, a winner is named with probability at most 5 %. Two are
+/// equivalent if each is within the margin of the other; these tests are a family as well. Panics: as [`difference()`].
 pub fn awards(design: Design, contests: &[Contest]) -> Awards {
     let mut pairs: Vec<(usize, [usize; 2])> = Vec::new();
     for (at, contest) in contests.iter().enumerate().filter(|(_, contest)| contest.better != Better::Neither) {
         let candidates = contest.values.len();
         pairs.extend((0..candidates).flat_map(|a| (a + 1..candidates).map(move |b| (at, [a, b]))));
     }
-    let test = |(at, [a, b]): &(usize, [usize; 2])| {
-        let values = &contests[*at].values;
-        difference(design, &values[*a], &values[*b], LEVEL).and_then(|found| found.test.p)
+    let test = |(at, [a, b]): &(usize, [usize; 2])| -> [Option<f64>; 2] {
+        let of = |base: usize, new: usize| {
+            let values = &contests[*at].values;
+            difference(design, &values[base], &values[new], LEVEL).map(|found| found.test)
+        };
+        let [one, other] = [of(*a, *b), of(*b, *a)];
+        let equivalent = |test: Option<Test>| test?.p_equivalent;
+        let both = equivalent(one).zip(equivalent(other));
+        [one.and_then(|test| test.p), both.map(|(one, other)| one.max(other))]
     };
-    let p = holm(&pairs.iter().map(test).collect::<Vec<_>>());
-    let differ = |contest: usize, a: usize, b: usize| {
+    let tests: Vec<[Option<f64>; 2]> = pairs.iter().map(test).collect();
+    let [p, p_equivalent] = [0, 1].map(|which| holm(&tests.iter().map(|test| test[which]).collect::<Vec<_>>()));
+    let shown = |p: &[Option<f64>], contest: usize, a: usize, b: usize| {
         let pair = [a.min(b), a.max(b)];
         let found = pairs.iter().position(|one| *one == (contest, pair));
         found.is_some_and(|at| is_significant(p[at]))
@@ -64,14 +71,17 @@ pub fn awards(design: Design, contests: &[Contest]) -> Awards {
         };
         let means: Vec<Option<f64>> = contest.values.iter().map(mean).collect();
         let Some(top) = top(&means, contest.better) else { return vec![Award::Unmarked; means.len()] };
-        let ruled_out = |candidate: usize| candidate != top && differ(at, top, candidate);
+        let ruled_out = |candidate: usize| candidate != top && shown(&p, at, top, candidate);
+        let equals =
+            |candidate: usize| candidate != top && !ruled_out(candidate) && shown(&p_equivalent, at, top, candidate);
         let there = means.iter().flatten().count();
         let behind = (0..means.len()).filter(|&candidate| ruled_out(candidate)).count();
-        let award = |candidate: usize| match means[candidate] {
-            None => Award::Unmarked,
-            Some(_) if behind == 0 || ruled_out(candidate) => Award::Unmarked,
-            Some(_) if behind + 1 == there => Award::Best,
-            Some(_) => Award::Tied,
+        let any = (0..means.len()).any(equals);
+        let award = |candidate: usize| match candidate == top {
+            true if behind > 0 && behind + 1 == there => Award::Best,
+            true if any => Award::Equivalent,
+            false if equals(candidate) => Award::Equivalent,
+            _ => Award::Unmarked,
         };
         (0..means.len()).map(award).collect()
     };
@@ -108,16 +118,19 @@ mod tests {
         let award = |better, values: &[Vec<Option<f64>>]| {
             awards(Design::Paired, &[Contest { better, values: values.to_vec() }]).awards.remove(0)
         };
-        use Award::{Best, Tied, Unmarked};
+        use Award::{Best, Equivalent, Unmarked};
         assert_eq!(award(Better::Lower, &clear), [Best, Unmarked, Unmarked]);
         assert_eq!(award(Better::Higher, &clear), [Unmarked, Unmarked, Best]);
         assert_eq!(award(Better::Neither, &clear), [Unmarked; 3]);
-        // The second is a little better in the mean, by noise.
+        // The second is a little better in the mean, by noise that is too large to show that they are equivalent.
         let noisy = [clear[0].clone(), some(&[0.9, 1.1, 1.0, 0.9, 1.1]), clear[2].clone(), vec![None; 5]];
-        assert_eq!(award(Better::Lower, &noisy), [Tied, Tied, Unmarked, Unmarked]);
-        assert_eq!(award(Better::Lower, &noisy[..2]), [Unmarked; 2], "nobody is ruled out");
+        assert_eq!(award(Better::Lower, &noisy), [Unmarked; 4]);
+        let near = [clear[0].clone(), some(&[1.001, 1.099, 0.901, 1.0, 1.049]), clear[2].clone()];
+        assert_eq!(award(Better::Lower, &near), [Equivalent, Equivalent, Unmarked]);
+        assert_eq!(award(Better::Lower, &near[..2]), [Equivalent; 2]);
         assert_eq!(award(Better::Lower, &[some(&[1.0]), some(&[9.0])]), [Unmarked; 2], "one seed says nothing");
-        assert_eq!(award(Better::Lower, &[some(&[1.0; 3]), some(&[1.0; 3])]), [Unmarked; 2]);
+        assert_eq!(award(Better::Lower, &[some(&[1.0; 3]), some(&[1.0; 3])]), [Unmarked; 2], "three seeds say little");
+        assert_eq!(award(Better::Lower, &[some(&[1.0; 5]), some(&[1.0; 5])]), [Equivalent; 2]);
         let found = awards(Design::Paired, &vec![Contest { better: Better::Lower, values: clear.to_vec() }; 4]);
         assert_eq!((found.family, found.awards.len()), (12, 4));
     }
@@ -132,7 +145,7 @@ mod tests {
             let contests: Vec<Contest> =
                 (0..4).map(|_| Contest { better: Better::Lower, values: (0..4).map(|_| draw()).collect() }).collect();
             for (count, design) in tables.iter_mut().zip([Design::Paired, Design::Unpaired]) {
-                let placed = awards(design, &contests).awards.concat().iter().any(|award| *award != Award::Unmarked);
+                let placed = awards(design, &contests).awards.concat().contains(&Award::Best);
                 *count += usize::from(placed);
             }
         }

@@ -61,16 +61,6 @@ pub struct Test {
     pub p_equivalent: Option<f64>,
 }
 
-impl Test {
-    /// The same in another unit, a positive `factor` times as many.
-    pub fn scaled(self, factor: f64) -> Test {
-        let Interval { mean, low, high, n } = self.difference;
-        let times = |value: Option<f64>| value.map(|value| value * factor);
-        let difference = Interval { mean: mean * factor, low: times(low), high: times(high), n };
-        Test { difference, margin: times(self.margin), ..self }
-    }
-}
-
 /// Tests differences that were taken seed by seed, with the interval at `level`. `None` without any.
 ///
 /// `magnitude` is the largest absolute value that was subtracted. Differences that are equal up to its rounding have no t;
@@ -146,9 +136,16 @@ pub struct MeanDifference {
 }
 
 impl MeanDifference {
-    /// The difference in percent of the base; `None` where that is 0.
+    /// Returns the difference with its interval as a part of the mean of the base; `None` where that is 0.
+    pub fn relative(&self) -> Option<Interval> {
+        let Interval { mean, low, high, n } = self.test.difference;
+        let part = |value: f64| value / self.base.abs();
+        (self.base != 0.0).then(|| Interval { mean: part(mean), low: low.map(part), high: high.map(part), n })
+    }
+
+    /// Returns the difference in percent of the base; `None` where that is 0.
     pub fn percent(&self) -> Option<f64> {
-        (self.base != 0.0).then(|| 100.0 * self.test.difference.mean / self.base.abs())
+        self.relative().map(|part| 100.0 * part.mean)
     }
 }
 

@@ -3,8 +3,7 @@
 //! Runs with different seeds are independent, so the interval mean ± t s / √n covers the true mean with the stated
 //! probability as far as the values are normal.
 
-use super::difference::welch;
-use super::spread::{Sample, largest, mean};
+use super::spread::Sample;
 use super::student::t_quantile;
 
 /// The values that are not absent.
@@ -40,53 +39,6 @@ pub(crate) fn sample_interval(sample: &Sample, level: f64) -> Option<Interval> {
     let &Sample { mean, n, .. } = sample;
     let half = (n > 0).then(|| t_quantile(level, n as f64 - 1.0).map(|t| t * sample.of_mean().sqrt()))?;
     Some(Interval { mean, low: half.map(|half| mean - half), high: half.map(|half| mean + half), n })
-}
-
-/// A reduction over seeds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reduction {
-    /// Mean reduction and interval: 0.3 is 30 % less, below 0 is more. `None` when no seed has both values.
-    pub interval: Option<Interval>,
-    /// How many seeds were left out because one of the two values is absent, or the base is 0.
-    pub left_out: usize,
-}
-
-/// Computes the reduction 1 − new / base, seed by seed (the values at one index belong to one seed), and its interval.
-///
-/// Pairing removes what a seed does to both alike. It is the mean of ratios, not the ratio of means.
-/// Panics: only if the slices differ in length (programmer error). Source: the DRF paper's Figure 14, with intervals.
-pub fn reduction(base: &[Option<f64>], new: &[Option<f64>], level: f64) -> Reduction {
-    assert_eq!(base.len(), new.len(), "one base and one new value for each seed");
-    let paired: Vec<f64> = base
-        .iter()
-        .zip(new)
-        .filter_map(|(base, new)| Some(((*base)?, (*new)?)))
-        .filter(|(base, _)| *base != 0.0)
-        .map(|(base, new)| 1.0 - new / base)
-        .collect();
-    let sample = Sample::computed(&paired, largest(&paired).max(1.0));
-    Reduction { interval: sample_interval(&sample, level), left_out: base.len() - paired.len() }
-}
-
-/// Computes the reduction 1 − mean(new) / mean(base) of values that do not belong together, and its interval.
-///
-/// The ratio r of two means varies about as new − r base does, over the base's mean (delta method), with Welch's degrees of
-/// freedom. Absent values count as left out. Source: Casella and Berger, Statistical Inference, 2nd ed., 5.5.4.
-pub fn reduction_of_means(base: &[Option<f64>], new: &[Option<f64>], level: f64) -> Reduction {
-    let (bases, news) = (there(base), there(new));
-    let left_out = base.len() - bases.len() + new.len() - news.len();
-    let (whole, part) = (mean(&bases), mean(&news) / mean(&bases));
-    if !part.is_finite() {
-        return Reduction { interval: None, left_out };
-    }
-    let scaled: Vec<f64> = bases.iter().map(|base| base * part).collect();
-    let spread = welch(&news, &scaled, None, level).map(|test| test.difference);
-    let interval = spread.map(|spread| {
-        let half = spread.high.map(|high| (high - spread.mean) / whole.abs());
-        let mean = 1.0 - part;
-        Interval { mean, low: half.map(|half| mean - half), high: half.map(|half| mean + half), n: spread.n }
-    });
-    Reduction { interval, left_out }
 }
 
 #[cfg(test)]
@@ -128,21 +80,5 @@ mod tests {
             .count();
         // 0.9 of 20,000 with a standard deviation of 42.
         assert!(covered.abs_diff(18_000) < 170, "{covered} of 20000");
-    }
-
-    #[test]
-    fn reductions_pair_seeds_and_count_those_left_out() {
-        let base = [Some(100.0), Some(200.0), None, Some(50.0), Some(0.0), None];
-        let new = [Some(50.0), Some(140.0), Some(1.0), None, Some(1.0), None];
-        let found = reduction(&base, &new, 0.95);
-        let interval = found.interval.unwrap();
-        assert!((interval.mean - 0.4).abs() < 1e-12);
-        // Reductions 0.5 and 0.3: s / √2 = 0.1, t(1) = 12.7062.
-        assert!((interval.high.unwrap() - (0.4 + 1.27062047)).abs() < 1e-7);
-        assert_eq!((interval.n, found.left_out), (2, 4));
-        let slower = reduction(&[Some(100.0)], &[Some(103.0)], 0.95).interval.unwrap();
-        assert!((slower.mean + 0.03).abs() < 1e-12 && slower.low.is_none());
-        assert_eq!(reduction(&[None], &[Some(1.0)], 0.95), Reduction { interval: None, left_out: 1 });
-        assert_eq!(reduction(&[], &[], 0.95), Reduction { interval: None, left_out: 0 });
     }
 }

@@ -3,7 +3,7 @@
 use super::{Gallery, by_policy, seeds_of};
 use crate::error::Result;
 use crate::metrics::compare::LEVEL;
-use crate::metrics::{Reduction, mean_interval};
+use crate::metrics::{Tested, mean_interval};
 use crate::output::figure::{
     Axis, BarPanel, BarSeries, Category, Chart, Data, Interval, Join, MANY, Panel, Series, bars, lines,
 };
@@ -88,11 +88,10 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
         let jobs = count(jobs, "job");
         Category { label: label.to_owned(), notes: vec![jobs] }
     };
-    let mut categories: Vec<Category> =
-        comparison.bins.iter().filter(|(_, jobs)| *jobs > 0).map(|(label, jobs)| category(label, *jobs)).collect();
+    let mut categories: Vec<Category> = comparison.bins.iter().map(|(label, jobs)| category(label, *jobs)).collect();
     categories.push(category("all", comparison.jobs));
-    let bar = |reduction: &Reduction| {
-        reduction.interval.map(|interval| Interval {
+    let bar = |tested: &Option<Tested>| {
+        tested.and_then(|tested| tested.reduction()).map(|interval| Interval {
             mean: interval.mean,
             low: interval.low.unwrap_or(interval.mean),
             // No time can be reduced by more than all of it.
@@ -104,8 +103,9 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
         .policies
         .iter()
         .map(|policy| {
-            let shown = policy.bins.iter().zip(&comparison.bins).filter(|(_, (_, jobs))| *jobs > 0);
-            let values = shown.map(|(reduction, _)| bar(reduction)).chain([bar(&policy.all)]).collect();
+            // All jobs come last.
+            let mut values: Vec<_> = policy.against_baseline.iter().map(bar).collect();
+            values.rotate_left(1);
             BarSeries { label: policy.name.clone(), key: policy.name.clone(), values }
         })
         .collect();
@@ -117,9 +117,10 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
     let chart = paper.fit(chart, 1);
     let bands = if results.contents.seeds.len() > 1 { ", with 95 % confidence intervals" } else { "" };
     let caption = format!(
-        "Reduction of mean job completion time against {} by job size{}{bands}. A large bin holds few jobs.{}",
+        "Reduction of mean job completion time against {} by job size{}{bands}.{}{}",
         comparison.baseline,
         seeds_of(results),
+        if comparison.bins.is_empty() { "" } else { " A large bin holds few jobs." },
         if many { " The axis ends at \u{2212}100 %, times twice as long; the data have all." } else { "" }
     );
     let svg = bars(&chart, &categories, &series);
