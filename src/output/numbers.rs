@@ -16,7 +16,7 @@ pub fn number(value: Option<f64>) -> String {
 
 /// A mean with the half-width of its interval in two digits, and no digits below those: `255.6 ±8.5`; or `-`.
 pub fn with_half(interval: Option<Interval>) -> String {
-    let Some((interval, half)) = interval.and_then(|interval| Some((interval, interval.high? - interval.mean))) else {
+    let Some((interval, half)) = interval.and_then(|interval| Some((interval, interval.half()?))) else {
         return number(interval.map(|interval| interval.mean));
     };
     // Nothing is known better than to six digits of the mean.

@@ -64,7 +64,7 @@ impl Line {
     /// Describes the change in percent of the base with its interval, or as it is where the base is 0.
     fn change(&self) -> String {
         let means = &self.tested.means;
-        match means.relative() {
+        match means.relative {
             Some(relative) => format!("{} %", with_sign(in_percent(Some(relative)), relative.mean)),
             None => with_sign(with_half(Some(means.test.difference)), means.test.difference.mean),
         }

@@ -130,22 +130,17 @@ pub struct MeanDifference {
     pub new: f64,
     /// New minus base; the margin is [`MARGIN`] of the base.
     pub test: Test,
+    /// The same as a part of the mean of the base, with Fieller's interval; `None` where that mean is 0.
+    pub relative: Option<Interval>,
     /// Mean difference over a standard deviation, corrected for few seeds (Hedges' g): paired that of the differences,
     /// unpaired the root of the mean of both variances. `None` for one seed, or where nothing varies.
     pub effect: Option<f64>,
 }
 
 impl MeanDifference {
-    /// Returns the difference with its interval as a part of the mean of the base; `None` where that is 0.
-    pub fn relative(&self) -> Option<Interval> {
-        let Interval { mean, low, high, n } = self.test.difference;
-        let part = |value: f64| value / self.base.abs();
-        (self.base != 0.0).then(|| Interval { mean: part(mean), low: low.map(part), high: high.map(part), n })
-    }
-
     /// Returns the difference in percent of the base; `None` where that is 0.
     pub fn percent(&self) -> Option<f64> {
-        self.relative().map(|part| 100.0 * part.mean)
+        self.relative.map(|part| 100.0 * part.mean)
     }
 }
 
@@ -170,9 +165,44 @@ pub fn difference(design: Design, base: &[Option<f64>], new: &[Option<f64>], lev
             (welch(&base, &new, margin, level)?, both, (base.len() + new.len()) as f64 - 2.0)
         }
     };
+    let relative = relative(design, &base, &new, &test.difference);
     // 1 − 3 / (4 df − 1); with one degree of freedom that is 0.
     let effect = (deviation > 0.0).then(|| test.difference.mean / deviation * (1.0 - 3.0 / (4.0 * df - 1.0)));
-    Some(MeanDifference { design, base: mean(&base), new: mean(&new), test, effect })
+    Some(MeanDifference { design, base: mean(&base), new: mean(&new), test, relative, effect })
+}
+
+/// Computes the difference of two means as a part of the base's, with Fieller's interval: all parts that the test of the difference does
+/// not reject when the base is multiplied accordingly. So it contains 0 where the interval of the difference does, and it is narrow
+/// where seeds change both in proportion.
+///
+/// `None` for a mean of 0 of the base; without ends for one seed, and where the base's mean cannot be told from 0, so that the interval
+/// has no end. Unpaired, the factor of the standard error is that of Welch's test. Source: Fieller, Journal of the Royal Statistical
+/// Society B 16, 1954.
+fn relative(design: Design, base: &[f64], new: &[f64], difference: &Interval) -> Option<Interval> {
+    let (x, y, n) = (mean(base), mean(new), difference.n);
+    let sign = x.signum();
+    let point = Interval { mean: difference.mean / x.abs(), low: None, high: None, n };
+    let Some(half) = difference.half().filter(|_| x != 0.0) else {
+        return (x != 0.0).then_some(point);
+    };
+    let covariance = |a: &[f64], b: &[f64]| -> f64 {
+        let (mean_a, mean_b) = (mean(a), mean(b));
+        let products = a.iter().zip(b).map(|(a, b)| (a - mean_a) * (b - mean_b));
+        products.sum::<f64>() / (a.len() as f64 - 1.0) / a.len() as f64
+    };
+    let [xx, yy] = [base, new].map(|values| covariance(values, values));
+    let xy = if design == Design::Paired { covariance(base, new) } else { 0.0 };
+    // The square of the quantile of t, by which the interval of the difference was made.
+    let error = yy - 2.0 * xy + xx;
+    let t = if half > 0.0 && error > 0.0 { half * half / error } else { 0.0 };
+    let (a, b, c) = (x * x - t * xx, x * y - t * xy, y * y - t * yy);
+    if a <= 0.0 {
+        return Some(point);
+    }
+    let root = (b * b - a * c).max(0.0).sqrt();
+    let part = |ratio: f64| sign * (ratio - 1.0);
+    let (one, other) = (part((b - root) / a), part((b + root) / a));
+    Some(Interval { low: Some(one.min(other)), high: Some(one.max(other)), ..point })
 }
 
 /// New minus base, seed by seed.
@@ -317,6 +347,48 @@ mod tests {
             near(found.margin.expect("the base is not 0"), 5.012_5);
             near(found.p_equivalent.expect("six of each"), p);
         }
+    }
+
+    /// The ends of a relative interval are where the test of `new - part * base` has the level as its p, and 0 is inside where the
+    /// difference is not significant.
+    #[test]
+    fn relative_intervals_are_those_of_the_test() {
+        let mut rng = stream(8, "relative");
+        let mut inside = [0, 0];
+        for case in 0..400 {
+            let mut noise = || -> f64 { StandardNormal.sample(&mut rng) };
+            let n = 3 + case % 8;
+            let base: Vec<f64> = (0..n).map(|_| 100.0 + 8.0 * noise()).collect();
+            let part = 1.0 + 0.1 * noise();
+            let new: Vec<f64> = base.iter().map(|base| base * part + 6.0 * noise()).collect();
+            for design in [Design::Paired, Design::Unpaired] {
+                let found = difference(design, &some(&base), &some(&new), 0.95).expect("several");
+                let relative = found.relative.expect("a mean above 0");
+                let [Some(low), Some(high)] = [relative.low, relative.high] else { continue };
+                assert!(low <= relative.mean && relative.mean <= high);
+                let significant = found.test.p.is_some_and(|p| p < 0.05);
+                assert_eq!(significant, low > 0.0 || high < 0.0, "{design:?} {relative:?} {:?}", found.test);
+                inside[usize::from(significant)] += 1;
+                for end in [low, high].into_iter().filter(|_| design == Design::Paired) {
+                    let scaled: Vec<f64> = base.iter().map(|base| base * (1.0 + end)).collect();
+                    let test = difference(design, &some(&scaled), &some(&new), 0.95).expect("several").test;
+                    assert!((test.p.expect("several") - 0.05).abs() < 1e-6, "{end} {test:?}");
+                }
+            }
+        }
+        assert!(inside.iter().all(|&count| count > 30), "{inside:?}");
+        // New values in proportion: the part is known exactly, whatever the seeds do to both.
+        let [base, new] = [[100.0, 200.0, 150.0, 120.0, 90.0], [50.0, 100.0, 75.0, 60.0, 45.0]];
+        let found = difference(Design::Paired, &some(&base), &some(&new), 0.95).expect("five pairs");
+        let relative = found.relative.expect("a mean above 0");
+        near(relative.low.expect("an end"), -0.5);
+        near(relative.high.expect("an end"), -0.5);
+        let negative = difference(Design::Paired, &some(&[-4.0, -5.0, -6.0]), &some(&[-2.0, -2.5, -3.1]), 0.95);
+        let relative = negative.expect("three pairs").relative.expect("a mean");
+        assert!(
+            relative.low.is_some_and(|low| low > 0.4) && relative.high.is_some_and(|high| high < 0.6),
+            "{relative:?}"
+        );
     }
 
     #[test]

@@ -24,6 +24,13 @@ pub struct Interval {
     pub n: usize,
 }
 
+impl Interval {
+    /// Returns the distance from the mean to the farther end; `None` without ends.
+    pub fn half(&self) -> Option<f64> {
+        Some((self.high? - self.mean).max(self.mean - self.low?))
+    }
+}
+
 /// Computes the mean of `values` and its two-sided confidence interval at `level` (0.95, say).
 ///
 /// mean ± t s / √n with the sample's standard deviation s (divisor n − 1) and t of n − 1 degrees of freedom.

@@ -1,7 +1,7 @@
 //! The verdict on a comparison of two means, the same wherever the comparison is shown.
 //!
-//! The estimand is the mean over seeds of the difference new − base, in percent of the observed mean of the base. The interval
-//! and the tests are those of [`difference()`](super::difference::difference), which treats that mean as a constant.
+//! The estimand is the mean over seeds of the difference new − base, in percent of the mean of the base. Its interval and the tests are
+//! those of [`difference()`](super::difference::difference).
 
 use super::compare::{is_significant, p_words};
 use super::difference::{MARGIN, MeanDifference};
@@ -48,7 +48,7 @@ impl Tested {
 
     /// Returns how much smaller the new mean is, as a part of the mean of the base: 0.3 is 30 % less, below 0 is more.
     pub fn reduction(&self) -> Option<Interval> {
-        let Interval { mean, low, high, n } = self.means.relative()?;
+        let Interval { mean, low, high, n } = self.means.relative?;
         Some(Interval { mean: -mean, low: high.map(|high| -high), high: low.map(|low| -low), n })
     }
 
@@ -71,7 +71,7 @@ impl Tested {
     /// Describes the difference: `20.5 ± 5.0 % lower`, `equivalent within 5 %`, `no clear difference`; and what shows it, for
     /// brackets behind that, empty for one seed.
     pub fn words(&self) -> (String, String) {
-        let change = self.means.relative();
+        let change = self.means.relative;
         let amount = |unsigned: bool| match change {
             Some(change) => half(if unsigned { absolute(change) } else { change }, !unsigned),
             None => "unknown change".to_owned(),
@@ -92,7 +92,7 @@ impl Tested {
 
     /// Describes a difference that is not clear: `+3.5 %, 95 % interval -0.3 to +7.2 %, p = 0.0686`.
     fn open_words(&self, p: &str) -> String {
-        let Some(Interval { mean, low: Some(low), high: Some(high), .. }) = self.means.relative() else {
+        let Some(Interval { mean, low: Some(low), high: Some(high), .. }) = self.means.relative else {
             return p.to_owned();
         };
         let percent = |part: f64| signed(100.0 * part, 1);
@@ -124,9 +124,9 @@ fn signed(value: f64, decimals: usize) -> String {
     if text.chars().all(|c| matches!(c, '0' | '.' | '+' | '-')) { "0".to_owned() } else { text }
 }
 
-/// Formats a part in percent with the half-width of its interval: `74.9 ± 1.2 %`, with its sign on request.
+/// Formats a part in percent with the half-width of its interval, the larger one: `74.9 ± 1.2 %`, with its sign on request.
 fn half(interval: Interval, with_sign: bool) -> String {
-    let half = interval.high.map(|high| 100.0 * (high - interval.mean));
+    let half = interval.half().map(|half| 100.0 * half);
     // Two digits of the uncertainty, one decimal where there is none.
     let decimals = match half {
         Some(half) if half > 0.0 && half < 1.0 => (1 - half.log10().floor() as i32).clamp(1, 4) as usize,
@@ -159,16 +159,16 @@ mod tests {
             (found.verdict(), what, how)
         };
         let (verdict, what, how) = words(&[70.0, 141.0, 105.0, 84.0]);
-        assert_eq!((verdict, what.as_str()), (Verdict::Lower, "29.8 ± 14.1 % lower"));
+        assert_eq!((verdict, what.as_str()), (Verdict::Lower, "29.82 ± 0.87 % lower"));
         assert!(how.starts_with("p = 0.00"), "{how}");
         let (verdict, what, how) = words(&[100.3, 199.6, 150.2, 119.9]);
         assert_eq!((verdict, what.as_str()), (Verdict::Equivalent, "equivalent within 5 %"));
-        assert_eq!(how, "0 ± 0.35 %");
+        assert_eq!(how, "0 ± 0.61 %");
         let (verdict, what, how) = words(&[98.0, 230.0, 140.0, 130.0]);
         assert_eq!((verdict, what.as_str()), (Verdict::Open, OPEN));
         assert!(how.starts_with("+4.9 %, 95 % interval -") && how.contains(" to +") && how.contains("p = 0."), "{how}");
         let (verdict, what, how) = words(&[101.0, 202.1, 151.5, 121.2]);
-        assert_eq!((verdict, what.as_str()), (Verdict::Higher, "1.02 ± 0.54 % higher"));
+        assert_eq!((verdict, what.as_str()), (Verdict::Higher, "1.018 ± 0.087 % higher"));
         assert!(how.ends_with("; equivalent within 5 %"), "{how}");
         assert_eq!(tested(&[4.0], &[5.0]).words(), ("25.0 % higher".to_owned(), String::new()));
         assert_eq!(tested(&[4.0], &[4.0]).words().0, "the same");
