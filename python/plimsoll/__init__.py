@@ -5,7 +5,7 @@
     >>> print(results)              # what the command line prints
     >>> polars.DataFrame(results.users)
 
-A call goes the way of the command line: the same plans, options, tables and messages (https://docs.rs/plimsoll). All amounts are
+A call runs the same code as the command line, with the same plans, options and tables (https://docs.rs/plimsoll). All amounts are
 in the units that column names end in; times are in microseconds (``_us``) or seconds (``_s``).
 """
 
@@ -122,7 +122,8 @@ def replay(
     frames = Frames(kept)
     if not isinstance(trace, (str, os.PathLike)):
         trace = frames.file(trace, "trace")
-    args = ["replay", f"--machines={machines}", *(f"--policy={name}" for name in named(policies, frames)), f"--output={place}"]
+    spec = _call.word(machines, "machines", "'400x16c32g'")
+    args = ["replay", f"--machines={spec}", *(f"--policy={name}" for name in named(policies, frames)), f"--output={place}"]
     return Results(place, call([*args, *options({**more, "quiet": quiet}), "--", trace], frames=frames), frames.kept)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import atexit
 import json
 import math
+import numbers
 import os
+import re
 import shutil
 import sys
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,9 @@ class Frames:
     def file(self, rows: Any, name: str) -> str:
         """Writes a frame to a file, by a name that says which rows it has. Messages call it `name`."""
         self.kept = self.kept or Kept()
+        # The index of a pandas frame is no column; of other frames nothing is known by this name.
+        if hasattr(rows, "reset_index"):
+            rows = rows.reset_index(drop=True)
         place = self.kept.path / "frame.parquet"
         try:
             digest = _plimsoll.write_frame(rows, name, place)
@@ -102,7 +107,7 @@ def call(args: Iterable[Any], text: tuple[str, str] | None = None, frames: Frame
     finally:
         if line:
             line.end()
-    told = frames.told if frames else str
+    told = telling(args[0], text, frames)
     for note in noted:
         warnings.warn(told(note), Warning, stacklevel=3)
     if code or raised:
@@ -111,9 +116,64 @@ def call(args: Iterable[Any], text: tuple[str, str] | None = None, frames: Frame
     return printed
 
 
+#: The message for an option that the command does not have, and the nearest one.
+UNKNOWN = re.compile(r"unexpected argument '--(\S+)' found(?:.*?a similar argument exists: '--([^']+)')?", re.DOTALL)
+
+#: An option of the command line in a message.
+OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
+
+
+def argument(option: str) -> str:
+    """The keyword of an option: ``on_blocked`` of ``on-blocked``."""
+    return option.replace("-", "_")
+
+
+def telling(command: str, text: tuple[str, str] | None, frames: Frames | None) -> Callable[[str], str]:
+    """A function that puts the messages of a command into the words of this package: arguments for options, keys for places in a dict, and
+    the names of frames for their files. Raises TypeError for the message about an option that the command does not have."""
+
+    def told(message: str) -> str:
+        if unknown := UNKNOWN.search(message):
+            name, near = unknown.groups()
+            hint = f"; did you mean '{argument(near)}'?" if near else ""
+            raise TypeError(f"{command}() got an unexpected keyword argument '{argument(name)}'{hint}")
+        # How to call the command line is of no use here.
+        message = message.split("\n\nUsage: ")[0]
+        message = frames.told(message) if frames else message
+        if text:
+            message = by_key(message, text)
+        return OPTION.sub(lambda option: argument(option[1]), message)
+
+    return told
+
+
+def by_key(message: str, text: tuple[str, str]) -> str:
+    """A message in which places in a text that was made of a dict are keys: ``workload.class[0].demand`` for a line and a column, which
+    nobody has seen."""
+    name, lines = text[0], text[1].splitlines()
+
+    def key(place: re.Match[str]) -> str:
+        counts: dict[str, int] = {}
+        table = ""
+        for line in lines[: int(place[1])]:
+            if header := re.fullmatch(r"(\[\[?)(.+?)\]\]?", line):
+                table = header[2]
+                if header[1] == "[[":
+                    counts[table] = counts.get(table, -1) + 1
+                    counts = {known: count for known, count in counts.items() if not known.startswith(f"{table}.")}
+        parts = table.split(".") if table else []
+        path = [part + (f"[{counts['.'.join(parts[: at + 1])]}]" if ".".join(parts[: at + 1]) in counts else "") for at, part in enumerate(parts)]
+        found = re.match(r'("[^"]*"|[\w-]+) = ', (lines[int(place[1]) - 1 :] or [""])[0])
+        return ".".join([*path, *([found[1]] if found else [])]) or "the dict"
+
+    marked = re.compile(re.escape(name) + r": line (\d+), column \d+")
+    # The line itself is not shown: it is none that the caller wrote.
+    return re.sub(r"\n *\|\n *\d+ \|.*\n *\|.*(?=\n|$)", "", marked.sub(key, message)).rstrip()
+
+
 def options(given: Mapping[str, Any]) -> list[str]:
     """Options of the command line from keywords: ``on_blocked="stop"`` is ``--on-blocked stop``, ``tasks=True`` is ``--tasks``, and
-    a list gives an option several times. What is None or False is left out."""
+    a list gives an option several times. What is None or False is left out. Raises TypeError for a value that is no word."""
     args = []
     for name, value in given.items():
         flag = "--" + name.replace("_", "-")
@@ -124,8 +184,21 @@ def options(given: Mapping[str, Any]) -> list[str]:
         else:
             values = value if isinstance(value, (list, tuple)) else [value]
             # As one word, so that a value with a hyphen in front is no option.
-            args.extend(f"{flag}={os.fspath(one) if isinstance(one, os.PathLike) else one}" for one in values)
+            args.extend(f"{flag}={word(one, name)}" for one in values)
     return args
+
+
+#: What an option of the command line may be.
+WORDS = (str, numbers.Number, os.PathLike)
+
+
+def word(value: Any, name: str, example: str = "") -> str:
+    """The value of an option as a word of the command line. Raises TypeError, which names the argument, for anything but text, a number or
+    a path, such as a dict or a frame."""
+    if isinstance(value, bool) or not isinstance(value, WORDS):
+        expected = "text, a number or the path of a file" + (f", such as {example}" if example else "")
+        raise TypeError(f"{name}: a value of type {type(value).__name__} is not accepted; expected {expected}")
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
 def named(policies: Any, frames: Frames) -> list[str]:
@@ -133,7 +206,8 @@ def named(policies: Any, frames: Frames) -> list[str]:
     given = list(policies) if isinstance(policies, (list, tuple)) else [policies]
     if all(isinstance(one, (str, Policy)) for one in given):
         return names_of(given, frames.policies)
-    raise TypeError(f"policies: {policies!r} is not accepted; expected a name such as 'drf', a plimsoll.policy(...), or a list of them")
+    wrong = next(type(one).__name__ for one in given if not isinstance(one, (str, Policy)))
+    raise TypeError(f"policies: a value of type {wrong} is not accepted; expected a name such as 'drf', a plimsoll.policy(...), or a list of them")
 
 
 def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, str] | None]:
@@ -145,7 +219,7 @@ def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, 
             raise InputError(f"{kind}: {error}") from error
     if isinstance(what, (str, os.PathLike)):
         return Path(what), None
-    raise TypeError(f"{kind}: {what!r} is not accepted; expected a path or a dict")
+    raise TypeError(f"{kind}: a value of type {type(what).__name__} is not accepted; expected a path or a dict")
 
 
 def framed(value: Any, frames: Frames, key: str) -> Any:

@@ -117,7 +117,7 @@ def checked(executor: Any, shards: Any, retries: Any) -> Any:
     if hasattr(executor, "get_executor"):
         return executor.get_executor()
     if not hasattr(executor, "submit"):
-        raise TypeError(f"executor: {executor!r} is not accepted; expected one as in concurrent.futures, or a client of Dask")
+        raise TypeError(f"executor: a value of type {type(executor).__name__} is not accepted; expected one as in concurrent.futures, or a client of Dask")
     return executor
 
 

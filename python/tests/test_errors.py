@@ -44,7 +44,7 @@ WRONG = {
         "trace, column 'submit_s': row 2: 0 s is before",
     ),
     "a column too few": (lambda plan: replay(table(user=None)), INPUT, "trace, column 'user': is missing"),
-    "a column too many": (lambda plan: replay(table(cqu=[1, 1])), INPUT, "column 'cqu': is no column of a trace"),
+    "a column too many": (lambda plan: replay(table(cqu=[1, 1])), INPUT, "column 'cqu': is not a trace column"),
     "a column of another type": (
         lambda plan: replay(table(cpu=pyarrow.array([0, 1], pyarrow.timestamp("s")))),
         INPUT,
@@ -77,25 +77,63 @@ WRONG = {
     "machines": (
         lambda plan: replay(machines="4x"),
         INPUT,
-        "--machines: '4x' is not accepted; expected COUNTxCAPACITY",
+        "machines: '4x' is not accepted; expected COUNTxCAPACITY",
     ),
     "a policy": (lambda plan: replay(policies=["dfr"]), INPUT, "unknown policy 'dfr' (did you mean 'drf'?)"),
-    "no policy": (lambda plan: replay(policies=[]), INPUT, "--policy"),
+    "no policy": (lambda plan: replay(policies=[]), INPUT, "arguments were not provided:\n  policy"),
     "policies of another type": (
         lambda plan: plimsoll.replay("trace.csv", MACHINES, 3),
         TypeError,
-        "policies: 3 is not accepted; expected a name",
+        "policies: a value of type int is not accepted; expected a name",
     ),
-    "an option": (lambda plan: replay(plcement="pooled"), INPUT, "a similar argument exists: '--placement'"),
+    "an option": (
+        lambda plan: replay(plcement="pooled"),
+        TypeError,
+        "replay() got an unexpected keyword argument 'plcement'; did you mean 'placement'?",
+    ),
+    "an option of two words": (lambda plan: replay(on_blockd="stop"), TypeError, "did you mean 'on_blocked'?"),
+    "an option that is like no other": (
+        lambda plan: replay(zzz=1),
+        TypeError,
+        "replay() got an unexpected keyword argument 'zzz'",
+    ),
+    "a dict of weights": (
+        lambda plan: replay(weights={"ads": 2}),
+        TypeError,
+        "weights: a value of type dict is not accepted; expected text, a number or the path of a file",
+    ),
+    "a frame of weights": (lambda plan: replay(weights=table()), TypeError, "weights: a value of type Table is not"),
+    "a list of machines": (
+        lambda plan: replay(machines=["4x16c64g"]),
+        TypeError,
+        "machines: a value of type list is not accepted; expected text, a number or the path of a file, such as",
+    ),
+    "a frame of machines": (lambda plan: replay(machines=table()), TypeError, "machines: a value of type Table is not"),
+    "a frame for a plan": (lambda plan: run(table()), TypeError, "plan: a value of type Table is not accepted"),
+    "a parameter of another format": (
+        lambda plan: replay(set="swf.memory=ignore"),
+        INPUT,
+        "set: 'swf.memory=ignore' is not accepted; expected parameters of a public format",
+    ),
     "a value of an option": (
         lambda plan: replay(placement="x"),
         INPUT,
-        "--placement: 'x' is not accepted; expected pooled, first-fit",
+        "placement: 'x' is not accepted; expected pooled, first-fit",
     ),
-    "a folder that is a file": (lambda plan: replay(out="trace.csv"), INPUT, "--output: 'trace.csv' is not accepted"),
+    "a folder that is a file": (lambda plan: replay(out="trace.csv"), INPUT, "output: 'trace.csv' is not accepted"),
     "a folder that cannot be made": (lambda plan: replay(out="/dev/null/x"), (INPUT, RUN), "/dev/null/x"),
     "machines that are all too small": (lambda plan: replay(machines="1x1c1m"), RUN, "no task ever started under drf"),
-    "a key of a plan": (lambda plan: run({**plan, "polices": []}), INPUT, "unknown field `polices`"),
+    "a key of a plan": (lambda plan: run({**plan, "polices": []}), INPUT, "polices: unknown field `polices`"),
+    "a number of machines in a plan": (
+        lambda plan: run(with_machines(plan, 20)),
+        INPUT,
+        "cluster.machines: invalid type: integer `20`, expected text such as \"20x8c32g\"",
+    ),
+    "a value in a list of tables": (
+        lambda plan: run({**plan, "service": [{"name": "a"}]}),
+        INPUT,
+        "service[0]: missing field `tasks`",
+    ),
     "a value of a plan": (lambda plan: run(with_machines(plan, "4y")), INPUT, "cluster.machines: '4y' is not accepted"),
     "an empty plan": (lambda plan: run({}), INPUT, "missing field `name`"),
     "None in a plan": (
@@ -136,7 +174,7 @@ WRONG = {
         INPUT,
         "'capacty' is no key (did you mean 'capacity'?)",
     ),
-    "an instance of another type": (lambda plan: plimsoll.solve(3), TypeError, "instance: 3 is not accepted"),
+    "an instance of another type": (lambda plan: plimsoll.solve(3), TypeError, "instance: a value of type int is not accepted"),
     "a policy of an instance": (
         lambda plan: plimsoll.solve({"capacity": {"cpu": 1}, "user": [{"demand": {"cpu": 1}}]}, "dfr"),
         INPUT,
@@ -145,7 +183,7 @@ WRONG = {
     "an effort": (
         lambda plan: plimsoll.check("drf", effort="x"),
         INPUT,
-        "--effort: 'x' is not accepted; expected quick, normal",
+        "effort: 'x' is not accepted; expected quick, normal",
     ),
     "a folder without results": (
         lambda plan: plimsoll.read("."),

@@ -71,6 +71,20 @@ def test_a_frame_is_read_as_the_file_is(folder, library):
     assert same(replay(frame(library, columns())), replay("trace.csv"))
 
 
+@pytest.mark.parametrize("name", [None, "number"])
+def test_the_index_of_pandas_is_no_column(folder, name):
+    pytest.importorskip("pandas")
+    given = frame("pandas", columns()).rename_axis(name)
+    given.index = given.index[::-1]
+    given = given.sort_values("submit_s")
+    assert same(replay(given), replay("trace.csv"))
+    # Nor where pandas has written it to a file, or Arrow has taken it over.
+    unnamed = given.rename_axis(None)
+    assert same(replay(pyarrow.Table.from_pandas(unnamed)), replay("trace.csv"))
+    unnamed.to_parquet("indexed.parquet")
+    assert same(replay("indexed.parquet"), replay("trace.csv"))
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("index", ["int8", "uint32"])
 def test_categories_are_text(folder, library, index):

@@ -329,7 +329,7 @@ def test_what_goes_with_no_run_is_told_before_it(busy):
         replay("busy0.csv", [plimsoll.policy("running", name="x"), plimsoll.policy("waiting", name="x")])
     with pytest.raises(plimsoll.InputError, match="either 'order' in the expression or /fifo, not both"):
         replay("busy0.csv", [plimsoll.policy("running; order submit", name="x"), "x/fifo"])
-    with pytest.raises(TypeError, match="policies: 7 is not accepted"):
+    with pytest.raises(TypeError, match="policies: a value of type int is not accepted"):
         replay("busy0.csv", 7)
 
 

@@ -60,11 +60,11 @@ fn named<T: Copy + Send + Sync>(all: &'static [(&'static str, T, &'static str)])
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(long, short, global = true)]
     quiet: bool,
-    /// Print all columns of a table, in lines as long as they get; otherwise the
-    /// main ones, in lines of 80 characters or as many as COLUMNS says
+    /// Print all columns of a table, without wrapping; otherwise the main ones, in
+    /// lines of 80 characters or as many as COLUMNS says
     #[arg(long, global = true)]
     wide: bool,
 }

@@ -27,7 +27,7 @@ pub struct Args {
     /// Draw for this width: acm, acm-wide, ieee, ieee-wide, usenix or slides
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
-    /// Draw this wide
+    /// Width in points
     #[arg(long, value_name = "POINTS", conflicts_with = "preset")]
     width: Option<f64>,
 }

@@ -18,7 +18,8 @@ use crate::output::folder::check_output;
 use crate::output::portable::file_name;
 use crate::output::schema::Table;
 use crate::output::shell;
-use crate::workload::formats::FormatOptions;
+use crate::workload::Input;
+use crate::workload::formats::{Format as TraceFormat, FormatOptions, detect};
 
 /// Replay one trace under some policies
 #[derive(clap::Args, Clone, Debug)]
@@ -100,7 +101,7 @@ pub struct Args {
     /// A CSV of weights: user,weight or user and a column a resource
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
-    /// End then though work is left (90s, 15m, 2h)
+    /// Stop at this time even if work is left (90s, 15m, 2h)
     #[arg(long, value_name = "SPAN")]
     until: Option<String>,
     /// Keep this share of the jobs, chosen by --seed
@@ -211,9 +212,10 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         tenants: args.rows.tenants.clone(),
         thin: args.thin,
         estimates: args.estimates.clone(),
-        options: Some(FormatOptions { strict: args.rows.strict, ..FormatOptions::default() }),
+        options: Some(FormatOptions { tenants: None, resources: Vec::new(), ..args.rows.options()? }),
         resources: args.rows.resource.clone(),
     };
+    check_parameters(args)?;
     let file = PlanFile {
         name: args.trace.file_stem().map_or("replay".into(), |stem| file_name(&stem.to_string_lossy())),
         question: None,
@@ -244,6 +246,18 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
 
 fn placement_help() -> String {
     format!("How a task finds its machine: {}; pooled treats the cluster as one machine", Placement::names())
+}
+
+/// Checks that parameters (`--set`) are of the format of the trace. Errors: one of another format, or the trace cannot be read.
+fn check_parameters(args: &Args) -> Result<()> {
+    let standard_input = args.trace.as_os_str() == "-";
+    let format = match &args.rows.from {
+        Some(name) => Some(TraceFormat::parse("--from", name)?),
+        // Standard input is read once.
+        None if args.rows.set.is_empty() || standard_input => return Ok(()),
+        None => detect(&Input::open(&args.trace)?)?,
+    };
+    args.rows.check_format(format.map(TraceFormat::name), &args.trace)
 }
 
 /// Returns the help of `--ties`, with the rules as they are declared.
@@ -286,6 +300,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         ("seed", drawn.then(|| args.seed.to_string()).into_iter().collect(), None),
         ("from", one(&args.rows.from), None),
         ("tenants", one(&args.rows.tenants), None),
+        ("set", args.rows.set.clone(), None),
         ("resource", args.rows.resource.clone(), None),
         ("sample", vec![args.sample.clone()], Some("60s")),
     ]

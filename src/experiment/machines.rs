@@ -10,11 +10,29 @@ use crate::engine::{Displacing, OnBlocked, OnFailure, Options, Preempt, PreemptF
 use crate::error::{Error, Result, nearest};
 use crate::units::{Dim, Round, Span, decimal, span};
 
+/// Reads the value of `machines`; anything but text is an error with an example.
+fn machines_text<'de, D: serde::Deserializer<'de>>(value: D) -> std::result::Result<Option<String>, D::Error> {
+    struct Text;
+    impl serde::de::Visitor<'_> for Text {
+        type Value = Option<String>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("text such as \"20x8c32g\", or the path of a CSV of machines")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> std::result::Result<Option<String>, E> {
+            Ok(Some(text.to_owned()))
+        }
+    }
+    value.deserialize_str(Text)
+}
+
 /// The cluster as it is written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterFile {
     /// `400x16c32g`, or a CSV of machines.
+    #[serde(default, deserialize_with = "machines_text")]
     pub machines: Option<String>,
     /// Groups with resources of any name: `{ count = 400, cpu = 16, memory_gib = 32, disk_gib = 1000 }`.
     #[serde(default)]

@@ -68,7 +68,7 @@ fn table() -> Vec<Wrong> {
         whole(
             "a column of another tool",
             "job,user,submit_s,duration_s,cpu,exit_code\na,u,0,1,1,0\n",
-            &["t.csv", "line 1", "exit_code", "no column of a trace", "resources = [\"exit_code\"]"],
+            &["t.csv", "line 1", "exit_code", "not a trace column", "resources = [\"exit_code\"]"],
         ),
         whole(
             "two units of one time",

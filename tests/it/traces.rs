@@ -155,11 +155,7 @@ fn resources_of_other_names_are_those_of_the_machines_or_declared() {
     let refused = |args: &[&str]| {
         let output = trace(args);
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-        assert!(
-            said(&output).contains("t.csv, line 1, column 'licence': is no column of a trace"),
-            "{}",
-            said(&output)
-        );
+        assert!(said(&output).contains("t.csv, line 1, column 'licence': is not a trace column"), "{}", said(&output));
     };
     for verb in ["head", "validate", "stats", "import"] {
         refused(&[verb, &source]);
@@ -413,4 +409,30 @@ fn every_help_has_examples() {
         assert!(help.contains("Examples:") && help.contains(&format!("plimsoll trace {verb}")), "{help}");
     }
     assert!(good(&["--help"]).contains("Examples:"));
+}
+
+/// `replay` takes the parameters of a format as `trace import` does.
+#[test]
+fn a_replay_takes_parameters_of_the_format() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let log = "; x\n1 0 0 60 2 -1 -1 2 -1 1048576 1 1 1 -1 -1 -1 -1 -1\n";
+    let (log, csv) =
+        (file(dir.path(), "log.swf", log), file(dir.path(), "t.csv", "job,user,submit_s,duration_s,cpu\na,b,0,1,1\n"));
+    let replay = |args: &[&str]| {
+        let all = [&["replay", "--machines", "1x4c1g", "--policy", "fifo"], args].concat();
+        let output = run(&mut plimsoll(&all));
+        (output.status.code(), said(&output))
+    };
+    // A GiB for each of two processors fits no machine; ignored, it does.
+    assert_eq!(replay(&[&log]).0, Some(1));
+    assert_eq!(replay(&[&log, "--set", "swf.memory=ignore"]).0, Some(0));
+    for (args, parts) in [
+        ([&log, "--set", "swf.memry=ignore"], ["swf.memry=ignore", "Did you mean 'memory'"]),
+        ([&log, "--set", "swim.map_bytes=1"], ["'swim.map_bytes=1' is not accepted", "parameters of swf"]),
+        ([&csv, "--set", "swf.memory=ignore"], ["parameters of a public format", "is a canonical trace"]),
+    ] {
+        let (code, message) = replay(&args.map(|arg: &str| arg));
+        assert_eq!(code, Some(2), "{args:?}: {message}");
+        assert!(parts.iter().all(|part| message.contains(part)), "{args:?}: {message}");
+    }
 }

@@ -206,7 +206,9 @@ impl Dim {
 
     /// The same with the unit, for reports.
     pub fn display(&self, base: u64) -> String {
-        format!("{} {}", trim_float(self.amount(base)), self.unit.label(&self.name))
+        let (amount, unit) = (trim_float(self.amount(base)), self.unit.label(&self.name));
+        let unit = if amount == "1" && unit == "cores" { "core" } else { unit };
+        format!("{amount} {unit}")
     }
 }
 

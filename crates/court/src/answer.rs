@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::verdict::Hearing;
 
 /// The decisions of a round: `{"policy", "launched": [{"name", "tasks", "machine"}], "evicted": [{"name", "tasks", "for", "reason"}],
-/// "waiting": [{"name", "tasks", "reason", "short": {..}}], "shares": {..}}`. Amounts are in the unit that people write.
+/// "waiting": [{"name", "tasks", "reason", "short": {..}}], "shares": {..}}`, the last for policies with groups. Amounts are in the unit that people write.
 pub fn answer(bench: &Bench, round: &Round) -> Value {
     let state = bench.state();
     let name = |workload: usize| state.workloads[workload].name.as_str();
@@ -24,13 +24,17 @@ pub fn answer(bench: &Bench, round: &Round) -> Value {
         let (reason, short) = reason(state, round, &waits.reason);
         json!({"name": name(waits.workload), "tasks": waits.tasks, "reason": reason, "short": short})
     });
-    json!({
+    let mut answer = json!({
         "policy": bench.policy,
         "launched": launched.collect::<Value>(),
         "evicted": evicted.collect::<Value>(),
         "waiting": waiting.collect::<Value>(),
-        "shares": shares(round),
-    })
+    });
+    // A policy without groups computes no shares.
+    if let Some(fields) = answer.as_object_mut().filter(|_| !round.standings.is_empty()) {
+        fields.insert("shares".to_owned(), shares(round));
+    }
+    answer
 }
 
 /// The reason in words, and the amounts that are short.

@@ -175,7 +175,7 @@ pub fn difference(design: Design, base: &[Option<f64>], new: &[Option<f64>], lev
 /// not reject when the base is multiplied accordingly. So it contains 0 where the interval of the difference does, and it is narrow
 /// where seeds change both in proportion.
 ///
-/// `None` for a mean of 0 of the base; without ends for one seed, and where the base's mean cannot be told from 0, so that the interval
+/// `None` for a mean of 0 of the base; without ends for one seed, and where the mean of the base does not differ significantly from 0, so that the interval
 /// has no end. Unpaired, the factor of the standard error is that of Welch's test. Source: Fieller, Journal of the Royal Statistical
 /// Society B 16, 1954.
 fn relative(design: Design, base: &[f64], new: &[f64], difference: &Interval) -> Option<Interval> {

@@ -168,6 +168,9 @@ pub fn import(
             ArrowDataType::Dictionary(_, values, _) => values,
             other => other,
         };
+        if Columns::is_index(&field.name) {
+            continue;
+        }
         match unreadable(dtype) {
             None if WHOLE.contains(&field.name.as_str()) && matches!(stored(&field.dtype), Stored::Float) => {
                 kept.push((at, Stored::Whole));

@@ -33,7 +33,7 @@ pub struct ParquetTrace {
 
 impl ParquetTrace {
     /// Opens a trace that may have these `resources` beside the usual ones, and checks its columns. An unknown column that
-    /// cannot hold amounts is not read.
+    /// cannot hold amounts is not read, nor is the index of a pandas frame.
     ///
     /// Errors: [`Error::Trace`], also for a truncated file.
     pub fn new(input: &Input, resources: &[String]) -> Result<ParquetTrace> {
@@ -45,7 +45,7 @@ impl ParquetTrace {
         let mut file = Parquet::open(&path, bytes, damaged)?;
         let of_traces = |(name, unreadable): &&Described| {
             let amount = unreadable.as_ref().is_none_or(|kind| kind.starts_with("decimal"));
-            amount || Columns::knows(name, resources)
+            !Columns::is_index(name) && (amount || Columns::knows(name, resources))
         };
         let columns = file.columns().iter().filter(of_traces);
         let unreadable = columns.clone().find_map(|(name, unreadable)| Some((name, unreadable.as_ref()?)));

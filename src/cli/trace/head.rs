@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Opened, Reading};
+use super::{Opened, Rows};
 use crate::cli::{Context, print};
 use crate::error::Result;
 use crate::workload::Source;
@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(short = 'n', long = "rows", default_value_t = 10, value_name = "N")]
     rows: usize,
     #[command(flatten)]
-    reading: Reading,
+    reading: Rows,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {

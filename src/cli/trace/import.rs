@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::save::{Target, save};
-use super::{Opened, Reading, report};
+use super::{Opened, Rows, report};
 use crate::cli::Context;
 use crate::error::Result;
 use crate::workload::formats::Format;
@@ -31,7 +31,7 @@ pub struct Args {
     /// The file, or - for standard input
     file: PathBuf,
     #[command(flatten)]
-    reading: Reading,
+    rows: Rows,
     /// The trace: a .csv or .parquet file, or - for CSV on standard output [default: -]
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -45,7 +45,7 @@ fn listed() -> String {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let target = Target::parse(args.output.as_deref())?;
-    let opened = Opened::new(&args.file, &args.reading, None)?;
+    let opened = Opened::new(&args.file, &args.rows, None)?;
     let mut facts = Map::new();
     facts.insert("source".into(), opened.name().into());
     facts.insert("source_blake3".into(), opened.input.digest()?.into());

@@ -65,16 +65,35 @@ pub struct Rows {
     /// Refuse a public format's rows with impossible values, which are otherwise dropped and counted
     #[arg(long)]
     pub strict: bool,
+    /// Change a parameter of a public format, such as swim.map_bytes=134217728 or swf.memory=job; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 }
 
-/// The same, and the parameters of a public format.
-#[derive(clap::Args, Debug)]
-struct Reading {
-    #[command(flatten)]
-    rows: Rows,
-    /// Change a parameter, such as swim.map_bytes=134217728 or swf.parallel=gang; may be given several times
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+impl Rows {
+    /// Returns the options of a reader. Errors: a parameter that no format has, or a wrong value.
+    pub fn options(&self) -> Result<FormatOptions> {
+        let mut tree = Node::default();
+        self.set.iter().try_for_each(|set| apply(&mut tree, set, "swim.map_bytes=134217728"))?;
+        let mut options: FormatOptions = tree.read()?;
+        (options.strict, options.resources) = (self.strict, self.resource.clone());
+        if let Some(rule) = &self.tenants {
+            options.tenants = Some(Tenants::parse("--tenants", rule)?);
+        }
+        Ok(options)
+    }
+
+    /// Checks that all parameters are of the format of the trace: `None` is a canonical one. Errors: [`Error::Plan`] for one of
+    /// another format.
+    pub fn check_format(&self, format: Option<&str>, path: &Path) -> Result<()> {
+        let foreign = |set: &&String| format.is_none_or(|format| set.split('.').next() != Some(format));
+        let Some(set) = self.set.iter().find(foreign) else { return Ok(()) };
+        let expected = match format {
+            Some(name) => format!("parameters of {name}, the format of {}", path.display()),
+            None => format!("parameters of a public format; {} is a canonical trace", path.display()),
+        };
+        Err(Error::plan("--set", format!("'{set}'"), expected))
+    }
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -96,9 +115,9 @@ struct Opened {
 impl Opened {
     /// Opens a trace: canonical, or in a public format that is named or recognised. A canonical one may have the resources
     /// of `machines`.
-    fn new(path: &Path, reading: &Reading, machines: Option<&str>) -> Result<Opened> {
-        let format = reading.rows.from.as_deref().map(|name| Format::parse("--from", name)).transpose()?;
-        let mut options = options(reading)?;
+    fn new(path: &Path, rows: &Rows, machines: Option<&str>) -> Result<Opened> {
+        let format = rows.from.as_deref().map(|name| Format::parse("--from", name)).transpose()?;
+        let mut options = rows.options()?;
         if let Some(machines) = machines {
             options.resources.extend(machines_from("--machines", machines, Path::new(""))?.resources());
         }
@@ -107,15 +126,7 @@ impl Opened {
             Error::Plan { ref key, .. } if key == "tenants" => error.under("--tenants"),
             error => error,
         })?;
-        let name = supply.quality().map(|quality| quality.format.as_str());
-        let foreign = |set: &&String| name.is_none_or(|name| set.split('.').next() != Some(name));
-        if let Some(set) = reading.set.iter().find(foreign) {
-            let expected = match name {
-                Some(name) => format!("parameters of {name}, the format of {}", path.display()),
-                None => format!("parameters of a public format; {} is a canonical trace", path.display()),
-            };
-            return Err(Error::plan("--set", format!("'{set}'"), expected));
-        }
+        rows.check_format(supply.quality().map(|quality| quality.format.as_str()), path)?;
         Ok(Opened { input, supply })
     }
 
@@ -132,15 +143,4 @@ impl Opened {
     fn name(&self) -> String {
         self.input.path().file_name().map_or("trace".into(), |name| name.to_string_lossy()).into_owned()
     }
-}
-
-fn options(reading: &Reading) -> Result<FormatOptions> {
-    let mut tree = Node::default();
-    reading.set.iter().try_for_each(|set| apply(&mut tree, set, "swim.map_bytes=134217728"))?;
-    let mut options: FormatOptions = tree.read()?;
-    (options.strict, options.resources) = (reading.rows.strict, reading.rows.resource.clone());
-    if let Some(rule) = &reading.rows.tenants {
-        options.tenants = Some(Tenants::parse("--tenants", rule)?);
-    }
-    Ok(options)
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::generate::{Made, NAMES};
 use super::load::{self, Load};
 use super::watched::Watched;
-use super::{Opened, Reading, figures, report};
+use super::{Opened, Rows, figures, report};
 use crate::cli::print::aligned;
 use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format, Stop, print};
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(value_name = "TRACE|GENERATOR", required_unless_present = "plan")]
     trace: Option<PathBuf>,
     #[command(flatten)]
-    reading: Reading,
+    rows: Rows,
     /// Take a generator's parameters from the [workload] table of this plan
     #[arg(long, value_name = "PLAN.toml")]
     plan: Option<PathBuf>,
@@ -68,8 +68,8 @@ impl Subject {
         let generator = name.as_deref().filter(|name| NAMES.contains(name));
         let is_file = args.trace.as_deref().is_some_and(Path::exists);
         if args.plan.is_some() || (generator.is_some() && !is_file) {
-            let made = Made::new(name.as_deref(), args.plan.as_deref(), args.seed, &args.reading.set)?;
-            if args.reading.rows.from.is_some() || args.reading.rows.tenants.is_some() {
+            let made = Made::new(name.as_deref(), args.plan.as_deref(), args.seed, &args.rows.set)?;
+            if args.rows.from.is_some() || args.rows.tenants.is_some() {
                 let expected = "neither: a generator has no format and names its users itself";
                 return Err(Error::plan("--from and --tenants", "with a generator", expected));
             }
@@ -85,7 +85,7 @@ impl Subject {
             let expected = format!("a file, or a generator (did you mean '{hint}'?)");
             return Err(Error::plan("trace", format!("'{name}'"), expected));
         }
-        let opened = Opened::new(&path, &args.reading, args.machines.as_deref())?;
+        let opened = Opened::new(&path, &args.rows, args.machines.as_deref())?;
         Ok(Subject { name: opened.name(), supply: opened.supply, facebook: false })
     }
 

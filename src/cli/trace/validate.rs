@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::load::{self, Load};
-use super::{Opened, Reading, report};
+use super::{Opened, Rows, report};
 use crate::cli::print;
 use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format};
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
-    reading: Reading,
+    rows: Rows,
     /// Compare demand with the capacity of these machines: 400x16c32g, or a .csv
     #[arg(long, value_name = "SPEC")]
     machines: Option<String>,
@@ -46,7 +46,7 @@ struct Report<'a> {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let opened = Opened::new(&args.file, &args.reading, args.machines.as_deref())?;
+    let opened = Opened::new(&args.file, &args.rows, args.machines.as_deref())?;
     let cluster =
         args.machines.as_deref().map(|text| load::cluster(text, &opened.source(&context.stop)?)).transpose()?;
     let kinds = cluster.as_ref().map(load::kinds).unwrap_or_default();

@@ -17,12 +17,11 @@ pub fn deviation(results: &Results, paper: &Paper) -> Result<Gallery> {
         return Ok(Gallery::without_table("deviation", Table::Fairness));
     };
     if panels.empty() || panels.largest == 0.0 {
-        return Ok(Gallery::without("deviation", "two users never waited at a time, or all shares were as in DRF"));
+        return Ok(Gallery::without("deviation", "at no time were two users waiting, or all shares were as in DRF"));
     }
     let caption = format!(
         "Distance of users' dominant shares from those under DRF with divisible tasks{}: the share of time in which the \
-         mean over users, or the largest, is at most the value below. Counted is the time in which two or more users \
-         wait.",
+         mean over users, or the largest, is at most the value below. Only time with two or more waiting users counts.",
         seeds_of(results)
     );
     let svg = panels.draw(Axis::fraction("Distance (% of the cluster)"), paper);

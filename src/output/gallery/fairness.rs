@@ -19,12 +19,12 @@ pub fn fairness(results: &Results, paper: &Paper) -> Result<Gallery> {
         return Ok(Gallery::without_table("fairness", Table::Fairness));
     };
     if panels.empty() {
-        return Ok(Gallery::without("fairness", "two users never waited at a time"));
+        return Ok(Gallery::without("fairness", "at no time were two users waiting"));
     }
     let caption = format!(
         "Jain index of dominant shares, and largest minus smallest share, among the users that each policy leaves \
-         backlogged{}: the share of time in which the index or the gap is at most the value below. Counted is the time \
-         in which two or more users are backlogged. Equal shares have an index of 1 and a gap of 0. Which users these \
+         backlogged{}: the share of time in which the index or the gap is at most the value below. Only time \
+         with two or more backlogged users counts. Equal shares have an index of 1 and a gap of 0. Which users these \
          are depends on the policy; the speeds of users compare policies.",
         seeds_of(results)
     );
@@ -65,7 +65,7 @@ pub(super) fn panels(results: &Results, columns: [(&str, &str); 2], least: f64) 
 }
 
 impl Panels {
-    /// Whether two users never waited at a time.
+    /// Returns whether at no time two users were waiting.
     pub fn empty(&self) -> bool {
         self.panels.iter().all(|panel| panel.series.iter().all(|series| series.points.is_empty()))
     }

@@ -76,7 +76,7 @@ pub(super) static METRICS: Metrics = Metrics {
         .lower(),
         int(
             "online_workers_harmed",
-            "those of them that were stopped without the consent of their application master",
+            "workers of online services that were stopped without the consent of their application master",
             |run| of(run, |it| it.harmed),
         )
         .lower()

@@ -96,6 +96,12 @@ impl Columns {
         Columns::OTHERS.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
     }
 
+    /// Returns whether a column is the unnamed index of a pandas frame (`__index_level_0__`), which holds nothing of a trace.
+    pub fn is_index(name: &str) -> bool {
+        let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
+        level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
     /// Whether a column is one of a trace that may have these resources beside the usual ones.
     pub fn knows(name: &str, resources: &[String]) -> bool {
         let resource = || Dim::parse(name).0.name;
@@ -139,7 +145,7 @@ impl Columns {
 
     fn unknown(path: &Path, name: &str, resources: &[String]) -> Error {
         if let Some(canonical) = synonym(name) {
-            let problem = format!("is no column of a trace (did you mean '{canonical}'?)");
+            let problem = format!("is not a trace column (did you mean '{canonical}'?)");
             return Error::trace(path, 1, &shorten(name.as_bytes()), problem);
         }
         let spelt = ["cpu", "memory_gib", "memory_mib", "memory_norm", "gpu", "disk_gib", "network"];
@@ -149,7 +155,7 @@ impl Columns {
         let usual = Columns::USUAL.join(", ");
         let name = shorten(name.as_bytes());
         let problem = format!(
-            "is no column of a trace{hint}; expected the resources {usual}, those of the machines, or one that is \
+            "is not a trace column{hint}; expected the resources {usual}, those of the machines, or one that is \
              declared: --resource {name}, in a plan [workload] resources = [\"{name}\"]"
         );
         Error::trace(path, 1, &name, problem)

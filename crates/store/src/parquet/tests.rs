@@ -254,7 +254,7 @@ fn columns_of_other_types_are_named_if_they_are_needed_and_ignored_if_not() {
     });
     assert_eq!(read_trace(&odd).expect("the timestamps are not read"), 10);
     let message = read_trace(&with_footer(&bytes, noted)).unwrap_err().to_string();
-    assert!(message.contains("column 'created': is no column of a trace"), "{message}");
+    assert!(message.contains("column 'created': is not a trace column"), "{message}");
     // Small and unsigned integers are numbers like others.
     for kind in [ConvertedType::UINT_8, ConvertedType::INT_16, ConvertedType::UINT_32] {
         let small = with_footer(&bytes, |footer| {

@@ -141,6 +141,9 @@ const REQUESTED: Column<'_> = Column::new(7, "requested_processors");
 const ESTIMATE: Column<'_> = Column::new(8, "requested_time");
 const REQUESTED_MEMORY: Column<'_> = Column::new(9, "requested_memory");
 const STATUS: Column<'_> = Column::new(10, "status");
+/// The user of rows without one.
+const UNKNOWN_USER: &str = "unknown";
+
 const USER: Column<'_> = Column::new(11, "user_id");
 const PRECEDING: Column<'_> = Column::new(16, "preceding_job");
 const THINK: Column<'_> = Column::new(17, "think_time");
@@ -278,7 +281,7 @@ impl<'a> Log<'a> {
         let job = self.workload.job(&number.to_string());
         let user = match (self.tenants, user) {
             (Tenants::Column, Some(user)) => user.to_string(),
-            (Tenants::Column, None) => "unknown".to_owned(),
+            (Tenants::Column, None) => UNKNOWN_USER.to_owned(),
             _ => number.to_string(),
         };
         let user = UserId(self.workload.users.intern(&user));
@@ -356,6 +359,13 @@ impl<'a> Log<'a> {
         }
         if self.waits_known == 0 && !self.workload.sets.is_empty() {
             warnings.push("no row has a wait time: submit times may be start times".to_owned());
+        }
+        let mut names = (0..self.workload.users.len() as u32).map(|user| self.workload.users.name(user));
+        if self.tenants == Tenants::Column && names.next() == Some(UNKNOWN_USER) && names.next().is_none() {
+            warnings.push(format!(
+                "no row has a user (field 12): all jobs are of one user, '{UNKNOWN_USER}', so that policies by user share nothing; \
+                 other users: --tenants (docs/traces.md)"
+            ));
         }
     }
 

@@ -291,3 +291,14 @@ fn preceding_jobs_that_cannot_be_followed_are_counted() {
     assert_eq!(assumption(&ignored, "swf.dependencies"), "ignored; 8 of 10 kept rows have a preceding job");
     assert!(ignored.quality.warnings.iter().all(|warning| !warning.contains("preceding")));
 }
+
+#[test]
+fn a_log_without_users_is_warned_of() {
+    let row = |number: u32, user: i32| format!("{number} {number} 0 60 4 -1 -1 4 -1 -1 1 {user} 1 -1 -1 -1 -1 -1\n");
+    let warned = |users: [i32; 2]| {
+        let log = format!("; x\n{}{}", row(1, users[0]), row(2, users[1]));
+        let warnings = read_with(&log, SwfOptions::default()).quality.warnings;
+        warnings.iter().any(|warning| warning.contains("all jobs are of one user, 'unknown'"))
+    };
+    assert!(warned([-1, -1]) && !warned([-1, 3]) && !warned([3, 3]));
+}
