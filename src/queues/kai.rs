@@ -11,7 +11,7 @@ use super::group::{Group, Queues, Setting};
 use super::notes::Notes;
 use super::objects::{Fields, Written, objects};
 use super::quantity::{Amounts, Quantity, Resource};
-use super::{FormatRow, Source};
+use super::{FormatRow, Source, property};
 use crate::error::{Result, did_you_mean};
 use crate::tree::{Place, brief};
 
@@ -19,7 +19,27 @@ pub static ROW: FormatRow = FormatRow {
     name: "kai",
     about: "KAI Scheduler's Queues",
     layout: "Queue (scheduling.run.ai), in YAML or JSON",
-    keys: &["limit", "lend_limit", "weight", "priority", "deserved"],
+    properties: &[
+        property("parentQueue", "parent", "", ""),
+        property("quota", "deserved", "0", "-1 (no bound) is `\"unlimited\"`"),
+        property("limit", "limit", "0, with a warning", "-1: none"),
+        property("lendingLimit", "lend_limit", "", "-1: none. No policy reads it"),
+        property(
+            "overQuotaWeight",
+            "weight",
+            "0",
+            "where it differs between resources, that of `gpu`, else of `memory`, with a warning",
+        ),
+        property("priority", "priority", "100, if any queue has one", ""),
+    ],
+    ours: &[
+        ("usage", "past usage is measured by the scheduler"),
+        ("preemptible", "KAI has it of workloads"),
+        ("[policy] k", "an argument of the scheduler's plugin"),
+        ("[policy] saturation_multiplier", "an argument of the scheduler's plugin"),
+        ("[policy] queue_priority_in_quota_reclaim", "an argument of the scheduler's plugin"),
+    ],
+    policies: &["kai"],
     source: "KAI Scheduler, pkg/apis/scheduling/v2",
     recognises: |source| source.has_api(&APIS),
     read,

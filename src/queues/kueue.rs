@@ -11,7 +11,7 @@ use super::group::{Group, Queues, Setting};
 use super::notes::Notes;
 use super::objects::{Fields, Object, objects};
 use super::quantity::{Amounts, Resource};
-use super::{FormatRow, Source};
+use super::{FormatRow, Source, property};
 use crate::error::Result;
 use crate::tree::{Entry, Node, Place, brief};
 use crate::units::Dim;
@@ -20,7 +20,52 @@ pub static ROW: FormatRow = FormatRow {
     name: "kueue",
     about: "Kueue's ClusterQueues and Cohorts",
     layout: "ClusterQueue, Cohort, LocalQueue (kueue.x-k8s.io) and Configuration (config.kueue.x-k8s.io), in YAML or JSON",
-    keys: &["nominal", "limit", "lend_limit", "weight", "within", "reclaim", "borrow_within", "order", "users"],
+    properties: &[
+        property("nominalQuota", "nominal", "", "`[capacity]` is the sum of all"),
+        property(
+            "borrowingLimit",
+            "limit",
+            "",
+            "absent: no limit. Of several flavours there is one only where all have one",
+        ),
+        property("lendingLimit", "lend_limit", "", "absent: all. A flavour without one lends all that it has"),
+        property(
+            "flavors",
+            "",
+            "",
+            "several flavours of a resource are summed, with a warning: Kueue borrows within a flavour",
+        ),
+        property(
+            "cohort",
+            "parent",
+            "",
+            "also `cohortName`, `parentName` and `parent`; a cohort that is named and not defined is a group without keys. \
+                 A ClusterQueue without one, or the top of a tree, beside others gets `limit` and `lend_limit` of 0, with a warning: in \
+                 Kueue they share nothing, and under one root they would",
+        ),
+        property("weight", "weight", "", "of `fairSharing`: `1500m` is 1.5"),
+        property("withinClusterQueue", "within", "never", "of `preemption`"),
+        property("reclaimWithinCohort", "reclaim", "never", "of `preemption`"),
+        property("borrowWithinCohort", "borrow_within", "", "its `policy`, unless it is `Never`"),
+        property("queueingStrategy", "order", "best-effort-fifo", ""),
+        property(
+            "preemptionStrategies",
+            "[policy] preemption_strategies",
+            "both, if there is a Configuration",
+            "of `fairSharing` of the Configuration; none and a warning where \
+                 fair sharing is not enabled",
+        ),
+        property("clusterQueue", "users", "", "of a LocalQueue: `NAMESPACE/NAME`"),
+        property(
+            "namespaceSelector",
+            "users",
+            "",
+            "without LocalQueues, if it lists namespaces by name: `NAMESPACE/*`; a namespace that several queues \
+                 select is a user of none, with a warning",
+        ),
+    ],
+    ours: &[],
+    policies: &["kueue"],
     source: "Kueue, apis/kueue/v1beta1 and v1beta2",
     recognises: |source| source.has_api(&[API, CONFIG]),
     read,

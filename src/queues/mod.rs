@@ -35,14 +35,42 @@ pub struct FormatRow {
     pub about: &'static str,
     /// How a file looks.
     pub layout: &'static str,
-    /// The keys that groups may have.
-    pub keys: &'static [&'static str],
+    /// The properties that are read, and the keys that they become.
+    pub properties: &'static [Property],
+    /// The keys of the policies that no property of the format becomes, and the reason.
+    pub ours: &'static [(&'static str, &'static str)],
+    /// The policies that read the file.
+    pub policies: &'static [&'static str],
     /// Where the format is defined.
     pub source: &'static str,
     /// Whether a source is of this format.
     recognises: fn(&Source) -> bool,
     /// Reads sources as one configuration.
     read: fn(&[Source], &mut Notes) -> Result<Queues>,
+}
+
+/// A property of a format, and the key of the file of queues that it becomes.
+pub struct Property {
+    /// The name of the property in the format.
+    pub upstream: &'static str,
+    /// The key of groups, or of `[policy]` with this word before it; empty for a property that changes others.
+    pub key: &'static str,
+    /// The value that is written if the property is absent; empty if none is, so that the policy's default counts.
+    pub default: &'static str,
+    /// The rest of the rule, in Markdown.
+    pub rule: &'static str,
+}
+
+const fn property(upstream: &'static str, key: &'static str, default: &'static str, rule: &'static str) -> Property {
+    Property { upstream, key, default, rule }
+}
+
+impl FormatRow {
+    /// Returns the keys that groups may have, in the order in which they are written.
+    pub fn keys(&self) -> Vec<&'static str> {
+        let becomes = |key: &&str| self.properties.iter().any(|property| property.key == *key);
+        KEYS.iter().map(|key| key.name).filter(becomes).collect()
+    }
 }
 
 /// A format.

@@ -10,7 +10,7 @@ use super::group::{Group, Queues, Setting};
 use super::notes::Notes;
 use super::objects::{Fields, Written, objects};
 use super::quantity::{Amounts, Resource};
-use super::{FormatRow, Source};
+use super::{FormatRow, Source, property};
 use crate::error::{Result, did_you_mean};
 use crate::tree::brief;
 
@@ -18,7 +18,23 @@ pub static ROW: FormatRow = FormatRow {
     name: "volcano",
     about: "Volcano's Queues",
     layout: "Queue (scheduling.volcano.sh), in YAML or JSON",
-    keys: &["weight", "order", "priority", "deserved", "guarantee", "capability", "reclaimable"],
+    properties: &[
+        property("parent", "parent", "", "the queue `root` is the cluster: its own settings are warned of"),
+        property("weight", "weight", "", ""),
+        property("dequeueStrategy", "order", "", "`fifo` is `strict-fifo`, `traverse` is `best-effort-fifo`"),
+        property("priority", "priority", "", ""),
+        property("deserved", "deserved", "", ""),
+        property("guarantee", "guarantee", "", "its `resource`"),
+        property("capability", "capability", "", ""),
+        property("reclaimable", "reclaimable", "", ""),
+    ],
+    ours: &[
+        ("min_available", "Volcano has it of jobs (PodGroup)"),
+        ("[policy] actions", "in the scheduler's configuration"),
+        ("[policy] gang_preemptable", "in the scheduler's configuration"),
+        ("[policy] drf_preemptable", "in the scheduler's configuration"),
+    ],
+    policies: &["volcano-capacity", "volcano-proportion", "volcano-drf"],
     source: "Volcano, scheduling.volcano.sh/v1beta1",
     recognises: |source| source.has_api(&[API]),
     read,

@@ -13,7 +13,7 @@ use super::objects::Written;
 use super::quantity::Quantity;
 use super::yarn::{ROOT, names, pairs, truth};
 use super::yarn_checks::{self, Capacity};
-use super::{FormatRow, Source};
+use super::{FormatRow, Source, property};
 use crate::error::Result;
 use crate::tree::{Place, brief};
 
@@ -21,22 +21,53 @@ pub static ROW: FormatRow = FormatRow {
     name: "yarn-capacity",
     about: "the queues of YARN's capacity scheduler",
     layout: "capacity-scheduler.xml: <configuration> with <property>s",
-    keys: &[
-        "weight",
-        "priority",
-        "guarantee",
-        "capability",
-        "reclaimable",
-        "percent",
-        "max_percent",
-        "user_limit_percent",
-        "user_limit_factor",
-        "users",
+    properties: &[
+        property("queues", "parent", "", "queues right under `root` have none"),
+        property("capacity", "percent", "", "in percent"),
+        property("capacity", "weight", "", "as a weight: `2w`"),
+        property("capacity", "guarantee", "", "as resources: `[memory=1024,vcores=4]`"),
+        property("maximum-capacity", "max_percent", "", "in percent; -1: none"),
+        property("maximum-capacity", "capability", "", "as resources"),
+        property("priority", "priority", "", ""),
+        property(
+            "minimum-user-limit-percent",
+            "user_limit_percent",
+            "",
+            "without a path: of all queues without queues under them",
+        ),
+        property("user-limit-factor", "user_limit_factor", "", "the same; -1 is not carried over, with a warning"),
+        property("disable_preemption", "reclaimable", "", "also covers the queues under it"),
+        property("queue-mappings", "users", "", "`u:USER:QUEUE`; other mappings are warned of"),
+        property(
+            "resource-calculator",
+            "[policy] resources",
+            "memory",
+            "`DefaultResourceCalculator` is `memory`, `DominantResourceCalculator` is `dominant`",
+        ),
+        property("queue-ordering-policy", "[policy] ordering", "", "of `root`, if it is `priority-utilization`"),
+        property("legacy-queue-mode.enabled", "", "", "`false` turns the checks of capacities off"),
+        property("allow-zero-capacity-sum", "", "", "`true`: the percentages of the queues under it may sum to 0"),
+        property(MONITOR, "[policy] preemption", "false, if yarn-site.xml is given", ""),
+        property(MAX_IGNORED, "[policy] max_ignored", "", ""),
+        property(NATURAL, "[policy] natural_termination", "", ""),
+        property(PER_ROUND, "[policy] per_round", "", ""),
+        property(LEAST_MEMORY, "[policy] minimum_allocation", "", "in MiB"),
+        property(LEAST_CORES, "[policy] minimum_allocation", "", ""),
     ],
+    ours: &[("[policy] cluster", "a partition of nodes is not in these files")],
+    policies: &["yarn-capacity"],
     source: "Hadoop YARN, CapacityScheduler",
     recognises: |source| source.root("configuration").is_ok(),
     read,
 };
+
+// Properties of yarn-site.xml, which is read beside.
+const MONITOR: &str = "yarn.resourcemanager.scheduler.monitor.enable";
+const MAX_IGNORED: &str = "yarn.resourcemanager.monitor.capacity.preemption.max_ignored_over_capacity";
+const NATURAL: &str = "yarn.resourcemanager.monitor.capacity.preemption.natural_termination_factor";
+const PER_ROUND: &str = "yarn.resourcemanager.monitor.capacity.preemption.total_preemption_per_round";
+const LEAST_MEMORY: &str = "yarn.scheduler.minimum-allocation-mb";
+const LEAST_CORES: &str = "yarn.scheduler.minimum-allocation-vcores";
 
 const PREFIX: &str = "yarn.scheduler.capacity.";
 
@@ -182,7 +213,42 @@ impl<'n> Properties<'n> {
                 notes.add(place, format!("queue-ordering-policy '{}' is not carried over", brief(other)));
             }
         }
+        self.site(&mut policy, notes)?;
         Ok(policy)
+    }
+
+    /// The keys of the whole that yarn-site.xml has. Errors: values that are not accepted.
+    fn site(&mut self, policy: &mut Vec<(&'static str, Setting)>, notes: &mut Notes) -> Result<()> {
+        let mut of = |name: &str| {
+            let property = self.all.get_mut(name)?;
+            property.read = true;
+            Some((property.value, property.place)).filter(|(value, _)| !value.is_empty())
+        };
+        let parts = [(MAX_IGNORED, "max_ignored"), (NATURAL, "natural_termination"), (PER_ROUND, "per_round")];
+        let parts = parts.map(|(name, key)| (name, key, of(name)));
+        let [memory, cores] = [LEAST_MEMORY, LEAST_CORES].map(&mut of);
+        let monitor = of(MONITOR);
+        let there = memory.or(cores).is_some() || parts.iter().any(|(_, _, found)| found.is_some());
+        match monitor {
+            Some((value, place)) => policy.push(("preemption", truth(value, MONITOR, place)?)),
+            // Without the monitor YARN preempts nothing.
+            None if there => policy.push(("preemption", Setting::Truth(false))),
+            None => {}
+        }
+        for (name, key, found) in parts {
+            if let Some((value, place)) = found {
+                policy.push((key, number(value, name.to_owned(), place)?));
+            }
+        }
+        let least: Vec<String> = [("memory", memory), ("vcores", cores)]
+            .into_iter()
+            .filter_map(|(resource, found)| Some(format!("{resource}={}", found?.0)))
+            .collect();
+        if let Some((_, place)) = memory.or(cores) {
+            let amounts = pairs(&least.join(","), LEAST_MEMORY, place, notes)?;
+            policy.push(("minimum_allocation", Setting::Amounts(amounts)));
+        }
+        Ok(())
     }
 
     /// Checks the capacities as YARN does, unless its newer mode of queues is on.

@@ -13,7 +13,7 @@ use super::objects::Written;
 use super::quantity::Amounts;
 use super::xml::Element;
 use super::yarn::{ROOT, names, pairs, truth, words};
-use super::{FormatRow, Source};
+use super::{FormatRow, Source, property};
 use crate::error::Result;
 use crate::tree::brief;
 
@@ -21,7 +21,28 @@ pub static ROW: FormatRow = FormatRow {
     name: "yarn-fair",
     about: "the queues of YARN's fair scheduler",
     layout: "the allocation file (fair-scheduler.xml): <allocations> with <queue>s",
-    keys: &["weight", "reclaimable", "min", "max", "preemption_threshold"],
+    properties: &[
+        property("weight", "weight", "", ""),
+        property("minResources", "min", "", "`1024 mb, 4 vcores` or `memory-mb=1024, vcores=4`"),
+        property("maxResources", "max", "", "the same"),
+        property("queueMaxResourcesDefault", "max", "", "of every queue without `maxResources`"),
+        property(
+            "allowPreemptionFrom",
+            "reclaimable",
+            "",
+            "also covers the queues under it; of the root `preemption` of `[policy]`",
+        ),
+        property("allowPreemptionFrom", "[policy] preemption", "", "of the root"),
+        property(
+            "fairSharePreemptionThreshold",
+            "preemption_threshold",
+            "",
+            "also of the queues under those that have one",
+        ),
+        property("defaultFairSharePreemptionThreshold", "preemption_threshold", "", "of every queue without one"),
+    ],
+    ours: &[],
+    policies: &["yarn-fair"],
     source: "Hadoop YARN, FairScheduler",
     recognises: |source| source.root("allocations").is_ok(),
     read,

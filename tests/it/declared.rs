@@ -40,7 +40,7 @@ fn code(name: &str) -> String {
 }
 
 /// The tables: page, mark, text.
-fn tables() -> [(&'static str, &'static str, String); 6] {
+fn tables() -> [(&'static str, &'static str, String); 11] {
     let format = |format: &Format| {
         let row = format.row();
         vec![code(format.name()), row.about.to_owned(), row.layout.to_owned(), row.source.to_owned()]
@@ -56,8 +56,21 @@ fn tables() -> [(&'static str, &'static str, String); 6] {
         vec![code(row.name), row.about.to_owned(), layout, row.source.to_owned()]
     };
     let key = |key: &queues::Key| {
-        let formats = FORMATS.iter().filter(|row| row.keys.contains(&key.name)).map(|row| code(row.name));
+        let formats = FORMATS.iter().filter(|row| row.keys().contains(&key.name)).map(|row| code(row.name));
         vec![code(key.name), key.meaning.to_owned(), formats.collect::<Vec<_>>().join(", ")]
+    };
+    // The properties of a format, then the keys of its policies that are no property's.
+    let properties = |row: queues::Format| {
+        let read = row.properties.iter().map(|one| {
+            let key = match one.key {
+                "" => String::new(),
+                "parent" => code("parent"),
+                key => code(key),
+            };
+            vec![code(one.upstream), key, one.default.to_owned(), one.rule.to_owned()]
+        });
+        let ours = row.ours.iter().map(|(key, why)| vec!["-".to_owned(), code(key), String::new(), (*why).to_owned()]);
+        table(&["property", "key in the file", "written if absent", "rule"], read.chain(ours))
     };
     let value = |name: &Name| {
         let of = match name.of {
@@ -78,6 +91,11 @@ fn tables() -> [(&'static str, &'static str, String); 6] {
         ("docs/cluster.md", "placement", table(&["rule", "chosen", "source"], Placement::ALL.into_iter().map(rule))),
         ("docs/queues.md", "queues", table(&["format", "content", "files", "source"], FORMATS.into_iter().map(queues))),
         ("docs/queues.md", "queue keys", table(&["key", "meaning", "formats"], KEYS.iter().map(key))),
+        ("docs/queues.md", "kueue", properties(FORMATS[0])),
+        ("docs/queues.md", "kai", properties(FORMATS[1])),
+        ("docs/queues.md", "volcano", properties(FORMATS[2])),
+        ("docs/queues.md", "yarn-capacity", properties(FORMATS[3])),
+        ("docs/queues.md", "yarn-fair", properties(FORMATS[4])),
         ("docs/figures.md", "kinds", table(&["kind", "shows"], kinds().map(kind))),
     ]
 }

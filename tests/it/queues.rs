@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
+use plimsoll::policy::PolicySpec;
 use plimsoll::queues::{FORMATS, KEYS, import};
 use plimsoll::tree::{Entry, Node, Place, Value};
 use plimsoll::units::{Dim, Round, decimal};
@@ -14,7 +15,7 @@ pub const SAMPLES: [(&str, &[&str], &str); 5] = [
     ("kueue", &["cohorts.yaml", "cluster-queues.yaml"], "kueue.toml"),
     ("kai", &["kai.yaml"], "kai.toml"),
     ("volcano", &["volcano.yaml"], "volcano.toml"),
-    ("yarn-capacity", &["capacity-scheduler.xml"], "yarn-capacity.toml"),
+    ("yarn-capacity", &["capacity-scheduler.xml", "yarn-site.xml"], "yarn-capacity.toml"),
     ("yarn-fair", &["fair-scheduler.xml"], "yarn-fair.toml"),
 ];
 
@@ -96,13 +97,61 @@ fn rows_list_the_keys() {
         let tree = tree(&std::fs::read_to_string(folder().join(made)).expect(made));
         let has = |key: &str| groups(&tree).iter().any(|group| group.get(key).is_some());
         let found: Vec<&str> = KEYS.iter().map(|key| key.name).filter(|key| has(key)).collect();
-        assert_eq!(found, row.keys, "{format}");
-        let known: Vec<&str> = ["name", "parent"].into_iter().chain(row.keys.iter().copied()).collect();
+        assert_eq!(found, row.keys(), "{format}");
+        let known: Vec<&str> = ["name", "parent"].into_iter().chain(row.keys()).collect();
         groups(&tree).iter().for_each(|group| group.known(&known, "", "").expect(format));
     }
     assert_eq!(SAMPLES.len(), FORMATS.len());
-    let used = |name: &str| FORMATS.iter().any(|format| format.keys.contains(&name));
+    let used = |name: &str| FORMATS.iter().any(|format| format.keys().contains(&name));
     assert!(KEYS.iter().all(|key| used(key.name)), "every key is one of some format");
+}
+
+/// The table of a format, in both directions: the importer reads each property, and each key of the policies is a property's or is
+/// declared as one of Plimsoll alone.
+#[test]
+fn properties_and_keys_belong_together() {
+    for (format, files, _) in SAMPLES {
+        let row = FORMATS.iter().find(|row| row.name == format).expect(format);
+        let texts = |rename: &dyn Fn(String) -> String| -> Vec<(PathBuf, String)> {
+            let read = |file: &&str| std::fs::read_to_string(folder().join(file)).expect("a sample");
+            files.iter().map(|file| (PathBuf::from(file), rename(read(file)))).collect()
+        };
+        let made = |texts| import(texts, Some(*row)).map(|imported| imported.text).map_err(|error| error.to_string());
+        let whole = made(texts(&|text| text)).expect("a sample is imported");
+        for property in row.properties {
+            // Under another name the property is none: something else is made, or the file is refused.
+            let name = property.upstream;
+            let renamed = |text: String| {
+                let mut parts = text.split(name);
+                let first = parts.next().unwrap_or_default().to_owned();
+                parts.fold(first, |text, rest| {
+                    let word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+                    let alone = !text.ends_with(word) && !rest.starts_with(word);
+                    text + if alone { "renamed" } else { name } + rest
+                })
+            };
+            assert!(texts(&|text| text).iter().any(|(_, text)| text.contains(name)), "{format}: {name} in the sample");
+            assert_ne!(made(texts(&renamed)), Ok(whole.clone()), "{format}: {name} is read");
+        }
+        for key in row.properties.iter().filter_map(|property| property.key.strip_prefix("[policy] ")) {
+            assert!(whole.contains(&format!("\n{key} = ")), "{format}: [policy] {key} in the sample");
+        }
+        let reached = |name: &str| row.properties.iter().any(|property| property.key == name);
+        let ours = |name: &str| row.ours.iter().any(|(key, _)| *key == name);
+        let mut known: Vec<String> = Vec::new();
+        for policy in row.policies {
+            let keys =
+                PolicySpec::all().into_iter().find(|spec| spec.row().name == *policy).expect("a policy").row().keys;
+            for key in keys {
+                let name = if key.whole { format!("[policy] {}", key.name) } else { key.name.to_owned() };
+                assert!(reached(&name) != ours(&name), "{format}: {name} of {policy} is a property's, or is ours");
+                known.push(name);
+            }
+        }
+        for (key, reason) in row.ours {
+            assert!(known.iter().any(|name| name == key) && !reason.is_empty(), "{format}: {key} is a policy's");
+        }
+    }
 }
 
 /// Each note is a warning and a line of the comment.
@@ -385,6 +434,27 @@ fn yarn_s_default_calculator_is_in_the_file() {
     };
     assert_eq!(started(&made), "wa");
     assert_eq!(started(&text(&[("resource-calculator", dominant)])), "wb");
+}
+
+/// YARN preempts nothing unless its monitor is on, which is off by default; that is said where yarn-site.xml is given.
+#[test]
+fn yarn_s_monitor_is_off_by_default() {
+    let made = |monitor: &str| {
+        let queues = "<property><name>yarn.scheduler.capacity.root.queues</name><value>a</value></property>\
+            <property><name>yarn.scheduler.capacity.root.a.capacity</name><value>100</value></property>";
+        of("yarn-capacity.xml", &format!("<configuration>{queues}{monitor}</configuration>"))
+    };
+    let property = |name: &str, value: &str| format!("<property><name>{name}</name><value>{value}</value></property>");
+    assert!(!made("").expect("queues").contains("preemption"));
+    let least = property("yarn.scheduler.minimum-allocation-mb", "512");
+    let text = made(&least).expect("queues");
+    assert!(
+        text.contains("preemption = false\n") && text.contains("minimum_allocation = { memory_mib = 512 }"),
+        "{text}"
+    );
+    let monitor = "yarn.resourcemanager.scheduler.monitor.enable";
+    assert!(made(&property(monitor, "true")).expect("queues").contains("preemption = true\n"));
+    assert!(made(&property(monitor, "yes")).expect_err("no truth").contains("expected true or false"));
 }
 
 /// Capacities that YARN refuses are errors.
