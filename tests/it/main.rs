@@ -60,6 +60,7 @@ mod machines_twin;
 mod machines_world;
 mod measures;
 mod nash;
+mod needless;
 mod one_definition;
 mod one_verdict;
 mod other_results;
