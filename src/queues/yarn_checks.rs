@@ -3,9 +3,11 @@
 //! Source: Hadoop YARN, `ParentQueue.setChildQueues` (3.4), and docs of the CapacityScheduler.
 
 use super::group::{Queues, Setting};
+use super::quantity::Amounts;
 use super::yarn::ROOT;
 use crate::error::Result;
 use crate::tree::{Place, brief};
+use crate::units::Dim;
 
 /// The capacity of a queue, and where it is given.
 pub enum Capacity<'n> {
@@ -66,7 +68,8 @@ impl<'n> Capacity<'n> {
 
 /// Checks the queues under each parent. `zeros` and `root` are `allow-zero-capacity-sum` of the queues and of the root.
 ///
-/// Errors: percentages that do not sum to 100, and siblings with capacities in different units.
+/// Errors: percentages that do not sum to 100, resources that sum to more than those of the parent, and siblings with capacities in
+/// different units.
 pub fn check(queues: &Queues, all: &[Capacity], paths: &[String], zeros: &[bool], root: bool) -> Result<()> {
     for parent in std::iter::once(None).chain((0..all.len()).map(Some)) {
         let children: Vec<usize> = (0..all.len()).filter(|at| queues.groups[*at].parent == parent).collect();
@@ -84,6 +87,9 @@ pub fn check(queues: &Queues, all: &[Capacity], paths: &[String], zeros: &[bool]
             };
             let problem = format!("the queues under '{}' {which}; expected both or none", brief(name));
             return Err(place().wrong("capacity", problem));
+        }
+        if let (Mode::Absolute, Some(at)) = (mode, parent) {
+            amounts(queues, at, &children, name, place())?;
         }
         if mode == Mode::Percent {
             let zero = parent.map_or(root, |at| zeros[at]);
@@ -130,6 +136,36 @@ fn sum(all: &[Capacity], children: &[usize], name: &str, own: Option<Mode>, zero
         "the capacities of the queues under '{}' sum to {} %; expected {expected}",
         brief(name),
         crate::units::trim_float(sum as f64 / 100.0)
+    );
+    Err(place.wrong("capacity", problem))
+}
+
+/// Checks the sums of the resources under a queue as the calculator compares them while the cluster has no nodes: by memory alone, or
+/// by all resources. YARN ignores resources without memory. Errors: some of them sum to more than those of the queue, and none to
+/// less.
+fn amounts(queues: &Queues, parent: usize, children: &[usize], name: &str, place: &Place) -> Result<()> {
+    let has_memory = |amounts: &&Amounts| amounts.dims().any(|dim| dim.name == "memory" && amounts.get(dim) != Some(0));
+    let of = |at: &usize| match queues.groups[*at].get("guarantee") {
+        Some(Setting::Amounts(amounts)) => Some(amounts).filter(has_memory),
+        _ => None,
+    };
+    if of(&parent).is_none() {
+        return Ok(());
+    }
+    let memory_alone = queues.policy.contains(&("resources", Setting::Word("memory")));
+    let mut dims: Vec<&Dim> = std::iter::once(&parent).chain(children).filter_map(of).flat_map(Amounts::dims).collect();
+    dims.retain(|dim| !memory_alone || dim.name == "memory");
+    let amount = |at: &usize, dim: &Dim| of(at).and_then(|amounts| amounts.get(dim)).unwrap_or(0);
+    let sum = |dim: &Dim| children.iter().fold(0, |sum, at| amount(at, dim).saturating_add(sum));
+    if dims.iter().any(|dim| sum(dim) < amount(&parent, dim)) {
+        return Ok(());
+    }
+    let Some(dim) = dims.iter().find(|dim| sum(dim) > amount(&parent, dim)) else { return Ok(()) };
+    let (sum, own) = (dim.display(sum(dim)), dim.display(amount(&parent, dim)));
+    let problem = format!(
+        "the resources of the queues under '{}' sum to {sum} of {}; expected at most {own}, which the queue itself has",
+        brief(name),
+        dim.name
     );
     Err(place.wrong("capacity", problem))
 }

@@ -467,6 +467,9 @@ fn yarn_s_capacities_sum_to_the_whole() {
     let [whole, half] = [("root.a.capacity", "100"), ("root.a.capacity", "50")];
     let (b, x, y) = (("root.b.capacity", "50"), ("root.a.x.capacity", "33.3"), ("root.a.y.capacity", "66.7"));
     let amounts = "[memory=10,vcores=1]";
+    let (absolute, rest) =
+        (("root.a.capacity", "[memory=2048,vcores=4]"), ("root.a.y.capacity", "[memory=1024,vcores=2]"));
+    let dominant = ("resource-calculator", "DominantResourceCalculator");
     for accepted in [
         vec![half, b, x, y],
         vec![whole, x, y],
@@ -476,6 +479,10 @@ fn yarn_s_capacities_sum_to_the_whole() {
         vec![half, b, ("root.a.allow-zero-capacity-sum", "true")],
         vec![("root.a.capacity", amounts), ("root.a.x.capacity", amounts), ("root.a.y.capacity", "0")],
         vec![half, ("root.b.capacity", "40"), x, y, ("legacy-queue-mode.enabled", "false")],
+        // Memory alone counts, unless the dominant resource does; then more of one and less of the other goes.
+        vec![absolute, ("root.a.x.capacity", "[memory=1024,vcores=9]"), rest],
+        vec![absolute, ("root.a.x.capacity", "[memory=1023,vcores=9]"), rest, dominant],
+        vec![absolute, ("root.a.x.capacity", "[vcores=9]"), rest, dominant],
     ] {
         assert!(import(&accepted).is_ok(), "{accepted:?}: {:?}", import(&accepted));
     }
@@ -497,6 +504,14 @@ fn yarn_s_capacities_sum_to_the_whole() {
         ),
         (vec![half, b, ("root.a.x.capacity", amounts)], "the queues under 'root.a' have resources as capacities, and"),
         (vec![("root.a.capacity", amounts), x, y], "the queues under 'root.a' do not have resources as capacities"),
+        (
+            vec![absolute, ("root.a.x.capacity", "[memory=1025,vcores=1]"), rest],
+            "line 5, column 1: capacity: the resources of the queues under 'root.a' sum to 2.001 GiB of memory; expected at most 2 GiB",
+        ),
+        (
+            vec![absolute, ("root.a.x.capacity", "[memory=1024,vcores=3]"), rest, dominant],
+            "sum to 5 cores of cpu; expected at most 4 cores",
+        ),
         (
             vec![whole, x, y, ("resource-calculator", "Fast")],
             "'Fast' is not accepted; expected DefaultResourceCalculator or",

@@ -30,6 +30,9 @@ const FILE: &str = "experiments/reference.txt";
 /// With this variable set the reference is written anew.
 const UPDATE: &str = "PLIMSOLL_UPDATE_REFERENCE";
 
+/// The environment variable with the name of the only plan to run.
+const ONLY: &str = "PLIMSOLL_REFERENCE_PLAN";
+
 /// What writes it anew.
 const COMMAND: &str = "PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test it reference -- --include-ignored";
 
@@ -162,13 +165,17 @@ fn expected() -> BTreeSet<String> {
     whole.chain(quick).chain((0..RANDOM).map(|number| format!("random {number}"))).collect()
 }
 
-/// Makes the tables of some sections, a few at a time, and compares them with the reference or writes it anew.
+/// Computes the tables of some sections, a few at a time, and compares them with the reference or updates it.
 fn hold(sections: &[String], at_once: usize, make: impl Fn(&str) -> std::result::Result<Tables, String> + Sync) {
     let (reference, next) = (read(), AtomicUsize::new(0));
     let updates = std::env::var_os(UPDATE).is_some();
+    let only = std::env::var(ONLY).unwrap_or_default();
     let work = || {
         let (mut wrong, mut found) = (Vec::new(), Sections::new());
         while let Some(name) = sections.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if !name.ends_with(&only) {
+                continue;
+            }
             println!("{name}");
             match (make(name), reference.get(name)) {
                 (Err(why), _) => wrong.push(format!("{name} does not run: {why}")),

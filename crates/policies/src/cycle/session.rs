@@ -11,6 +11,8 @@ use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
 use plimsoll_sim::books::Books;
 use plimsoll_sim::policy::{Cause, Gang, Reason, RunningView};
 
+const OVERTAKEN: Reason = Reason::Rule("a task of its user that is stopped comes first");
+
 /// Equal running tasks of a user that started together; of a gang all its tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs {
@@ -356,9 +358,44 @@ impl<'a> Session<'a> {
         self.hold(runs.queue, runs.user, &amount, !stopped);
     }
 
+    /// Takes back the evictions that made room for nothing (see [`Session::spare_victims`]), and launches that would not be carried
+    /// out, the last one first, with the victims of each.
+    ///
+    /// A launch is not carried out where a task of its user that was stopped in this cycle comes before it in the user's order by
+    /// priority and age; its room would stay idle.
+    pub fn spare(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
+        if self.unseated {
+            return;
+        }
+        self.spare_victims(&may_stay);
+        while let Some(at) = self.overtaken() {
+            let (user, tasks, seats) = self.decided.launches.remove(at);
+            if let Some(next) = self.desk.waiting[user.index()] {
+                seats.iter().for_each(|(machine, count)| self.rooms.give(*machine, &next.each, *count));
+                *self.left.entry(user).or_default() += tasks;
+                self.hold(next.queue, user, &next.each.times(tasks), false);
+                self.wait(user, OVERTAKEN);
+            }
+            self.spare_victims(&may_stay);
+        }
+    }
+
+    /// The last launch with a stopped task before it in the order of its user.
+    fn overtaken(&self) -> Option<usize> {
+        let mut first: HashMap<UserId, (u8, Time, u64)> = HashMap::new();
+        for Evicted { runs, .. } in &self.decided.evictions {
+            let turn = (runs.priority, runs.since.0, runs.since.1);
+            first.entry(runs.user).and_modify(|first| *first = turn.min(*first)).or_insert(turn);
+        }
+        self.decided.launches.iter().rposition(|(user, ..)| {
+            let next = self.desk.waiting[user.index()];
+            next.is_some_and(|next| first.get(user).is_some_and(|first| *first < next.turn()))
+        })
+    }
+
     /// Takes back the evictions that made room for nothing: of victims that still have their room beside all that starts, and that pass
     /// the test, which checks limits. The most urgent and oldest victims come first.
-    pub fn spare(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
+    pub fn spare_victims(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
         if self.unseated {
             return;
         }

@@ -449,7 +449,8 @@ impl Kueue {
         if let Some(guard) = guard.filter(|_| !targets.is_empty()) {
             // Others may have been displaced and launched meanwhile.
             taken.iter().for_each(|runs| snapshot.remove(runs.queue, &runs.unit()));
-            let worth = guard.is_worth_it(session, snapshot, next, targets);
+            let gone: Vec<Runs> = targets.iter().map(|target| target.runs).collect();
+            let worth = session.would_fit(next, &gone) && guard.is_worth_it(session, snapshot, next, targets);
             taken.iter().for_each(|runs| snapshot.add(runs.queue, &runs.unit()));
             if !worth {
                 return session.wait(next.user, TOO_LATE);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::super::cycle::{QueueAt, Rooms, Runs, Seats, Session, Waiting, seat};
 use super::jobs::{Asker, Held, Place, Turn};
 use super::queues::Plugin;
-use super::{NO_VICTIMS, NOT_DESERVED, OVERUSED, PROMISED, Volcano, add};
+use super::{NO_VICTIMS, NOT_DESERVED, OVERUSED, PROMISED, Rules, Volcano, add};
 use plimsoll_base::units::{MachineId, Resources, UserId};
 use plimsoll_sim::policy::Reason;
 
@@ -231,19 +231,26 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    /// Takes back the evictions that made room for nothing, within the limits of queues.
+    /// Takes back what was decided for nothing, within the limits of queues. Where all that wait displace others (issues 390, 3729 and
+    /// 3869), jobs take from each other within a cycle, which is the fault; it stays.
     pub fn spare(&mut self) {
+        if !self.promised.is_empty() {
+            return;
+        }
         let Turn { levels, .. } = self.turn;
-        if self.promised.is_empty() {
-            self.session.spare(|session, unit| {
-                let need = unit.unit().0;
-                session.tree.path(unit.queue).all(|at| {
-                    let within = |d: usize| {
-                        levels.real[at][d].is_none_or(|most| need[d] == 0 || session.usage[at].0[d] + need[d] <= most)
-                    };
-                    (0..need.len()).all(within)
-                })
-            });
+        let may_stay = |session: &Session, unit: &Runs| {
+            let need = unit.unit().0;
+            session.tree.path(unit.queue).all(|at| {
+                let within = |d: usize| {
+                    levels.real[at][d].is_none_or(|most| need[d] == 0 || session.usage[at].0[d] + need[d] <= most)
+                };
+                (0..need.len()).all(within)
+            })
+        };
+        let Rules { pending_preempts, below_reclaims, .. } = self.volcano().rules;
+        match pending_preempts || below_reclaims {
+            true => self.session.spare_victims(may_stay),
+            false => self.session.spare(may_stay),
         }
     }
 
