@@ -71,7 +71,7 @@ fn what_is_odd_is_answered_and_said() {
     assert_eq!(
         said,
         [
-            "there is no gpu in [capacity]: the runtime quota of it is 0 for every group",
+            "there is no gpu in [capacity]: its runtime quota is 0 for every group",
             "group 'p': its max of cpu is below its min; the min is cut to the max",
             "group 'p': the mins of its children add up to 4 cpu, its own min is 3",
             "group 'p': the mins of its children add up to 1 gpu, its own min is 0",
@@ -109,7 +109,11 @@ fn what_is_used_is_kept_up_the_tree() {
 
 /// Follow a capacity of cpu and memory in line 1.
 const WRONG: [(&str, &str, &str); 17] = [
-    ("users too", "[[group]]\n[[user]]\n", "line 2, column 3: groups: stand beside [[user]]; expected only users, or"),
+    (
+        "users too",
+        "[[group]]\n[[user]]\n",
+        "line 2, column 3: groups: are given beside [[user]]; expected only users, or",
+    ),
     ("an empty list", "group = []\n", "line 2, column 1: group: the list is empty; expected at least one [[group]]"),
     ("one group", "[group]\nname = \"a\"\n", "line 2, column 2: group: a table is no list of groups"),
     ("machines", "machines = 3\n[[group]]\n", "line 2, column 1: 'machines' is no key; expected capacity, group"),

@@ -112,7 +112,7 @@ pub enum Better {
     Lower,
     /// Large values are better.
     Higher,
-    /// Neither: nothing is marked.
+    /// Neither end is better.
     Neither,
 }
 
@@ -136,9 +136,9 @@ pub struct Headline<T = &'static str> {
     pub key: Option<u8>,
 }
 
-/// The matter of a row of a table.
+/// A kind of row of a table.
 pub trait Row: Sized + 'static {
-    /// It, with what it borrows.
+    /// The data of one row, possibly borrowed.
     type Of<'a>;
 
     /// The name of the table.
@@ -209,7 +209,7 @@ pub trait Computed {
     fn each(&self) -> bool;
 }
 
-/// A column of which nothing but the type is known here.
+/// The columns of a table as it was read: the type is known, the computation is not.
 impl Computed for Kind {
     fn kind(&self) -> Kind {
         *self
@@ -234,7 +234,7 @@ impl<R: Row> Computed for Value<R> {
     }
 }
 
-/// A column: everything that is said of it anywhere. In texts `<r>` stands for a resource.
+/// Declares a column. In its texts, `<r>` is a placeholder for the name of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column<V, T = &'static str> {
     /// Its name, with the unit as its suffix.
@@ -247,17 +247,17 @@ pub struct Column<V, T = &'static str> {
     pub unit: Unit,
     /// Which end is the good one.
     pub better: Better,
-    /// Its name on the axis of a figure and in sentences; empty if that is made of the name.
+    /// Its name on the axis of a figure and in sentences; if empty, it is derived from the name of the column.
     pub words: T,
     /// Its place in the summary of runs.
     pub headline: Option<Headline<T>>,
-    /// Whether it is an input: the same in all runs of a cell, so that nothing is tested.
+    /// Whether the column is an input. All runs of a cell have the same value, so it is not tested.
     pub given: bool,
-    /// Whether nearly all values are different, or it is time, which goes on.
+    /// Whether nearly all values differ, or the column is a time.
     pub distinct: bool,
 }
 
-/// A column of a run, whose resources are known.
+/// A column with the names of a run's resources filled in.
 pub type Described = Column<Kind, String>;
 
 impl<V: Copy> Column<V> {

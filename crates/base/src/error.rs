@@ -69,7 +69,7 @@ pub enum Error {
         name: String,
         /// The nearest known name, or empty.
         suggestion: String,
-        /// The nearest names, and where all of them are listed.
+        /// The nearest names, and where the full list is.
         known: String,
     },
     /// The workload and the cluster do not go together.
@@ -104,19 +104,19 @@ pub enum Error {
         /// The problem, and its place in the user's code.
         problem: String,
     },
-    /// Scenarios came out otherwise than they were expected to.
+    /// Scenarios had another outcome than expected.
     #[error("{problem}")]
     Unexpected {
-        /// Which, and what came out.
+        /// The scenarios and their outcomes.
         problem: String,
     },
-    /// A run in which nothing ran.
+    /// No task ran during the run.
     #[error("{problem}")]
     Idle {
         /// Which runs, and why.
         problem: String,
     },
-    /// A run in which tasks preempt one another without any progress.
+    /// Tasks preempt one another without progress.
     #[error("{problem}")]
     Livelock {
         /// The jobs and the period, and the settings that would end it.
@@ -258,8 +258,8 @@ pub fn either<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 /// The most names that a message lists.
 const NAMES_MOST: usize = 8;
 
-/// Describes the names that would be accepted instead of `word`: all of them if they are few, else the nearest ones and
-/// how many more there are; `listing` is where all of them are found, or empty.
+/// Describes the accepted names: all of them if they are few, else the nearest ones and the number of the others. `listing` says where the
+/// full list is; it may be empty.
 pub fn alternatives<'a>(word: &str, names: impl IntoIterator<Item = &'a str>, listing: &str) -> String {
     let mut names: Vec<&str> = names.into_iter().collect();
     let rest = names.len().saturating_sub(NAMES_MOST);
@@ -291,10 +291,10 @@ fn distance(word: &str, name: &str) -> usize {
     strsim::damerau_levenshtein(&word.to_lowercase(), &name.to_lowercase())
 }
 
-/// The candidate nearest to `word`, if it is near enough to be the word meant; else the only one that begins with it, or
-/// the first one whose first part, before `-` or `_`, is nearly it.
+/// Returns the candidate nearest to `word` if it is near enough. Else returns the only candidate that begins with `word`, or the first one
+/// with a first part (before `-` or `_`) near to it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Nobody means a name by a text; and the comparison takes the product of the lengths.
+    // Longer texts are not names, and the cost of a comparison is the product of the lengths.
     if word.len() > 100 {
         return None;
     }
@@ -320,8 +320,8 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
     suggestion_part(nearest(word, candidates).unwrap_or_default())
 }
 
-/// The name that a quoted value probably stands for, of those that would be accepted: single words between commas and
-/// `or`, without digits. `None` where a suggestion is made already.
+/// Returns the accepted name that a quoted value probably means. `expected` names single words between commas and `or`, without digits.
+/// Returns `None` if the text has a suggestion already.
 fn meant<'a>(value: &str, expected: &'a str) -> Option<&'a str> {
     let word = value.strip_prefix('\'')?.strip_suffix('\'').filter(|word| !word.is_empty())?;
     if expected.contains("did you mean") {

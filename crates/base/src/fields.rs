@@ -112,7 +112,7 @@ struct Plain {
     input: Input,
     ended: Arc<AtomicBool>,
     buffer: Vec<u8>,
-    /// The row begins here, and the next line there; nothing is read from `to` on.
+    /// The row is the range `from..to`; no byte at or after `to` is read.
     from: usize,
     next: usize,
     to: usize,
@@ -123,7 +123,7 @@ struct Plain {
 }
 
 impl Plain {
-    /// Goes to the next row, from behind the present one. Errors: [`Error::Io`].
+    /// Advances to the next row. Errors: [`Error::Io`].
     fn find(&mut self, path: &Path) -> Result<Found> {
         self.pass_line();
         let mut at = self.from;
@@ -164,14 +164,14 @@ impl Plain {
         }
     }
 
-    /// Goes to the next line.
+    /// Advances to the next line.
     fn pass_line(&mut self) {
         self.from = self.next;
         self.line += 1;
         self.ends.clear();
     }
 
-    /// Reads on behind what is there of the row; whether there was more. Errors: [`Error::Io`].
+    /// Reads more bytes of the current row; returns `false` at the end of the file. Errors: [`Error::Io`].
     fn refill(&mut self, path: &Path) -> Result<bool> {
         self.buffer.copy_within(self.from..self.to, 0);
         (self.from, self.to) = (0, self.to - self.from);

@@ -1,8 +1,8 @@
 //! A choice among a few values, each with its name and its meaning: one list, of which parsing, printing and help are made.
 
-/// Declares a choice: an enum whose first value is the default, with a line a value: variant, name, meaning.
+/// Declares a choice: an enum with one line per value: variant, name, meaning. The first value is the default.
 ///
-/// It has `ALL` (name, value, meaning), `name`, `meaning`, `names` (all of them, in words) and `parse`, whose error names a
+/// The enum gets `ALL` (name, value, meaning), `name`, `meaning`, `names` (the names in words) and `parse`. An error of `parse` names the
 /// key.
 #[macro_export]
 macro_rules! named {

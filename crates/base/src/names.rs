@@ -15,13 +15,13 @@ impl NameList {
         self.ends.push(self.text.len());
     }
 
-    /// The name at a place. Panics: if there are not so many.
+    /// Returns the name at a position. Panics: if the position is out of range.
     pub fn get(&self, at: usize) -> &str {
         let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[begin..self.ends[at]]
     }
 
-    /// The same, with its place. Panics later: if there are not so many.
+    /// Returns the name and its position. A position out of range panics only when the name is read.
     pub fn listed(&self, at: usize) -> Listed<'_> {
         Listed { at: at as u32, names: self }
     }
@@ -42,7 +42,7 @@ impl NameList {
     }
 }
 
-/// A name in a list, which need not be looked up to tell whether it has been met before.
+/// A name of a list with its position. Names of one list are compared by position.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed<'a> {
     /// Its place.

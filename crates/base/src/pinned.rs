@@ -1,8 +1,8 @@
 //! A file that is read several times and must be the same every time.
 //!
-//! The inputs of a study may be edited, replaced or swapped for others while it runs. Every opening compares the open file with
-//! the one that was first seen, by its place on the disk, size and times, so that all that is read, and the digest that is
-//! recorded, are of the same bytes; and a last look after a run finds what changed under the readers.
+//! The inputs of a study may be edited or replaced while it runs. Each opening compares the file with the version that was opened first, by
+//! inode, size and times. All reads and the recorded digest therefore refer to the same bytes. A check after the run finds changes that
+//! occurred during a read.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -19,7 +19,7 @@ const GRAIN: Duration = Duration::from_millis(20);
 /// So often it is waited for a file that changes all the time: for a second.
 const ROUNDS: usize = 50;
 
-/// The marks that tell one version of a file from another.
+/// The attributes that identify a version of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     size: u64,
@@ -42,7 +42,8 @@ impl Stamp {
         }
     }
 
-    /// How long a change could still leave no trace, if at all. A file of the future is what it is.
+    /// Returns how long a change could still go unnoticed because of the clock's resolution. `None`: a change is visible, or the
+    /// modification time is in the future.
     fn rest(&self) -> Option<Duration> {
         let age = self.changed()?.elapsed().ok()?;
         GRAIN.checked_sub(age).filter(|rest| !rest.is_zero())
@@ -69,13 +70,12 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Takes note of a regular file as it is now. Errors: [`Error::Io`], as [`rows::open`], and for a file that somebody is
-    /// writing to.
+    /// Records the version of a regular file. Errors: [`Error::Io`] as in [`rows::open`], and if another process is writing to the file.
     pub fn new(path: &Path) -> Result<Pinned> {
         Pinned::after(path, Stamp::rest)
     }
 
-    /// Takes note of a file when nothing is left to wait for.
+    /// Records the version of a file once its modification time is old enough.
     fn after(path: &Path, rest: impl Fn(&Stamp) -> Option<Duration>) -> Result<Pinned> {
         for _ in 0..ROUNDS {
             let file = rows::open(path)?;
@@ -109,7 +109,7 @@ impl Pinned {
         if Stamp::of(&now) == self.stamp {
             return Ok(());
         }
-        let problem = "was changed or replaced while it was being used; what was made of it is not kept: start again";
+        let problem = "was changed or replaced while it was being used; its results are discarded: start again";
         Err(Error::io(&self.path, io::Error::other(problem)))
     }
 }
@@ -135,7 +135,7 @@ mod tests {
         let mut text = String::new();
         pinned.open().expect("as it was").read_to_string(&mut text).expect("readable");
         assert_eq!((text.as_str(), said(pinned.check())), ("one", String::new()));
-        // A folder that is swapped for a moment: what is opened meanwhile is another file.
+        // The folder is replaced for a moment, so that the path refers to another file.
         let other = dir.path().join("other");
         std::fs::create_dir(&other).expect("a folder");
         std::fs::write(other.join("a.csv"), "two").expect("writable");

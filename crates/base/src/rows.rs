@@ -1,8 +1,8 @@
-//! Small text files, whole or as rows of a delimited file, each row with its place for a message.
+//! Small text files, read as a whole or as rows of a delimited file. Each row has its position for messages.
 //!
-//! The one way in which public formats and machines files are read: fields are trimmed, a byte-order mark and CRLF
-//! line ends are fine, blank lines are skipped, and any problem is an [`Error::Trace`] with file, line, column, value
-//! and the values that would be accepted. Numbers go through [`decimal`]; no float is involved.
+//! Public trace formats and machines files are read by this module. Fields are trimmed; a byte-order mark, CRLF line ends and blank lines
+//! are accepted. A problem is an [`Error::Trace`] with file, line, column, value and the accepted values. Numbers are read by [`decimal`],
+//! without floats.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -40,7 +40,7 @@ thread_local! {
     static GIVEN: RefCell<Option<(PathBuf, String)>> = const { RefCell::new(None) };
 }
 
-/// Does some work in which [`read_text`] on this thread finds a text under a name as if it were a file's.
+/// Runs `work` with a virtual file: [`read_text`] on this thread returns `text` for `name`.
 pub fn with_text<T>(name: PathBuf, text: String, work: impl FnOnce() -> T) -> T {
     let outer = GIVEN.replace(Some((name, text)));
     let result = work();

@@ -1,9 +1,9 @@
-//! A text in TOML or JSON as one kind of tree: keys in the order of the text, numbers as they are written, and the place of
-//! everything, so that an error about any part of it is an error at a line and a column.
+//! TOML and JSON documents as one kind of tree. Keys keep the order of the text, numbers keep their digits, and each key and value has its
+//! place, so that an error has a line and a column.
 //!
-//! All files with settings are read by this module: plans, quota groups, instances, figures. A part of a tree becomes a typed value by
-//! [`Node::read`], and an error about a key of it gets its place by [`Node::locate`]. Trees are changed and put together without losing
-//! where each part comes from. JSON has no places, but keys that stand once.
+//! All files with settings are read by this module: plans, quota groups, instances, figures. [`Node::read`] converts a part of a tree into
+//! a typed value; [`Node::locate`] adds the place of a key to an error. Trees can be changed and merged without losing places. The JSON
+//! parser gives no places, but duplicate keys are refused.
 //!
 //! Source: TOML 1.0; JSON as in RFC 8259.
 
@@ -112,7 +112,7 @@ impl Node {
         self
     }
 
-    /// The value without places. Errors: a number beyond those that TOML has, a date, nothing.
+    /// Returns the value without places. Errors: a number out of TOML's range, a date, `null`.
     pub fn plain(&self) -> Result<toml::Value, Error> {
         Ok(match &self.value {
             Value::Integer(digits) => {
@@ -200,10 +200,10 @@ fn too_large(digits: &str) -> String {
     format!("{} is too large; expected a whole number below 2^63", brief(digits))
 }
 
-/// How many tables and lists may stand in one another: what goes through a tree goes down by calls.
+/// Maximum nesting of tables and lists; trees are traversed by recursion.
 const MOST_DEEP: usize = 80;
 
-/// The first place that is so many tables and lists deep.
+/// Returns the first place at a depth of more than `left` tables and lists.
 fn deeper(value: &Value, left: usize) -> Option<&Place> {
     let nodes: Vec<&Node> = match value {
         Value::List(items) => items.iter().collect(),
@@ -241,7 +241,7 @@ fn node(value: &Spanned<DeValue>, whole: &Place) -> Node {
         DeValue::String(text) => Value::Text(text.to_string()),
         DeValue::Integer(digits) => Value::Integer(match i64::from_str_radix(digits.as_str(), digits.radix()) {
             Ok(number) => number.to_string(),
-            // With its prefix, so that nobody reads the digits of another radix as decimal ones.
+            // Keeps the prefix, so that digits of another radix are not read as decimal.
             Err(_) => digits.to_string(),
         }),
         DeValue::Float(digits) => Value::Float(digits.as_str().to_owned()),

@@ -41,10 +41,10 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// A span of zero.
     pub const ZERO: Span = Span(0);
 
-    /// Longer than any run: of tasks that never end by themselves.
+    /// Longer than any run: the duration of tasks without an end.
     pub const ENDLESS: Span = Span(u64::MAX);
 
     /// A span of whole seconds.
@@ -81,7 +81,7 @@ pub const MAX_DIMS: usize = 8;
 pub struct Resources(pub [u64; MAX_DIMS]);
 
 impl Resources {
-    /// Nothing of anything.
+    /// Zero in every dimension.
     pub const ZERO: Resources = Resources([0; MAX_DIMS]);
 
     /// The first `dims` amounts.
@@ -94,7 +94,7 @@ impl Resources {
         self.0.iter().zip(&room.0).all(|(need, free)| need <= free)
     }
 
-    /// So many times every amount.
+    /// Multiplies each amount by `count`.
     pub fn times(&self, count: u32) -> Resources {
         Resources(self.0.map(|amount| amount * u64::from(count)))
     }
@@ -134,7 +134,7 @@ id!(
     MachineId
 );
 
-/// The unit in which a resource is counted, and how a column or a plan spells it.
+/// The unit of a resource, and its spelling in columns and plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Unit {
     /// Thousandths of one: milli-cores, milli-GPUs, thousandths of a named extra. Spelt `cpu`, `gpu`, `licence`, ...
@@ -356,7 +356,7 @@ fn decimal_general(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberP
     } else {
         match u32::try_from(-power).ok().and_then(|p| 10u128.checked_pow(p)) {
             Some(divisor) => (product / divisor, product % divisor, divisor),
-            // Smaller than anything a u128 can tell from zero.
+            // Smaller than one in the range of a u128.
             None => (0, 1, u128::MAX),
         }
     };

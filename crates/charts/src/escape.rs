@@ -5,15 +5,14 @@ fn is_xml(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
 
-/// The text with U+FFFD for what XML forbids, and for other characters that nothing is shown for: control characters, and
-/// those that stand for no character in any text (Unicode 23.7).
+/// Replaces characters that XML forbids, control characters, and noncharacters (Unicode 23.7) by U+FFFD.
 pub fn printable(text: &str) -> String {
     let none = |c: char| u32::from(c) & 0xFFFE == 0xFFFE || ('\u{FDD0}'..='\u{FDEF}').contains(&c);
     let forbidden = |c: char| !is_xml(c) || none(c) || (c.is_control() && !matches!(c, '\t' | '\n' | '\r'));
     text.chars().map(|c| if forbidden(c) { '\u{FFFD}' } else { c }).collect()
 }
 
-/// Text as it stands in an attribute or between tags.
+/// Escapes text for an attribute or between tags.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in printable(text).chars() {
@@ -29,7 +28,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// JSON that may stand in XML, and that reads back the same: what XML forbids is escaped, as control characters are already.
+/// JSON for inclusion in XML that reads back the same: characters that XML forbids are escaped like control characters.
 pub fn json(value: &serde_json::Value) -> String {
     let mut text = String::new();
     for c in format!("{value:#}").chars() {

@@ -1,4 +1,4 @@
-//! Images of figures: an SVG text becomes a PNG, or a PDF in which lines stay lines and text stays text.
+//! Images of figures: converts SVG to PNG, or to PDF with vector lines and text.
 //!
 //! The only font is the shipped one, so the bytes are the same on every machine.
 
@@ -23,8 +23,8 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
 /// The most pixels an image has on a side.
 const SIDE_MAX: f32 = 20_000.0;
 
-/// Draws an SVG at `scale` pixels for each of its units (points, for our figures): 4 gives 288 dots per inch. `texts` are
-/// keys with values that stand in the image, a text chunk each.
+/// Draws an SVG at `scale` pixels for each of its units (points, for our figures): 4 gives 288 dots per inch. `texts` are key-value pairs
+/// for the image, a text chunk each.
 ///
 /// Errors: [`Error::Output`] when the text is no SVG, or the image would be empty or larger than 20,000 pixels a side.
 pub fn png(svg: &str, scale: f32, texts: Vec<(String, String)>) -> Result<Vec<u8>> {

@@ -33,11 +33,11 @@ pub struct AppMaster {
     pub hints: BTreeMap<(MachineId, RoleId), u32>,
     /// Machines with units of its own that FuxiMaster has lost from sight.
     pub away: BTreeSet<MachineId>,
-    /// How far it has heard FuxiMaster.
+    /// The last message from FuxiMaster that it has applied.
     pub at: Position,
     /// Another master has taken its place.
     pub fenced: bool,
-    /// It has been started and has not heard a full hint yet.
+    /// It was started and has not received a full hint yet.
     pub restarted: bool,
     held: Counts,
     /// The number of the last increment or report it sent.
@@ -61,7 +61,7 @@ pub enum Input {
     Message(Message),
     /// Time to say that it is alive.
     Beat,
-    /// The application now wants so many units of a role.
+    /// The application requests this number of units of a role.
     Want(RoleId, u32),
     /// The application gives up the stable units on a machine, and wants others instead.
     Move(MachineId),
@@ -70,7 +70,7 @@ pub enum Input {
 }
 
 impl AppMaster {
-    /// The first master of an application, which wants nothing yet, and what it sends.
+    /// Creates the first master of an application, without requests, and its messages.
     pub fn start(app: AppId) -> (AppMaster, Vec<Output>) {
         let master = AppMaster {
             app,
@@ -93,7 +93,7 @@ impl AppMaster {
         (master, vec![beat])
     }
 
-    /// The next master of the application, with what the last one left on disk, and what it sends.
+    /// Creates the next master of the application from the state on disk, and its messages.
     pub fn restart(&self, setup: &Setup, epoch: u32) -> (AppMaster, Vec<Output>) {
         let disk = setup.rules.has(Rule::HintCheckpoint);
         let mut next = AppMaster { epoch, want: self.want.clone(), ..AppMaster::start(self.app).0 };
@@ -148,8 +148,8 @@ impl AppMaster {
         (self, outputs)
     }
 
-    /// Whether a Tubo that speaks of workers by the plan `at` is believed: only one that has heard the last plan is, since what it
-    /// says of an earlier one may have been heard already.
+    /// Whether to accept a Tubo's report about workers of the plan `at`: only if the Tubo has the last plan, since a report about an
+    /// earlier one may be a repetition.
     fn believes(&self, machine: MachineId, at: Position, role: RoleId, outputs: &mut Vec<Output>) -> bool {
         let Some(&(number, count)) = self.planned.get(&(machine, role)) else { return false };
         let last = Position { epoch: self.epoch, number };
@@ -160,7 +160,7 @@ impl AppMaster {
         at == last && self.hint(machine, role) > 0
     }
 
-    /// A worker has failed: it is started again where it was, or elsewhere if too many of the role have failed there.
+    /// A worker has failed: it is restarted on the same machine, or on another one if too many of the role have failed there.
     fn worker_failed(
         &mut self,
         setup: &Setup,
@@ -191,7 +191,7 @@ impl AppMaster {
         }
     }
 
-    /// Forgets what has failed on a machine.
+    /// Clears the failures on a machine.
     fn forgive(&mut self, machine: MachineId, outputs: &mut Vec<Output>) {
         self.failed.retain(|(other, _), _| *other != machine);
         let before = self.bars.len();
@@ -237,7 +237,7 @@ impl AppMaster {
         Output::Send(Node::Master, Message::AppBeat { from: self.sender(), at: self.at })
     }
 
-    /// Tells the FuxiMaster that asks everything, and hears no earlier one from now on.
+    /// Sends a full report to the FuxiMaster that requests it, and ignores earlier ones from now on.
     fn report(&mut self, epoch: u32, outputs: &mut Vec<Output>) {
         if epoch > self.at.epoch {
             self.at = Position { epoch, number: 0 };
@@ -251,7 +251,7 @@ impl AppMaster {
         outputs.push(Output::Send(Node::Master, report));
     }
 
-    /// Whether hints are to be applied: not those that are old, and of increments only the next one.
+    /// Whether to apply hints: no old ones, and of increments only the next one.
     fn is_news(&mut self, setup: &Setup, at: Position, full: bool, outputs: &mut Vec<Output>) -> bool {
         if at.epoch < self.at.epoch {
             return false;
@@ -270,7 +270,7 @@ impl AppMaster {
         true
     }
 
-    /// Applies hints, plans workers for what is new, and gives back what it does not want.
+    /// Applies hints, plans workers for new units, and returns surplus units.
     fn hear_hints(
         &mut self,
         setup: &Setup,
@@ -293,7 +293,7 @@ impl AppMaster {
         }
         self.returns.retain(|back| back.number > heard);
         if full && setup.rules.has(Rule::SequenceNumbers) {
-            // FuxiMaster has not heard of these yet.
+            // FuxiMaster has not received these yet.
             for Return { units: Units { machine, role, count }, .. } in self.returns.clone() {
                 self.set(machine, role, self.hint(machine, role).saturating_sub(count));
             }
@@ -307,7 +307,7 @@ impl AppMaster {
             (had, self.hint(machine, role))
         };
         let grown: Vec<_> = keys.iter().filter(|key| change(key).1 > change(key).0).copied().collect();
-        // A new master plans everything again, so that Tubos no longer listen to the last one.
+        // A new master plans everything again, so that Tubos ignore the last one.
         let plans: Vec<_> = keys
             .iter()
             .filter(|key| {
@@ -367,7 +367,7 @@ impl AppMaster {
         chosen
     }
 
-    /// The application wants more or fewer units of a role; of fewer, it gives back what it has too many of.
+    /// The application requests more or fewer units of a role; the surplus is returned.
     fn resize(&mut self, role: RoleId, count: u32, outputs: &mut Vec<Output>) {
         let change = count as i32 - self.want.get(role) as i32;
         self.want.set(role, count);
@@ -377,7 +377,7 @@ impl AppMaster {
         }
     }
 
-    /// Gives up the stable units on a machine and asks for as many elsewhere.
+    /// Returns the stable units on a machine and requests as many on other machines.
     fn leave(&mut self, setup: &Setup, machine: MachineId, outputs: &mut Vec<Output>) {
         let roles = setup.roles_of(self.app).filter(|role| setup.role(*role).stable);
         let units = roles.map(|role| Units { machine, role, count: self.hint(machine, role) });

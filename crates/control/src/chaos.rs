@@ -16,10 +16,10 @@ use plimsoll_sim::cluster::Placement;
 use plimsoll_sim::engine::{Options, Preempt, PreemptFor, PreemptFrom};
 use plimsoll_sim::workload::synthetic::random::stream;
 
-/// A cluster and what is done to it.
+/// A cluster and its faults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chaos {
-    /// From which seed.
+    /// The first seed.
     pub seed: u64,
     /// The cluster, its work and its faults.
     pub stage: Stage,
@@ -28,11 +28,11 @@ pub struct Chaos {
 /// When faults begin and end to strike, in seconds.
 const FAULTS: std::ops::Range<u64> = 20..180;
 
-/// One scheduled fault in so many machines.
+/// The number of machines per scheduled fault.
 const FAULTY: usize = 100;
 
 impl Chaos {
-    /// A random cluster of so many machines with random work, policy and faults. `network`: `None` draws one, too.
+    /// A random cluster of `machines` machines with random work, policy and faults. `network`: `None` draws one, too.
     pub fn new(seed: u64, machines: usize, rules: Rules, network: Option<Network>) -> Chaos {
         let mut rng = stream(seed, "control/cluster");
         let sizes: Vec<[u64; 2]> = (0..machines)
@@ -85,8 +85,8 @@ impl Chaos {
         world.watch.violations.into_iter().next()
     }
 
-    /// The script without all that is not needed to violate the same invariant: by removing ever smaller parts of its
-    /// faults and demands (delta debugging), at the price of at most `runs` runs. Also how many runs it took.
+    /// Returns the script without the parts that are not needed to violate the same invariant, by removing ever smaller parts of its faults
+    /// and demands (delta debugging) in at most `runs` runs. Also returns the number of runs.
     ///
     /// Source: Zeller and Hildebrandt, Simplifying and isolating failure-inducing input, IEEE TSE 28(2), 2002.
     pub fn shrink(&self, violation: &Violation, runs: usize) -> (Chaos, usize) {
@@ -122,7 +122,7 @@ impl Chaos {
         (best, runs - left)
     }
 
-    /// Faults and rows: what can be left out.
+    /// The number of removable parts: faults and rows.
     fn len(&self) -> usize {
         self.stage.script.strikes.len() + self.stage.rows.len()
     }
@@ -176,7 +176,7 @@ fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, machines: &[[u64; 2]]) -> Vec
         let priority = rng.random_range(0..=9);
         let room: u64 = machines.iter().map(|[cpu, memory]| (cpu / demand[0]).min(memory / demand[1])).sum();
         let gang = !stable && left <= 3 && rng.random_range(0..4) == 0 && u64::from(left) <= room;
-        // Some of it for ever, some for a while, some later.
+        // Some requests last to the end, some for a while, some begin later.
         while left > 0 {
             let tasks = if gang { left } else { rng.random_range(1..=left) };
             left -= tasks;
@@ -241,7 +241,7 @@ fn worker_failures(seed: u64, machines: u32, strikes: &mut Vec<Strike>) -> Optio
     (count(4) > 1).then_some(Avoidance { limits, share, hold })
 }
 
-/// An application master dies and is restarted, dies for good, or is cut off.
+/// An application master dies and is restarted, is lost permanently, or is partitioned.
 fn app_fault(rng: &mut ChaCha8Rng, app: AppId) -> Fault {
     let length = length(rng);
     match rng.random_range(0..3) {

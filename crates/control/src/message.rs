@@ -1,15 +1,15 @@
 //! Messages between the roles, and the outputs of a step.
 //!
-//! Vocabulary after Alibaba's public client interface of Fuxi (aliyun/aliyun-cupid-sdk, proxy/fuxi/api) and the article
-//! on stable resources: a *cap* tells a Tubo how many workers of a role may run there, a *hint* tells an application
-//! master the same, a *plan* is the application master's own order to start them.
+//! Vocabulary after Alibaba's public client interface of Fuxi (aliyun/aliyun-cupid-sdk, proxy/fuxi/api) and the article on stable
+//! resources: a *cap* is the number of workers of a role that may run on a Tubo's machine, a *hint* is the same number for the application
+//! master, a *plan* is the application master's own order to start them.
 
 use super::counts::Counts;
 use super::setup::{AppId, RoleId};
 use plimsoll_base::units::MachineId;
 
-/// How far one side has heard a stream of increments: the epoch of the FuxiMaster, and the number of the last message.
-/// Epoch 0 is before the first FuxiMaster.
+/// A position in a stream of increments: the epoch of the FuxiMaster, and the number of the last applied message. Epoch 0 is before the
+/// first FuxiMaster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// Which FuxiMaster.
@@ -63,16 +63,16 @@ pub struct Bar {
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Message {
-    /// Tubo to FuxiMaster: alive, and how far it has heard; after a restart it asks for its full cap.
+    /// Tubo to FuxiMaster: heartbeat with position; after a restart it requests its full cap.
     TuboBeat {
         /// Which machine.
         machine: MachineId,
-        /// How far it has heard FuxiMaster.
+        /// The last applied message from FuxiMaster.
         at: Position,
         /// It has just been started.
         restarted: bool,
     },
-    /// Tubo to FuxiMaster, asked: all caps it has. From now on it hears no earlier FuxiMaster.
+    /// Tubo to FuxiMaster, on request: all of its caps. It ignores earlier FuxiMasters from now on.
     TuboReport {
         /// Which machine.
         machine: MachineId,
@@ -81,16 +81,16 @@ pub enum Message {
         /// Its caps.
         caps: Counts,
     },
-    /// Application master to FuxiMaster: alive, and how far it has heard.
+    /// Application master to FuxiMaster: heartbeat with position.
     AppBeat {
-        /// Who.
+        /// The sender.
         from: Sender,
-        /// How far it has heard FuxiMaster.
+        /// The last applied message from FuxiMaster.
         at: Position,
     },
     /// Application master to FuxiMaster, asked: its full request and all its hints.
     AppReport {
-        /// Who.
+        /// The sender.
         from: Sender,
         /// The FuxiMaster that asked.
         epoch: u32,
@@ -105,7 +105,7 @@ pub enum Message {
     },
     /// Application master to FuxiMaster: an increment of the request, and units given back.
     AppChange {
-        /// Who.
+        /// The sender.
         from: Sender,
         /// The FuxiMaster it is meant for.
         epoch: u32,
@@ -116,11 +116,11 @@ pub enum Message {
     },
     /// Application master to FuxiMaster: the machines that it bars have changed.
     AppBars {
-        /// Who.
+        /// The sender.
         from: Sender,
         /// The FuxiMaster it is meant for.
         epoch: u32,
-        /// All that it bars now, sorted.
+        /// All of its bars, sorted.
         bars: Vec<Bar>,
     },
     /// FuxiMaster to anyone it does not know: report.
@@ -154,7 +154,7 @@ pub enum Message {
     },
     /// FuxiMaster to a superseded application master: stop.
     Fenced,
-    /// Application master to a Tubo: run so many workers of a role, once the cap is there.
+    /// Application master to a Tubo: run this number of workers of a role, once the cap is there.
     Plan {
         /// The epoch of the application master and the number of the plan: older plans are void.
         at: Position,
@@ -170,11 +170,11 @@ pub enum Message {
         /// The role.
         role: RoleId,
     },
-    /// Tubo to an application master: so many workers of a role have done their tasks, and wait to be told what is next.
+    /// Tubo to an application master: this number of workers of a role have completed their tasks and wait for instructions.
     Done {
         /// Which machine.
         machine: MachineId,
-        /// The plan by which they run.
+        /// The plan of these workers.
         at: Position,
         /// The role.
         role: RoleId,
@@ -185,7 +185,7 @@ pub enum Message {
     Failed {
         /// Which machine.
         machine: MachineId,
-        /// The plan by which it ran.
+        /// The plan of this worker.
         at: Position,
         /// The role.
         role: RoleId,
@@ -197,7 +197,7 @@ pub enum Message {
 pub enum Source {
     /// A Tubo's cap, and the application master's request covers it or learns of the surplus.
     Cap,
-    /// A Tubo's cap, with an invented request: for so many units anywhere in the cluster (`LT_CLUSTER`).
+    /// A Tubo's cap, with a mock request for this number of units on any machine of the cluster (`LT_CLUSTER`).
     Mock,
     /// An application master's hint.
     Hint,
@@ -220,7 +220,7 @@ pub enum Why {
     Displaced,
 }
 
-/// An event within a step that is worth telling: for reports, checks and drawings; no process acts on it.
+/// An event within a step, for reports, checks and drawings; no process acts on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Note {
     /// FuxiMaster granted a unit.
@@ -237,11 +237,11 @@ pub enum Note {
     Recovered,
     /// FuxiMaster lost a machine from sight.
     MachineAway(MachineId),
-    /// FuxiMaster hears a machine that it did not.
+    /// A machine is present again for FuxiMaster.
     MachineBack(MachineId),
     /// FuxiMaster lost an application master from sight.
     AppAway(AppId),
-    /// FuxiMaster was told how many units of a role are wanted.
+    /// FuxiMaster received the number of requested units of a role.
     Requested(RoleId, u32),
     /// FuxiMaster accepted the report of an application master.
     Accepted(AppId, u32),
@@ -251,15 +251,15 @@ pub enum Note {
     Stopped(Units<u32>),
     /// A worker stopped of itself.
     Failed(Units<u32>),
-    /// An application master heard that workers have done their tasks.
+    /// An application master received the completion of workers.
     Finished(Units<u32>),
-    /// FuxiMaster was told which machines an application bars.
+    /// FuxiMaster received the machines that an application bars.
     Barred(AppId),
     /// An application blames a machine, and did not before.
     Blamed(MachineId),
-    /// So many applications blame a machine that FuxiMaster grants nothing there.
+    /// Enough applications blame a machine that FuxiMaster grants nothing there.
     Shunned(MachineId),
-    /// FuxiMaster has forgotten who blames a machine.
+    /// FuxiMaster has cleared the blame of a machine.
     Forgiven(MachineId),
 }
 

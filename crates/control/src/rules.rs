@@ -1,7 +1,6 @@
-//! The rules of the protocol, each of which can be switched off to see what it is for.
+//! The rules of the protocol. Each can be switched off to show its purpose.
 //!
-//! The article states the first six; the rest are needed besides, which is a finding of this module's experiments (see
-//! `docs/failover.md`).
+//! The article states the first six; experiments with this module showed that the rest are needed too (see `docs/failover.md`).
 
 use plimsoll_base::named;
 
@@ -28,8 +27,7 @@ named! {
 }
 
 impl Rule {
-    /// The rules that concern what is kept and rebuilt: the columns of the matrix of scenarios and rules. The two others
-    /// are taken for granted there.
+    /// The rules about stored and rebuilt state: the columns of the matrix of scenarios and rules. The matrix assumes the two others.
     pub fn of_matrix() -> impl Iterator<Item = Rule> {
         Rule::ALL.iter().map(|(_, rule, _)| *rule).filter(|rule| !matches!(rule, Rule::Fencing | Rule::Clamp))
     }

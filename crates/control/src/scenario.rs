@@ -1,10 +1,10 @@
-//! The seventeen ways in which FuxiMaster, the application masters and a Tubo can fail together.
+//! The seventeen combinations of failures of FuxiMaster, the application masters and a Tubo.
 //!
-//! FuxiMaster is well or fails over; application masters and the Tubo are well, fail over (a process dies and is back
-//! soon) or time out (nobody hears of them for long): 2 x 3 x 3, less the one in which all is well. In each scenario
-//! one machine and all application masters are struck, in several orders and for several lengths of time: a Tubo that
-//! fails over may be back before FuxiMaster notices or after; one that times out may be back within the recovery
-//! window, after it, or after the new application master. Services either wait for a machine out of sight or move.
+//! FuxiMaster is healthy or fails over; application masters and the Tubo are healthy, fail over (a process dies and is back soon) or time
+//! out (unreachable for long): 2 x 3 x 3, without the combination in which all are healthy. Each scenario affects one machine and all
+//! application masters, in several orders and for several durations. A Tubo that fails over may be back before FuxiMaster notices or after;
+//! one that times out may be back within the recovery window, after it, or after the new application master. Services either wait for an
+//! unreachable machine or move.
 
 use super::rules::Rules;
 use super::setup::AppId;
@@ -20,7 +20,7 @@ pub enum State {
     Well,
     /// It dies and is back within the time that it is given.
     Failover,
-    /// It is not heard for longer.
+    /// It is unreachable for longer.
     Timeout,
 }
 
@@ -40,7 +40,7 @@ impl Scenario {
     pub fn all() -> Vec<Scenario> {
         let failing = [State::Failover, State::Timeout];
         let states = |fails: bool| if fails { &failing[..] } else { &[State::Well][..] };
-        // Who fails: FuxiMaster, the application masters, the Tubo.
+        // The failing roles: FuxiMaster, the application masters, the Tubo.
         let order = [
             (true, false, false),
             (false, true, false),
@@ -92,10 +92,10 @@ impl Scenario {
         })
     }
 
-    /// The cluster and the work of all scenarios: an offline job, and two online services, one with an offline role besides.
+    /// The cluster and the work of all scenarios: an offline job, and two online services, one with an additional offline role.
     ///
-    /// The offline job fills the large machines first and shrinks later, so that what is placed anew does not go back to the
-    /// machine it was lost on, just because that one is the emptiest then.
+    /// The offline job fills the large machines first and shrinks later, so that replacement units do not go back to the machine that was
+    /// lost, only because it is the emptiest.
     pub fn stage(rules: Rules, script: Script) -> Stage {
         let row = |name: &str, job, tasks, stable| Row {
             name: name.to_owned(),

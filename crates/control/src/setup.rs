@@ -9,17 +9,16 @@ use super::counts::Counts;
 use super::rules::Rules;
 use plimsoll_base::units::{MachineId, Resources};
 
-/// When machines on which workers fail are avoided: Fuxi's blacklist of several levels (Zhang et al., VLDB 2014).
-/// The thresholds are ours.
+/// When machines with failing workers are excluded: Fuxi's blacklist of several levels (Zhang et al., VLDB 2014). The thresholds are ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Blacklist {
-    /// So many workers of a role have failed on a machine: it is barred for the role.
+    /// Failed workers of a role on a machine after which it is barred for the role.
     pub role: u32,
-    /// It is barred for so many roles of an application: it is barred for all of them, and blamed.
+    /// Barred roles of an application after which the machine is barred for all of them, and blamed.
     pub app: u32,
-    /// So many applications blame it: FuxiMaster grants nothing there.
+    /// Blaming applications after which FuxiMaster grants nothing there.
     pub cluster: u32,
-    /// At most so many machines are shunned at once.
+    /// The largest number of shunned machines.
     pub most: u32,
 }
 
@@ -65,10 +64,9 @@ pub struct Setup {
     pub machines: Vec<Resources>,
     /// Which rules are in force.
     pub rules: Rules,
-    /// A departure from the source: of offline units above the request, those that hints know stay first. See
-    /// `Master::adopt_caps`.
+    /// A departure from the source: of offline units above the request, the units in hints stay first. See `Master::adopt_caps`.
     pub order_by_hints: bool,
-    /// When machines on which workers fail are avoided; never if there is none.
+    /// When machines with failing workers are excluded; `None`: never.
     pub blacklist: Option<Blacklist>,
     roles: HashMap<RoleId, Role>,
     apps: HashMap<AppId, Vec<RoleId>>,
@@ -157,14 +155,14 @@ impl Setup {
     }
 }
 
-/// An amount and so many units more.
+/// Adds `count` units to an amount.
 pub fn plus(amount: &Resources, unit: &Resources, count: u32) -> Resources {
     let mut sum = *amount;
     sum.0.iter_mut().zip(unit.0).for_each(|(sum, each)| *sum += each * u64::from(count));
     sum
 }
 
-/// An amount and so many units less, stopping at 0.
+/// Subtracts `count` units from an amount, down to 0.
 pub fn minus(amount: &Resources, unit: &Resources, count: u32) -> Resources {
     let mut rest = *amount;
     rest.0.iter_mut().zip(unit.0).for_each(|(rest, each)| *rest = rest.saturating_sub(each * u64::from(count)));

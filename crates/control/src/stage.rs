@@ -49,7 +49,7 @@ pub enum Rule {
     Quota(String),
 }
 
-/// A cluster, its work, and what goes wrong.
+/// A cluster, its work, and its faults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     /// CPU and memory of each machine.
@@ -58,7 +58,7 @@ pub struct Stage {
     pub rows: Vec<Row>,
     /// The policy.
     pub policy: Rule,
-    /// How the engine goes about it.
+    /// Engine options.
     pub options: Options,
     /// The faults.
     pub script: Script,
@@ -75,10 +75,10 @@ pub struct Play {
     pub strict: bool,
 }
 
-/// By then everybody has long agreed.
+/// All roles agree long before this instant.
 const HORIZON: Time = Time(86_400_000_000);
 
-/// Hears nothing but that time passes.
+/// A recorder that only observes the passage of time.
 struct Ears<'a>(&'a GoOn<'a>);
 
 impl Recorder for Ears<'_> {
@@ -134,8 +134,8 @@ impl Stage {
         }
     }
 
-    /// Plays it to its end, and checks that everybody agrees then. Errors: those of `go_on`, which is asked now and then, and of
-    /// rows that make no sense.
+    /// Plays it to its end, and checks that all roles agree then. Errors: those of `go_on`, which is called periodically, and of invalid
+    /// rows.
     pub fn play(&self, how: Play, go_on: &GoOn) -> Result<World> {
         let names = self.rows.iter().map(|row| row.name.clone()).collect();
         let mut world = World::new(self.rules, self.script.clone(), names).to_the_end();

@@ -16,7 +16,7 @@ use plimsoll_base::units::Span;
 /// The questions of the study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// The scenarios whose workers are followed.
+    /// The scenarios with observed workers.
     pub scenarios: Vec<Scenario>,
     /// The rules that are removed, one at a time.
     pub rules: Vec<Rule>,
@@ -39,7 +39,7 @@ pub struct Sweep {
     pub windows: Vec<Span>,
 }
 
-/// Workers of a class of roles in one scenario, over all its timings in which services wait.
+/// Workers of a class of roles in one scenario, over all its timings with waiting services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FateRow {
     /// Which scenario.
@@ -54,7 +54,7 @@ pub struct FateRow {
     pub violated: BTreeSet<&'static str>,
 }
 
-/// How long a scenario takes under some clocks, over all its timings in which services wait.
+/// Durations of a scenario under some clocks, over all its timings with waiting services.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecoveryRow {
     /// Which scenario.
@@ -82,12 +82,12 @@ pub struct Findings {
     pub recoveries: Vec<RecoveryRow>,
 }
 
-/// Is told how far a study has come, and may end it.
+/// Receives the progress of a study, and may end it.
 pub trait Watcher: Sync {
     /// Asked now and then. Errors: when the study is to end.
     fn go_on(&self) -> Result<()>;
 
-    /// So many more parts are to be run.
+    /// Adds `parts` to the number of parts to run.
     fn planned(&self, parts: usize);
 
     /// A part has been run.
@@ -100,7 +100,7 @@ pub fn rules_without(rule: Option<Rule>) -> Rules {
 }
 
 impl Study {
-    /// No rule missing, then each of those that are removed.
+    /// All rules, then each variant without one rule.
     fn variants(&self) -> Vec<Option<Rule>> {
         [None].into_iter().chain(self.rules.iter().copied().map(Some)).collect()
     }

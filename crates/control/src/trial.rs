@@ -1,4 +1,4 @@
-//! One scenario under some rules: all its timings are run, and what came of them is gathered.
+//! Runs all timings of one scenario under some rules, and collects the outcomes.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ impl Outcome {
 pub struct Trial {
     /// Which scenario.
     pub scenario: Scenario,
-    /// Under which rules.
+    /// The rules.
     pub rules: Rules,
     /// Each timing with its outcome; the first is the plain one that reports describe.
     pub outcomes: Vec<(Script, Outcome)>,
@@ -83,7 +83,7 @@ impl Trial {
         &self.outcomes[0].1.setup
     }
 
-    /// The outcomes of the timings in which services wait for machines out of sight and do not move.
+    /// The outcomes of the timings in which services wait for unreachable machines and do not move.
     pub fn while_waiting(&self) -> impl Iterator<Item = &Outcome> {
         self.outcomes.iter().filter(|(script, _)| script.patience.is_none()).map(|(_, outcome)| outcome)
     }
@@ -136,7 +136,7 @@ impl Trace {
         let machines: BTreeSet<MachineId> = script.strikes.iter().filter_map(|strike| strike.fault.machine()).collect();
         let concerns = |entry: &Entry| {
             let same = violation.machine.is_none() || entry.machine.is_none() || entry.machine == violation.machine;
-            // Of the machines that were struck, what they report and what FuxiMaster does about it.
+            // Only reports of the affected machines, and FuxiMaster's reactions.
             let says = match entry.what {
                 What::Message { to, .. } => to == Node::Master,
                 What::Note(node) => node == Node::Master,
@@ -144,8 +144,8 @@ impl Trace {
             };
             let machine = same || says && entry.machine.is_some_and(|machine| machines.contains(&machine));
             let role = violation.role.is_none_or(|role| entry.roles.is_empty() || entry.roles.contains(&role));
-            // Of the messages between application masters and others, those of the application concerned; of what was
-            // before the first fault, only what it led to.
+            // Of the messages between application masters and others, only those of the application concerned; before the first fault, only
+            // messages that led to it.
             let app = violation.role.and_then(|role| setup.find(role)).map(|role| role.app);
             let other = |node: Node| matches!((node, app), (Node::App(id, _), Some(app)) if id != app);
             let party = match entry.what {

@@ -1,7 +1,7 @@
-//! Tubo: the agent of a machine, which runs a worker when it has both a cap for it and a plan.
+//! Tubo: the node agent, which runs a worker when it has both a cap and a plan for it.
 //!
-//! Caps are on disk before anything is done about them, so what a restarted Tubo reads there is what it last acted
-//! upon. Workers are processes of their own: they and their plans survive the Tubo.
+//! Caps are written to disk before they are applied, so a restarted Tubo reads the last applied ones. Workers are separate processes: they
+//! and their plans survive the Tubo.
 
 use super::counts::Counts;
 use super::message::{Message, Node, Note, Output, Position, Units};
@@ -25,7 +25,7 @@ pub struct Plan {
 pub struct Tubo {
     /// Where it runs.
     pub machine: MachineId,
-    /// How far it has heard FuxiMaster.
+    /// The last applied message from FuxiMaster.
     pub at: Position,
     /// Workers that may run.
     pub caps: Counts,
@@ -33,9 +33,9 @@ pub struct Tubo {
     pub plans: Vec<Plan>,
     /// Workers that run.
     pub running: Counts,
-    /// Of them, those that have done their tasks and wait to be told what is next.
+    /// Workers that have completed their tasks and wait for instructions.
     pub done: Counts,
-    /// It does not know its caps: it came back without them and stops nobody until it is told.
+    /// It does not know its caps: it restarted without them and stops no worker until it receives them.
     pub blind: bool,
 }
 
@@ -46,7 +46,7 @@ pub enum Input {
     Message(Message),
     /// Time to say that it is alive.
     Beat,
-    /// So many more workers of a role have done their tasks.
+    /// This number of further workers of a role have completed their tasks.
     Done(RoleId, u32),
     /// A worker of a role has failed.
     Fail(RoleId),
@@ -54,7 +54,7 @@ pub enum Input {
     Wiped,
 }
 
-/// So many plans are kept before those of roles that are over are forgotten.
+/// The number of plans to keep before plans of completed roles are dropped.
 const PLANS: usize = 16;
 
 impl Tubo {
@@ -145,7 +145,7 @@ impl Tubo {
             }
         }
         self.at = if full { at } else { self.at.max(at) };
-        // The roles that it may be about, and what they had before.
+        // The affected roles, and their previous counts.
         let mut roles: Vec<RoleId> = list.iter().map(|(role, _)| *role).collect();
         if full {
             roles.extend(self.caps.iter().chain(self.running.iter()).map(|(role, _)| role));
@@ -170,7 +170,7 @@ impl Tubo {
             }
         }
         if roles.iter().any(|&role| self.caps.get(role) < before.get(role)) {
-            // FuxiMaster grants what it has taken back when it knows that it is gone.
+            // FuxiMaster grants revoked units again once their loss is acknowledged.
             outputs.push(self.beat(false));
         }
         if full {
@@ -216,12 +216,12 @@ impl Tubo {
         for starts in [false, true] {
             self.settle(role, starts, outputs);
         }
-        // What it said of an earlier plan may not have been believed.
+        // Its report about an earlier plan may have been ignored.
         self.say_done(setup, role, outputs);
     }
 
-    /// A worker has failed. It is not started again before the application master plans it again, which is told: if that is lost the
-    /// Tubo asks for the plan of a cap that has none.
+    /// A worker has failed. It is restarted only after the application master plans it again. The failure is reported to that master; if
+    /// the report is lost, the Tubo requests the plan of a cap without one.
     fn worker_failed(&mut self, setup: &Setup, role: RoleId, outputs: &mut Vec<Output>) {
         let running = self.running.get(role);
         let found = self.plans.binary_search_by_key(&role, |plan| plan.role);
@@ -236,7 +236,7 @@ impl Tubo {
         outputs.push(Output::Send(Node::App(spec.app, 0), message));
     }
 
-    /// Tells the application master of the moment of workers that have done their tasks.
+    /// Reports workers that have completed their tasks to the current application master.
     fn say_done(&self, setup: &Setup, role: RoleId, outputs: &mut Vec<Output>) {
         let plan = self.plans.binary_search_by_key(&role, |plan| plan.role).ok().map(|found| self.plans[found]);
         if let (Some(plan), Some(spec), count @ 1..) = (plan, setup.find(role), self.done.get(role)) {
@@ -257,7 +257,7 @@ impl Tubo {
             return;
         }
         self.running.set(role, target);
-        // Those that have nothing to do are stopped first.
+        // Idle workers are stopped first.
         self.done.set(role, self.done.get(role).saturating_sub(runs.saturating_sub(target)));
         let units = Units { machine: self.machine, role, count: runs.abs_diff(target) };
         outputs.push(Output::Note(if starts { Note::Started(units) } else { Note::Stopped(units) }));

@@ -10,7 +10,7 @@ pub trait Mechanism: Send + Sync {
     /// [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
     fn allocate(&self, instance: &Instance) -> Result<Allocation>;
 
-    /// Whether it tells machines apart: it says where tasks run, and runs none where they may not.
+    /// Returns whether the mechanism assigns tasks to machines, and respects where users may run.
     fn places(&self) -> bool {
         false
     }
@@ -74,7 +74,7 @@ pub struct Allocation {
     pub tasks: Tasks,
     /// The constraint that kept each user from more.
     pub limits: Vec<Limit>,
-    /// How many tasks of each user run on each entry of machines, `users x machines`, for mechanisms that tell them apart.
+    /// Tasks of each user on each entry of machines, `users x machines`, for mechanisms that assign tasks to machines.
     pub spread: Option<Vec<Vec<Exact>>>,
     /// The price of a unit of each resource, for mechanisms that have prices.
     pub prices: Option<Vec<f64>>,
@@ -83,7 +83,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// So many tasks and these limits, and nothing else to say.
+    /// An allocation with these tasks and limits, without prices or placement.
     pub fn new(tasks: Tasks, limits: Vec<Limit>) -> Allocation {
         Allocation { tasks, limits, spread: None, prices: None, certificate: None }
     }

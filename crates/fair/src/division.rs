@@ -1,11 +1,11 @@
-//! The division of one resource among queues with deserved amounts, over-quota weights and past usage, as the KAI scheduler does it.
+//! The division of one resource among queues with deserved amounts, over-quota weights and past usage, as in the KAI scheduler.
 //!
-//! Every queue first gets what it deserves, as far as it requests it, even if that exceeds the total. The rest goes to queues by
-//! priority, the highest first; among those of one priority in rounds, each in proportion to
-//! `max(0, W + k (W - U))`, with `W` its part of the weights of those that want more and `U` its past usage: a queue takes what it
-//! still requests if that is less, else its part rounded down to whole units. Another round follows if a queue took less than its
-//! part. Whatever rounding has left is offered to the next priority; at last it is handed out, at most a unit a queue, by priority,
-//! then by the fraction that was cut off, then to the older queue.
+//! 1. Each queue gets the requested part of its deserved amount, even if the sum exceeds the total.
+//! 2. The rest is divided by priority, the highest first. Within a priority it is divided in rounds, in proportion to `max(0, W + k (W -
+//!   U))`, with `W` the queue's part of the weights of all queues that request more and `U` its past usage. A queue gets its part rounded
+//!   down to whole units, or what it still requests if that is less. Another round follows if a queue took less than its part.
+//! 3. The amount lost by rounding is offered to the next priority. At the end it is handed out at most one unit per queue, by priority,
+//!   then by the fraction that was cut off, then the older queue first.
 //!
 //! Source: NVIDIA/KAI-Scheduler, `resource_division.go` and the design document of its time-based fair share.
 
@@ -35,10 +35,10 @@ impl Claim {
 /// One, in steps of past usage.
 pub const USAGE_ONE: u64 = 1 << 20;
 
-/// The fair share of each queue, older queues first, and what is left; `k`, in thousandths, is how much the past counts.
+/// Returns the fair share of each queue, older queues first, and the remainder. `k`, in thousandths, is the influence of past usage.
 ///
-/// Parts are products of integers of 64 bits; where weights are so large that they do not fit, they are all rounded down to that.
-/// Cost: O(rounds * queues), a round for each queue that requests less than its part at most.
+/// Parts are products of 64-bit integers; weights too large for that are all scaled down. Cost: O(rounds * queues), at most one round per
+/// queue that requests less than its part.
 pub fn divide(total: u64, unit: u64, k: u64, claims: &[Claim]) -> (Vec<u64>, u64) {
     let mut shares: Vec<u64> = claims.iter().map(|claim| claim.deserved.min(claim.most())).collect();
     let mut left = total.saturating_sub(shares.iter().fold(0u64, |sum, share| sum.saturating_add(*share)));
@@ -126,16 +126,16 @@ mod tests {
             Claim { priority: 1, ..claim(1, 2, 0) },
         ];
         assert_eq!(of(5, &three), (vec![3, 2, 0], 0));
-        // What is deserved may exceed the total.
+        // Deserved amounts may exceed the total.
         assert_eq!(of(1, &[claim(3, 0, 2)]), (vec![2], 0));
-        assert_eq!(of(7, &[claim(3, 0, 5)]), (vec![3], 4), "without a weight the rest goes to nobody");
+        assert_eq!(of(7, &[claim(3, 0, 5)]), (vec![3], 4), "without a weight the rest stays free");
         assert_eq!(divide(2000, 1000, 0, &[claim(1500, 2, 6000)]), (vec![2000], 0));
         assert_eq!(divide(2000, 1000, 0, &[claim(1500, 0, 6000)]).0, [1500]);
         let cpu = [claim(5000, 1, 7000), claim(5000, 1, 2000), claim(5000, 1, 2000)];
         assert_eq!(of(10_000, &cpu), (vec![6000, 2000, 2000], 0));
     }
 
-    /// The amount that floors leave goes to the next priority before anything else: 8 GPUs, weights 1 and 2 above weight 1.
+    /// The amount lost by rounding down is offered to the next priority first: 8 GPUs, weights 1 and 2 above weight 1.
     #[test]
     fn what_is_cut_off_goes_to_the_next_priority_first() {
         let high = |weight| Claim { priority: 2, ..claim(0, weight, 8) };
@@ -161,7 +161,7 @@ mod tests {
         // In whole GPUs: 6 and 9, and the one that was cut off more gets the last.
         let whole = |claim: &Claim| Claim { request: 16, ..claim.clone() };
         assert_eq!(divide(16, 1, 1000, &[whole(&used), whole(&claim(0, 1, 16))]).0, [7, 9]);
-        // Whoever has used more than its part may get nothing, and without anybody else the rest stays.
+        // A queue that has used more than its part may get nothing; without other queues the rest stays free.
         let all = Claim { usage: USAGE_ONE, ..claim(0, 1, 16) };
         assert_eq!(divide(16, 1, 1000, &[Claim { usage: 2 * USAGE_ONE, ..all.clone() }]), (vec![0], 16));
         assert_eq!(divide(16, 1, 1000, &[all, claim(0, 1, 16)]).0, [0, 16]);

@@ -9,7 +9,7 @@ use num_bigint::BigInt;
 use num_rational::{BigRational, Ratio};
 use num_traits::{CheckedAdd, CheckedDiv, CheckedMul, CheckedSub, FromPrimitive, Signed, ToPrimitive, Zero};
 
-/// A fraction without rounding: machine words while they suffice, as long as it takes beyond.
+/// An exact fraction: machine words if they suffice, else big integers.
 #[derive(Clone, Debug)]
 pub struct Exact(Form);
 
@@ -61,7 +61,7 @@ impl Exact {
     }
 
     fn from_big(value: BigRational) -> Exact {
-        // i64::MIN is left out: the checked operations of a ratio negate.
+        // i64::MIN is excluded, since the checked operations of a ratio negate.
         let small = |part: &BigInt| part.to_i64().filter(|part| *part != i64::MIN);
         match (small(value.numer()), small(value.denom())) {
             (Some(numerator), Some(denominator)) => Exact(Form::Small(Ratio::new_raw(numerator, denominator))),
@@ -294,7 +294,7 @@ impl<'a> Sum<&'a Exact> for Exact {
             if (&*denominator % value.denom()).is_zero() {
                 *numerator += value.numer() * (&*denominator / value.denom());
             } else {
-                // Both denominators without what they have in common.
+                // Both denominators without their common factor.
                 let rest = BigRational::new(denominator.clone(), value.denom().clone());
                 *numerator = &*numerator * rest.denom() + value.numer() * rest.numer();
                 *denominator *= rest.denom();

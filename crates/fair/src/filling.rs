@@ -1,8 +1,8 @@
-//! Progressive filling: everybody's level rises together until a resource is used up or a user has all it wants.
+//! Progressive filling: the levels of all users rise together until a resource is used up or a user runs all its tasks.
 //!
-//! One loop for the whole max-min family (DRF, asset fairness, p-norms, one resource): they differ in the level only.
-//! It is written to be read; [`levels`](super::levels) is its fast twin. With zero demands the filling goes on after
-//! the first resource is used up, among those that do not need it (Parkes, Procaccia and Shah, EC 2012).
+//! One loop serves the whole max-min family (DRF, asset fairness, p-norms, one resource); the members differ in the level only. It is the
+//! readable reference implementation of [`levels`](super::levels). With zero demands, the filling continues after the first resource is
+//! used up, for the users that do not need it (Parkes, Procaccia and Shah, EC 2012).
 
 use super::{
     Allocation, Certificate, Exact, Instance, Levels, Limit, Mechanism, Norm, Number, Problem, TOLERANCE, Tasks, User,
@@ -76,10 +76,9 @@ fn least<N: Number>(values: impl Iterator<Item = N>) -> Option<N> {
 
 /// Max-min fairness of a norm of users' weighted shares, with finite demand and zero demands.
 ///
-/// Up to 256 users come out as fractions, where the norm has any; more as certified floats, by [`Levels`] where
-/// everybody has one weight. Users with a norm of 0 (possible for one resource only: they need none of it) are served
-/// before all others, as in the simulation; among themselves they get equal dominant shares here, where the simulation
-/// has a tie.
+/// Results for up to 256 users are fractions where the norm has any. Larger results are certified floats, computed by [`Levels`] if each
+/// user has one weight. Users with a norm of 0 (possible for one resource only: they need none of it) are served first, as in the
+/// simulation. Among themselves they get equal dominant shares here, where the simulation has a tie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Filling {
     /// The quantity raised.
@@ -141,7 +140,7 @@ impl Filling {
             match (norm.is_zero(), dominant.is_zero()) {
                 (false, _) => second.push((i, one.over(&norm))),
                 (true, false) => first.push((i, one.over(&dominant))),
-                // It needs nothing at all, and has a number of tasks: any rate brings it there.
+                // It needs no resource and has a finite number of tasks: any rate reaches it.
                 (true, true) => second.push((i, one)),
             }
         }
@@ -191,7 +190,7 @@ impl Filling {
     }
 }
 
-/// A task's shares `d_r / (c_r w_r)`; resources of capacity 0 are left out.
+/// A task's shares `d_r / (c_r w_r)`, without resources of capacity 0.
 pub(super) fn weighted_shares(instance: &Instance, user: &User) -> Vec<f64> {
     let capacity = instance.capacity();
     let counted = (0..capacity.len()).filter(|&r| !capacity[r].is_zero());

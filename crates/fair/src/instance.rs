@@ -42,7 +42,7 @@ impl User {
     }
 }
 
-/// Equal machines, for mechanisms that count machines or tell them apart.
+/// Equal machines, for mechanisms that count machines or assign tasks to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machines {
     /// Their name, unique in the instance.

@@ -1,11 +1,11 @@
 //! Karma: credits for slices of one resource, quantum by quantum.
 //!
-//! Every user is guaranteed its fair share `f` of what is not public. A user that demands less donates the rest; one that demands
-//! more borrows, slice by slice: the borrower with the most credits takes from the donor with the fewest, and public slices when no
-//! donor has any left. A borrowed slice costs a credit, which its donor gets, or the pool of public slices.
+//! Each user is guaranteed its fair share `f` of the slices that are not public. A user that demands less donates the rest. A user that
+//! demands more borrows slice by slice: the borrower with the most credits takes from the donor with the fewest, and takes public slices
+//! once no donor has any left. A borrowed slice costs a credit, which its donor receives, or the pool of public slices.
 //!
-//! Source: Vuppalapati et al., "Karma: Resource Allocation for Dynamic Demands", OSDI 2023, §3. What the paper calls alpha is the
-//! guaranteed part; the authors' library calls the public part so.
+//! Source: Vuppalapati et al., "Karma: Resource Allocation for Dynamic Demands", OSDI 2023, §3. The paper's alpha is the guaranteed part;
+//! the authors' library uses that name for the public part.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,7 +30,7 @@ pub struct Karma {
 }
 
 impl Karma {
-    /// Nobody has an account; those that are opened begin with so many credits.
+    /// Without accounts; accounts opened later begin with `initial` credits.
     pub fn new(free: FreeCredits, initial: u64) -> Karma {
         Karma { free, initial, credits: Vec::new(), pool: 0 }
     }
@@ -45,12 +45,12 @@ impl Karma {
         &self.credits
     }
 
-    /// The credits that public slices have earned and nobody was given yet.
+    /// The credits that public slices have earned and that are not distributed yet.
     pub fn pool(&self) -> u64 {
         self.pool
     }
 
-    /// So many quanta in which nobody demands anything.
+    /// Passes `quanta` quanta without demand.
     pub fn idle(&mut self, quanta: u64, public: u64) {
         let users = self.credits.len() as u64;
         if let (1.., 1..) = (quanta, users) {
@@ -62,8 +62,8 @@ impl Karma {
         }
     }
 
-    /// A quantum: the slices of each user, given what each demands (one number a user) and how many slices there are, some of
-    /// them public. What is not public is divided equally and rounded down; the rest of the division goes to nobody.
+    /// Runs a quantum: returns the slices of each user, given the demand of each user and the number of slices, `public` of them public.
+    /// The other slices are divided equally and rounded down; the remainder of the division stays free.
     ///
     /// Cost: O(users + borrowed slices * log users).
     pub fn quantum(&mut self, slices: u64, public: u64, demands: &[u64]) -> Vec<u64> {
@@ -81,7 +81,7 @@ impl Karma {
         self.credits.iter_mut().for_each(|credits| *credits = credits.saturating_add(each));
         let fair = slices.saturating_sub(public) / users;
         let mut allocation: Vec<u64> = demands.iter().map(|demand| fair.min(*demand)).collect();
-        // Credits, then who and what is left: the slices that are wanted, or those that are offered.
+        // Credits, user, and count: the slices still wanted, or those still offered.
         let wants = |at: usize| demands[at].saturating_sub(fair).min(self.credits[at]);
         let of = |at: usize| self.credits[at];
         let all = 0..demands.len();
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// The definition, one slice at a time: whoever borrows or donates next is looked for among all.
+    /// The definition, one slice at a time: the next borrower and donor are found by a scan of all users.
     fn slow(credits: &mut [u64], pool: &mut u64, fair: u64, public: u64, demands: &[u64]) -> Vec<u64> {
         let mut got: Vec<u64> = demands.iter().map(|demand| fair.min(*demand)).collect();
         let (mut gave, mut left) = (vec![0; demands.len()], public);

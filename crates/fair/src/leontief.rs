@@ -1,10 +1,10 @@
-//! How many of its tasks a user could run with something: the one definition behind envy and sharing incentive.
+//! Leontief utility: how many of its tasks a user could run with a bundle. Envy and sharing incentive are defined by it.
 //!
-//! Tasks need resources in fixed proportions, so with amounts b a user runs min_r b_r / d_r of them over the resources it
-//! needs, and no more than it has. Sharing pays for a user if it runs at least as many as its *part* of the cluster
-//! would, w_ir / Σ_k w_kr of each resource; a user envies another if with the other's bundle, taken w_ir / w_kr times,
-//! it would run more. The property checks ask this of allocations, the metrics of states of a run.
-//! Source: Ghodsi et al., NSDI 2011, section 3; with weights Parkes, Procaccia and Shah, EC 2012.
+//! Tasks need resources in fixed proportions: with amounts b a user runs min_r b_r / d_r of them over the resources it needs, up to its
+//! number of tasks. Sharing benefits a user if it runs at least as many tasks as its *part* of the cluster would, w_ir / Σ_k w_kr of each
+//! resource. A user envies another one if it would run more with the other's bundle, multiplied by w_ir / w_kr. The property checks apply
+//! this to allocations, the metrics to states of a run. Source: Ghodsi et al., NSDI 2011, section 3; with weights Parkes, Procaccia and
+//! Shah, EC 2012.
 
 use super::Number;
 
@@ -25,12 +25,12 @@ impl<N: Number> Wants<'_, N> {
         (0..self.demand.len()).filter(|&r| !self.demand[r].is_zero())
     }
 
-    /// How many tasks so much of each resource would run if the user had no end of them; `None` if it needs nothing.
+    /// Returns how many tasks these amounts would run if the user had endless tasks; `None` if it needs nothing.
     pub fn fit(&self, amount: impl Fn(usize) -> N) -> Option<N> {
         self.needed().map(|r| amount(r).over(&self.demand[r])).reduce(lesser)
     }
 
-    /// The same, no more than it has; `None` if it needs nothing and has no end of tasks.
+    /// Returns how many of its tasks these amounts run; `None` if it needs nothing and has endless tasks.
     pub fn runs(&self, amount: impl Fn(usize) -> N) -> Option<N> {
         self.fit(amount).into_iter().chain(self.tasks.cloned()).reduce(lesser)
     }

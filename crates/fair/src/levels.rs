@@ -1,14 +1,13 @@
-//! Progressive filling for a million users: the fast twin of [`fill`](super::fill), in floats, column by column.
+//! Progressive filling for a million users: a fast implementation of [`fill`](super::fill), in floats, column by column.
 //!
-//! The total of a resource that all users hold, as a function of the level, is increasing, concave and made of straight
-//! pieces: `f_r(level) = sum_i d_ir rate_i min(level, stop_i)`. The first level at which some resource is used up is
-//! therefore found by Newton's method: where the tangents say, until no user stops between the tangent's point and
-//! its answer. From the left it never oversteps; from a guess on the right the first step lands on the left. The
-//! product of the rest and the slope falls at least fourfold a step (Dinkelbach's method), so the steps are few
-//! whatever the numbers; without finite demands there is one. Users that need a resource that is used up stop, and the
-//! next round goes on with the others: at most one round a resource.
+//! The total of a resource that all users hold, as a function of the level, is increasing, concave and piecewise linear: `f_r(level) =
+//! sum_i d_ir rate_i min(level, stop_i)`. The first level at which some resource is used up is therefore found by Newton's method: the
+//! tangents give the next level, until no user stops between the tangent's point and its answer. From the left the method never oversteps;
+//! from a guess on the right the first step lands on the left. The product of the rest and the slope falls at least fourfold per step
+//! (Dinkelbach's method), so there are few steps whatever the numbers; without finite demands there is one. Users that need a used-up
+//! resource stop, and the next round continues with the others: at most one round per resource.
 //!
-//! Sums are taken in blocks, always in the same order; for a million users they are right to 1e-13 of their size.
+//! Sums are computed in blocks, always in the same order; for a million users their relative error is below 1e-13.
 
 use super::levels_pass::{Group, Sums, View, blocks, dot, evaluate, extremes, freeze};
 use super::{Certificate, Limit, Norm, Problem, TOLERANCE};
@@ -227,7 +226,7 @@ impl Levels {
         Ok(())
     }
 
-    /// Where the first round of every so many users ends, if the others are like them; 0 for few users.
+    /// Estimates where the first round ends from a sample of about `SAMPLE` users; 0 for few users.
     fn guess(&self, columns: &[&[f64]], tasks: &[f64], search: &Search, rate: &impl Fn(usize, &mut [f64])) -> f64 {
         let users = tasks.len();
         if users < MANY || search.base.iter().any(|used| *used > 0.0) {
@@ -344,8 +343,7 @@ impl Search {
         self.base_speed[r] + sums.speed[r]
     }
 
-    /// Goes to the next level, from sums at any level; returns the amounts in use there. `None` when no open resource
-    /// stops anyone.
+    /// Advances to the next level, from sums at any level; returns the amounts in use there. `None` if no open resource stops any user.
     fn next_level(&mut self, view: &View, mut sums: Sums) -> Result<Option<Vec<f64>>> {
         loop {
             let open = || (0..self.base.len()).filter(|&r| self.open[r]);

@@ -1,7 +1,6 @@
-//! The passes over the columns that [`Levels`](super::Levels) makes: sums at a level, the users that stop there, and
-//! those that go on.
+//! The passes over the columns for [`Levels`](super::Levels): sums at a level, the users that stop there, and the users that continue.
 //!
-//! Written for a compiler that turns loops over blocks into vector instructions: no branches inside, sums in lanes.
+//! The loops over blocks are written so that the compiler vectorises them: no branches inside, sums in lanes.
 
 use std::ops::Range;
 
@@ -16,7 +15,7 @@ pub(super) fn blocks(users: usize) -> impl Iterator<Item = Range<usize>> {
     (0..users).step_by(BLOCK).map(move |start| start..(start + BLOCK).min(users))
 }
 
-/// Users to look at: all, or the copy of those that still rise.
+/// The users of a pass: all, or the copy of the users that still rise.
 pub(super) struct View<'a> {
     pub(super) columns: Vec<&'a [f64]>,
     pub(super) rates: &'a [f64],
@@ -127,8 +126,8 @@ fn held_and_growing(column: &[f64], rates: &[f64], stops: &[f64], level: f64) ->
     (pairwise(&held), pairwise(&growing))
 }
 
-/// The lowest level of the users limited by this resource, and the highest of those that need it. One that names a
-/// resource that it does not need counts as level 0.
+/// Returns the lowest level of the users limited by this resource, and the highest of the users that need it. A user limited by a resource
+/// that it does not need counts as level 0.
 pub(super) fn extremes(column: &[f64], level: &[f64], limits: &[u32], resource: u32) -> (f64, f64) {
     let (mut lowest, mut highest) = ([f64::INFINITY; LANES], [0.0; LANES]);
     let mut look = |lane: usize, demand: f64, level: f64, limit: u32| {
@@ -168,7 +167,7 @@ pub(super) fn freeze(
         for &r in used_up {
             let column = &columns[r][block.clone()];
             for ((stop, limit), &demand) in stops.iter().zip(limits.iter_mut()).zip(column) {
-                // All ones for a user that stops here: a mask instead of a branch that nobody can foretell.
+                // All ones for a user that stops here: a mask instead of an unpredictable branch.
                 let stopped = u32::from((*stop > level) & (demand > 0.0)).wrapping_neg();
                 *limit = (*limit & !stopped) | (r as u32 & stopped);
             }

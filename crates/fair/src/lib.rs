@@ -1,8 +1,8 @@
-//! Fair static allocations of divisible tasks, and their whole-task counterparts.
+//! Fair static allocations of divisible tasks, and their counterparts in whole tasks.
 //!
-//! Pure functions of an [`Instance`] (or, for the fast solvers, of a [`Problem`]): no clock, no engine. A [`Mechanism`]
-//! turns an instance into an [`Allocation`]; fractions come out as fractions ([`Exact`]), the rest with a
-//! certificate. Groups with quotas ask another question, which [`quota`] answers.
+//! Pure functions of an [`Instance`] (or, for the fast solvers, of a [`Problem`]): no clock, no engine. A [`Mechanism`] maps an instance to
+//! an [`Allocation`]. Rational results are exact fractions ([`Exact`]); other results have a certificate. Groups with quotas are a separate
+//! problem, solved in [`quota`].
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

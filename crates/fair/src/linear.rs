@@ -2,10 +2,10 @@
 
 use super::Number;
 
-/// Solves `size` equations in as many unknowns by elimination; the answers come out in the last column.
+/// Solves `size` equations in as many unknowns by elimination. Returns the last column.
 ///
-/// `rows` is row-major, `size + 1` entries a row, the right-hand side last. `None` when a pivot is 0: the system is
-/// singular. The largest pivot is taken, which matters to floats only. Cost: O(size³).
+/// `rows` is row-major, `size + 1` entries per row, the right-hand side last. Returns `None` if a pivot is 0: the system is singular. Each
+/// step takes the largest pivot, which matters to floats only. Cost: O(size³).
 pub fn solve<N: Number>(rows: &mut [N], size: usize) -> Option<Vec<N>> {
     let width = size + 1;
     for step in 0..size {

@@ -26,8 +26,8 @@ impl Problem {
         Problem { users, dims, demand, weight, tasks }
     }
 
-    /// An instance in floats. Demands of resources of capacity 0 are left out; their users have 0 tasks. Errors:
-    /// [`Error::Plan`](plimsoll_base::error::Error::Plan) where somebody has a weight a resource.
+    /// Converts an instance to floats. Demands of resources of capacity 0 are dropped; their users have 0 tasks. Errors:
+    /// [`Error::Plan`](plimsoll_base::error::Error::Plan) if a user has weights by resource.
     pub fn of(instance: &Instance) -> Result<Problem> {
         let (users, dims) = (instance.users().len(), instance.resources().len());
         let mut problem = Problem { users, dims, demand: vec![0.0; users * dims], ..Problem::default() };

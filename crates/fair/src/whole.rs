@@ -51,10 +51,9 @@ pub enum Onto {
 
 /// Progressive filling with whole tasks.
 ///
-/// Every user but the blocked ones is within one task of the others: where `i` got the last of its tasks, nobody that
-/// still could have had one stood lower. A number of tasks that is no whole number counts as the whole number below.
-/// A user of which not one task fits gets nothing and blocks no other, as in the simulation. Cost: O(resources + log
-/// users) a task, and O(users) a machine; more than 30 million tasks are an error.
+/// Each user but the blocked ones is within one task of the others: where `i` got the last of its tasks, no user that still could have had
+/// one was lower. A fractional number of tasks is rounded down. A user of which not one task fits gets nothing and blocks no other, as in
+/// the simulation. Cost: O(resources + log users) per task, and O(users) per machine; more than 30 million tasks are an error.
 #[derive(Clone)]
 pub struct WholeTasks {
     /// The key of the order.
@@ -68,8 +67,8 @@ pub struct WholeTasks {
 }
 
 impl Mechanism for WholeTasks {
-    /// The limit of a user that is blocked is the resource of which nothing is left (all slots, for slots), else
-    /// [`Limit::WholeTask`]; that also stands for users behind the one that ended the filling.
+    /// The limit of a blocked user is the used-up resource (all slots, for slots), else [`Limit::WholeTask`]; the latter also applies to
+    /// users behind the user that ended the filling.
     fn allocate(&self, instance: &Instance) -> Result<Allocation> {
         let mut pool = Pool::new(self, instance)?;
         pool.fill(self, |_| {});
@@ -80,8 +79,8 @@ impl Mechanism for WholeTasks {
 }
 
 impl WholeTasks {
-    /// The users in the order in which they got their tasks, one entry a task. A user that needs nothing has all its
-    /// tasks before the first decision and does not appear. Errors: those of [`WholeTasks::allocate`].
+    /// Returns the users in the order of their tasks, one entry per task. A user that needs nothing has all its tasks before the first
+    /// decision and does not appear. Errors: those of [`WholeTasks::allocate`].
     pub fn decisions(&self, instance: &Instance) -> Result<Vec<usize>> {
         let mut log = Vec::new();
         Pool::new(self, instance)?.fill(self, |user| log.push(user));
@@ -165,9 +164,9 @@ impl PartialOrd for Next {
 
 /// The room to fill, of resources or of slots, and the number of tasks of each user.
 struct Pool {
-    /// So many equal ones, and the capacity of each.
+    /// The number of equal machines, and the capacity of each.
     rooms: Vec<(u64, Vec<Exact>)>,
-    /// Of which nothing is left anywhere.
+    /// The resources that are used up on all machines.
     used_up: Vec<bool>,
     /// Whether it is slots.
     slots: bool,
@@ -203,7 +202,7 @@ impl Pool {
             }
         };
         let used_up = vec![true; rooms.first().map_or(0, |(_, capacity)| capacity.len())];
-        // More than fits 64 bits is without end: nobody gets there one by one.
+        // A number beyond 64 bits is treated as endless: no filling reaches it task by task.
         let whole_number = |tasks: &Exact| tasks.floor().parts().map(|(number, _)| number.unsigned_abs());
         let all: Vec<Option<u64>> = users.iter().map(|user| user.tasks.as_ref().and_then(whole_number)).collect();
         let fits = |takes: &[(usize, Exact)], room: &[Exact]| takes.iter().all(|(r, amount)| *amount <= room[*r]);
@@ -220,7 +219,7 @@ impl Pool {
         Ok(Pool { rooms, used_up, slots, takes, all, units, served, tasks, latest, decisions: 0 })
     }
 
-    /// Fills room after room, and tells `decided` of each task.
+    /// Fills room after room, and calls `decided` for each task.
     fn fill(&mut self, whole: &WholeTasks, mut decided: impl FnMut(usize)) {
         for (count, capacity) in std::mem::take(&mut self.rooms) {
             for _ in 0..count {
@@ -333,7 +332,7 @@ mod tests {
             assert_eq!(highest.decisions(&example).expect("it ends"), [1, 0, 0, 1, 0]);
             let allocation = highest.allocate(&example).expect("it ends");
             assert_eq!(allocation.tasks, Tasks::Exact(numbers(&[3, 2])));
-            // Nothing of the first resource is left.
+            // The first resource is used up.
             assert_eq!(allocation.limits, [Limit::Resource(0), Limit::Resource(0)]);
         }
     }

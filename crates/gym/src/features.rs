@@ -12,7 +12,7 @@ use plimsoll_base::units::Span;
 pub struct Features {
     /// How many jobs are shown.
     pub window: usize,
-    /// The time that counts as 1, as does all that is longer.
+    /// The time that counts as 1; longer times count as 1 too.
     pub longest: Span,
 }
 
@@ -20,8 +20,8 @@ impl Features {
     /// How many jobs the paper shows.
     pub const WINDOW: usize = 128;
 
-    /// How many columns there are with so many resources: time waited, time requested, the part of each resource that the waiting
-    /// tasks of the job's next task set ask for together, whether one of them fits now, and whether there is a job in this place.
+    /// Returns the number of columns for a number of resources: time waited, time requested, the part of each resource that the waiting
+    /// tasks of the job's next task set request together, whether one of them fits now, and whether there is a job in this place.
     pub fn columns(dims: usize) -> usize {
         dims + 4
     }

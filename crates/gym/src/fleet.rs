@@ -27,8 +27,8 @@ pub type Stepped = Vec<Step>;
 const BEGUN: Step = Step { reward: 0.0, over: false };
 
 impl Fleet {
-    /// So many simulations on at most so many threads. Where it `begins_anew`, a step of an episode that is over takes no decision but
-    /// begins the next one. Errors: [`Error::Mismatch`] when there can be no threads.
+    /// Creates `count` simulations on at most `threads` threads. With `begins_anew`, a step of a completed episode takes no decision but
+    /// begins the next episode. Errors: [`Error::Mismatch`] if there are no threads.
     pub fn new(setting: Setting, count: usize, threads: usize, begins_anew: bool) -> Result<Fleet> {
         let dims = setting.cluster.dims.len();
         let (shape, actions) = (setting.observation.shape(dims), setting.observation.window() + 1);
@@ -73,7 +73,7 @@ impl Fleet {
         &self.masks
     }
 
-    /// A simulation. Panics: if there is none of this number (a programmer error).
+    /// Returns a simulation. Panics: if the number is out of range (a programmer error).
     pub fn simulation(&self, number: usize) -> &Simulation {
         &self.simulations[number]
     }
@@ -109,7 +109,7 @@ impl Fleet {
         let all = simulations.iter_mut().zip(inputs).zip(&mut steps);
         let observations = observations.chunks_exact_mut(self.shape.0 * self.shape.1);
         let queue = Mutex::new(all.zip(observations).zip(masks.chunks_exact_mut(self.actions)));
-        // Whoever is free takes the next one: a thread that wakes up late finds less to do.
+        // A free thread takes the next simulation, so a thread that wakes up late does less work.
         let take = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         let work = || {
             while let Some(((((simulation, input), step), observation), mask)) = take() {

@@ -1,4 +1,4 @@
-//! The run as it is heard: sums for rewards and metrics, and the tasks that have ended since the agent last looked.
+//! The log of an episode: sums for rewards and metrics, and the tasks that have ended since the agent's last decision.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use plimsoll_sim::policy::{Ask, Policy, Queue, Rank, Reason, Verdict};
 use plimsoll_sim::record::{JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::TaskSet;
 
-/// Admits nobody: the agent starts tasks.
+/// Admits no task: the agent starts tasks.
 pub(crate) struct Nobody;
 
 impl Policy for Nobody {
@@ -23,7 +23,7 @@ impl Policy for Nobody {
     }
 }
 
-/// When a job was submitted, started and ended, as far as it was.
+/// When a job was submitted, started and ended; `None` for events to come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobTimes {
     /// When it was submitted.
@@ -60,7 +60,7 @@ struct OfUser {
 pub(crate) struct Sums {
     /// Of jobs that have not ended.
     pub completion: f64,
-    /// Of jobs of which no task was started.
+    /// The waiting time of jobs without a started task.
     pub wait: f64,
     /// Of 1 / ideal completion time over jobs that have not ended.
     pub slowdown: f64,
@@ -75,7 +75,7 @@ pub(crate) struct Ended {
     pub count: u32,
 }
 
-/// Everything that was heard of an episode so far.
+/// The log of an episode so far.
 #[derive(Default)]
 pub(crate) struct Heard {
     /// Jobs that hold or wait for something else since they were last looked at.
@@ -174,7 +174,7 @@ impl Heard {
 pub(crate) struct Ear(Arc<Mutex<Heard>>);
 
 impl Ear {
-    /// Hears for this.
+    /// Creates a recorder that writes to this log.
     pub fn new(heard: Arc<Mutex<Heard>>) -> Ear {
         Ear(heard)
     }
@@ -184,7 +184,7 @@ impl Ear {
     }
 }
 
-/// Everything that was heard, which nobody else has while the engine is not stepped.
+/// Locks the log, which no other thread uses while the engine is not stepped.
 pub(crate) fn locked(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
     heard.lock().unwrap_or_else(PoisonError::into_inner)
 }

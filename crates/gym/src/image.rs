@@ -14,7 +14,7 @@ use plimsoll_base::units::{MAX_DIMS, Span};
 pub struct Image {
     /// How many jobs are shown one by one.
     pub window: usize,
-    /// The time that a row stands for.
+    /// The time per row.
     pub step: Span,
     /// How many rows there are.
     pub horizon: usize,
@@ -25,7 +25,7 @@ pub struct Image {
 impl Image {
     /// The sizes in the paper: ten jobs, 20 time steps, ten slots a resource.
     pub const PAPER: Image = Image { window: 10, step: Span::from_secs(60), horizon: 20, slots: 10 };
-    /// How many jobs the cells of the backlog stand for in the paper.
+    /// The number of jobs that the cells of the backlog represent in the paper.
     const BACKLOG: usize = 60;
     /// After how many steps without an arrival the last column is full.
     const QUIET: u64 = 10;
@@ -35,7 +35,7 @@ impl Image {
         Self::BACKLOG.div_ceil(self.horizon)
     }
 
-    /// How many columns there are with so many resources.
+    /// Returns the number of columns for a number of resources.
     pub fn columns(&self, dims: usize) -> usize {
         dims * self.slots * (1 + self.window) + self.backlog() + 1
     }

@@ -59,7 +59,7 @@ impl Pool {
     }
 }
 
-/// Consecutive jobs of a workload, the first of which is submitted at 0; each is a user of its own.
+/// Consecutive jobs of a workload, the first one submitted at 0; each is a user of its own.
 pub struct Episode {
     pool: Arc<Pool>,
     /// The rows, numbered from 0, as are the jobs, which are users as well.
@@ -73,7 +73,7 @@ pub struct Episode {
 }
 
 impl Episode {
-    /// The `count` jobs from `first` on. Panics: unless there are so many, and at least one (a programmer error).
+    /// The `count` jobs from `first` on. Panics: unless the pool has them, and `count` is at least one (a programmer error).
     pub fn new(pool: Arc<Pool>, first: usize, count: usize) -> Episode {
         let (from, to) = (pool.spans[first].0, pool.spans[first + count - 1].1);
         let origin = pool.workload.sets[from].submit;

@@ -96,7 +96,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Of so many jobs on a cluster, none of which waits; the first `most` are shown.
+    /// A line of `jobs` jobs on a cluster, none of them waiting; the first `most` are shown.
     pub fn new(jobs: usize, most: usize, capacity: Resources, dims: usize) -> Line {
         let (order, running, window) = (BTreeMap::new(), Vec::new(), Vec::new());
         Line { most, capacity, dims, order, waits: vec![None; jobs], room: Room::default(), running, window }
@@ -117,7 +117,7 @@ impl Line {
         self.waits[job as usize].map(|waits| waits.next)
     }
 
-    /// A job may wait for something else than before, or for nothing; returns what it would start next.
+    /// Updates the next task set of a job, and returns it if the job waits.
     pub fn look(&mut self, job: u32, engine: &mut Engine, sets: &[TaskSet]) -> Option<Next> {
         let next = engine.next(UserId(job));
         let ground = (&self.capacity, self.dims);

@@ -45,7 +45,7 @@ impl Reward {
         }
     }
 
-    /// The part of the reward that comes as time passes, of an episode of so many jobs.
+    /// The part of the reward that accrues over time, for an episode of `jobs` jobs.
     pub(crate) fn of(&self, sums: &Sums, jobs: usize) -> f64 {
         let sum = match self {
             Reward::Slowdown => sums.slowdown,

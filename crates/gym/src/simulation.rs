@@ -36,7 +36,7 @@ impl Observation {
         }
     }
 
-    /// Rows and columns, with so many resources.
+    /// Returns rows and columns for a number of resources.
     pub fn shape(&self, dims: usize) -> (usize, usize) {
         match self {
             Observation::Window(features) => (features.window, Features::columns(dims)),
@@ -58,11 +58,11 @@ pub struct Setting {
     pub supply: Box<dyn Fn(u64) -> Result<Arc<Pool>> + Send + Sync>,
     /// How many of them an episode has; all if absent.
     pub jobs: Option<usize>,
-    /// Whether the first of them is drawn by the seed.
+    /// Whether the seed draws the first job of an episode.
     pub anywhere: bool,
     /// The machines.
     pub cluster: Arc<Cluster>,
-    /// How the engine goes about it.
+    /// Engine options.
     pub options: Options,
     /// The state as the agent sees it.
     pub observation: Observation,
@@ -96,7 +96,7 @@ pub struct Step {
     pub over: bool,
 }
 
-/// An episode that goes on.
+/// An unfinished episode.
 struct Live {
     engine: Engine<'static>,
     heard: Arc<Mutex<Heard>>,
@@ -126,8 +126,8 @@ impl Simulation {
         Simulation { setting, later: stream(0, "gym/episodes"), live: None, metrics, times, episode: None }
     }
 
-    /// Begins an episode and goes on to its first decision: with a seed the run of that seed, else the next one of the sequence that
-    /// began with the last seed. Errors: the workload's, and [`Error::Idle`] if no job ever fits.
+    /// Begins an episode and advances to its first decision. With a seed it is the run of that seed, otherwise the next one of the sequence
+    /// that began with the last seed. Errors: the workload's, and [`Error::Idle`] if no job ever fits.
     pub fn reset(&mut self, seed: Option<u64>) -> Result<()> {
         self.live = None;
         let seed = match seed {
@@ -135,7 +135,7 @@ impl Simulation {
                 self.later = stream(seed, "gym/episodes");
                 seed
             }
-            // Those that a plan accepts.
+            // The range of seeds that plans accept.
             None => self.later.random::<u64>() >> 1,
         };
         let episode = Arc::new(self.setting.episode(seed)?);
@@ -160,16 +160,16 @@ impl Simulation {
         Ok(())
     }
 
-    /// Whether an episode goes on.
+    /// Whether the episode is unfinished.
     pub fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Takes a decision: starts as many tasks of the next task set of the job in this place of the window as there is room for, or
-    /// waits until something changes; then goes on to the next decision. A place whose job does not fit, or without one, is a wait; where
-    /// nothing is to come that could be waited for, the first job that fits is started instead.
+    /// Takes a decision, and advances to the next one. The decision starts as many tasks of the next task set of the job in this place of
+    /// the window as there is room for, or waits until something changes. A place without a job, or with a job that does not fit, is a
+    /// wait. If no event is to come, the first job that fits is started instead of a wait.
     ///
-    /// Errors: [`Error::Mismatch`] without an episode, and those that end a run, and with it the episode.
+    /// Errors: [`Error::Mismatch`] without an episode, and errors that end a run, and with it the episode.
     pub fn step(&mut self, action: usize) -> Result<Step> {
         let Some(live) = &mut self.live else {
             return Err(Error::Mismatch { problem: "the episode is over; call reset()".to_owned() });
@@ -211,7 +211,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Of the episode that ended last: the columns of the table `runs` that have a number.
+    /// The numeric columns of the table `runs` for the last completed episode.
     pub fn metrics(&self) -> &[(String, f64)] {
         &self.metrics
     }
@@ -267,12 +267,12 @@ impl Simulation {
 }
 
 impl Live {
-    /// Whether a wait ends by itself: tasks run, or jobs are to arrive.
+    /// Whether a wait ends: tasks run, or jobs are to arrive.
     fn more_to_come(&self) -> bool {
         self.engine.books().total_running() > 0 || locked(&self.heard).rows < self.episode.sets.len()
     }
 
-    /// See [`Simulation::step`]; whether the episode goes on. Errors: those that end a run.
+    /// See [`Simulation::step`]; returns whether the episode is unfinished. Errors: errors that end a run.
     fn act(&mut self, action: usize) -> Result<bool> {
         let chosen = self.line.window.get(action).filter(|shown| shown.fits);
         let instead = || self.line.first_that_fits().filter(|_| !self.more_to_come());
@@ -293,7 +293,7 @@ impl Live {
         self.advance()
     }
 
-    /// Goes on until a job in the window fits; whether there is one, or the run is over. Errors: those that end a run.
+    /// Advances until a job in the window fits; returns `false` if the run is over. Errors: errors that end a run.
     fn advance(&mut self) -> Result<bool> {
         while self.engine.step()?.is_some() {
             let (changed, ended) = {

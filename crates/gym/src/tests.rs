@@ -1,4 +1,4 @@
-//! Tests of whole episodes against what follows from the times of their jobs alone.
+//! Tests of whole episodes against results derived from the times of their jobs alone.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ fn jobs(simulation: &Simulation, seed: u64) -> Vec<Job> {
     shifted.zip(simulation.jobs()).map(|(set, (_, _, times))| (set, times)).collect()
 }
 
-/// Jobs that wait, in order of arrival, and those that run, with when they are expected to end.
+/// Waiting jobs in order of arrival, and running jobs with their expected ends.
 fn standing(jobs: &[Job], now: Time) -> (Vec<&TaskSet>, Vec<(&TaskSet, Time)>) {
     let there = jobs.iter().filter(|(set, _)| set.submit <= now);
     let waits = there.clone().filter(|(_, times)| times.start.is_none()).map(|(set, _)| set).collect();

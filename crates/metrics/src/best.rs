@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((found.family, found.awards.len()), (12, 4));
     }
 
-    /// Tables of equal candidates: an award is given in at most about 5 % of them.
+    /// Tables of equal candidates: at most about 5 % have an award.
     #[test]
     fn equals_are_seldom_placed() {
         let mut rng = stream(11, "places");

@@ -83,7 +83,7 @@ pub struct Comparison {
     pub policies: Vec<Compared>,
     /// How many p-values of all jobs against the baseline there are, which are corrected for one another.
     pub first_family: usize,
-    /// How many p-values there are in all: the others are corrected for so many, and those of equivalence likewise.
+    /// The number of p-values of the family; both kinds of tests are corrected for it.
     pub family: usize,
 }
 

@@ -88,7 +88,7 @@ pub fn welch(base: &[f64], new: &[f64], margin: Option<f64>, level: f64) -> Opti
     let (a, b) = (first.of_mean(), second.of_mean());
     let freedom = |part: f64, values: &[f64]| part * part / (values.len() as f64 - 1.0);
     let df = (a + b).powi(2) / (freedom(a, base) + freedom(b, new));
-    // Of constants nothing but rounding may be left.
+    // For constants, the difference may be a rounding error only.
     let mean = match a + b == 0.0 {
         true => Sample::computed(&[second.mean - first.mean; 2], magnitude).mean,
         false => second.mean - first.mean,
@@ -101,7 +101,7 @@ pub fn welch(base: &[f64], new: &[f64], margin: Option<f64>, level: f64) -> Opti
     Some(test(difference, a + b, df, 2.0 / ways, margin))
 }
 
-/// The tests of a mean difference whose variance is `spread`; `least` is the two-sided p-value where that is 0.
+/// The tests of a mean difference with variance `spread`; `least` is the two-sided p-value for a variance of 0.
 fn test(difference: Interval, spread: f64, df: f64, least: f64, margin: Option<f64>) -> Test {
     let (mean, error) = (difference.mean, spread.sqrt());
     let (p, p_equivalent) = if difference.n < 2 {
@@ -146,9 +146,9 @@ impl MeanDifference {
 
 /// Compares `new` with `base`, with the interval at `level`; the values at one index belong to one seed.
 ///
-/// Paired, seeds that lack one of the two values are left out; unpaired, absent values are. `None` if none is left. Units:
-/// those of the values. Panics: only if the slices of a paired design differ in length (programmer error). Source: Hedges,
-/// Journal of Educational Statistics 6, 1981 (correction of the effect size).
+/// A paired design ignores seeds that lack one of the two values, an unpaired one absent values. Returns `None` if no value remains. Units:
+/// those of the values. Panics: only if the slices of a paired design differ in length (programmer error). Source: Hedges, Journal of
+/// Educational Statistics 6, 1981 (correction of the effect size).
 pub fn difference(design: Design, base: &[Option<f64>], new: &[Option<f64>], level: f64) -> Option<MeanDifference> {
     let (base, new) = values(design, base, new);
     let margin = (!base.is_empty()).then(|| MARGIN * mean(&base).abs()).filter(|margin| *margin > 0.0);
@@ -192,7 +192,7 @@ fn relative(design: Design, base: &[f64], new: &[f64], difference: &Interval) ->
     };
     let [xx, yy] = [base, new].map(|values| covariance(values, values));
     let xy = if design == Design::Paired { covariance(base, new) } else { 0.0 };
-    // The square of the quantile of t, by which the interval of the difference was made.
+    // The square of the t quantile of the difference's interval.
     let error = yy - 2.0 * xy + xx;
     let t = if half > 0.0 && error > 0.0 { half * half / error } else { 0.0 };
     let (a, b, c) = (x * x - t * xx, x * y - t * xy, y * y - t * yy);

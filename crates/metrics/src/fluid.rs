@@ -1,9 +1,9 @@
-//! Weighted DRF with divisible tasks over users in columns: what each would run if nothing were whole.
+//! Weighted DRF with divisible tasks, for users in columns.
 
 use plimsoll_base::error::Result;
 use plimsoll_fair::Levels;
 
-/// Users that share a cluster, and what each runs of its tasks. It owns its buffers: keep one and solve many times.
+/// Users that share a cluster, and the tasks that each runs. It owns its buffers: keep one and solve many times.
 #[derive(Clone, Debug, Default)]
 pub struct Fluid {
     levels: Levels,
@@ -14,7 +14,7 @@ pub struct Fluid {
 }
 
 impl Fluid {
-    /// Of no users, over so many resources.
+    /// Without users, for this number of resources.
     pub fn new(dims: usize) -> Fluid {
         Fluid { demand: vec![Vec::new(); dims], ..Fluid::default() }
     }
@@ -24,14 +24,14 @@ impl Fluid {
         self.demand.iter_mut().chain([&mut self.tasks, &mut self.rates]).for_each(Vec::clear);
     }
 
-    /// Adds a user with this mean demand of its tasks (fractions of the capacity), so many tasks and a [`rate`].
+    /// Adds a user with the mean demand of its tasks (fractions of the capacity), its number of tasks and a [`rate`].
     pub fn push(&mut self, demand: &[f64], tasks: f64, rate: f64) {
         self.demand.iter_mut().zip(demand).for_each(|(column, demand)| column.push(*demand));
         self.tasks.push(tasks);
         self.rates.push(rate);
     }
 
-    /// How many tasks each user runs under weighted DRF, in the order in which they were added.
+    /// Returns the number of tasks that each user runs under weighted DRF, in the order of insertion.
     ///
     /// Errors: [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
     pub fn solve(&mut self) -> Result<&[f64]> {
@@ -49,9 +49,9 @@ pub fn dominant(demand: &[f64], weight: &[f64]) -> f64 {
     demand.iter().zip(weight).map(|(demand, weight)| demand / weight).fold(0.0, f64::max)
 }
 
-/// How many tasks a user gets a unit of level: so many that their weighted dominant share is 1; 0 if it needs nothing.
+/// Returns the tasks of a user per unit of level: their weighted dominant share is 1. 0 if it needs nothing.
 ///
-/// A weight a resource makes other rates, and no other problem.
+/// Weights by resource change the rates only, not the problem.
 pub fn rate(demand: &[f64], weight: &[f64]) -> f64 {
     match dominant(demand, weight) {
         0.0 => 0.0,

@@ -1,13 +1,12 @@
-//! How promises to groups of users were kept: time below the minimum, what was borrowed, how long a return took.
+//! The guarantees of groups of users: time below the minimum, borrowed amounts, duration of returns.
 //!
-//! Made from the log of the amounts that users hold and request alone, in integers: between two changes all is constant, so
-//! every integral is exact. A change costs O(groups above the user · resources).
+//! Computed from the log of allocations and requests alone, in integers: all values are constant between two changes, so every integral is
+//! exact. A change costs O(groups above the user · resources).
 //!
-//! A group's *request* of a resource is what its users hold and wait for, and what the groups under it request, each cut
-//! to its maximum; its *demand* is that, cut to its own maximum; its *due* is its demand cut to its minimum. While it
-//! uses less than its due, in any resource, it is *below its minimum*. If that begins because its due has grown (a lender
-//! asks for its own again), the time until it is below it no longer is a *return*; if it begins because tasks of it have
-//! ended, it is not.
+//! A group's *request* of a resource is the allocation and pending demand of its users, plus the requests of its child groups, each cut to
+//! its maximum. Its *demand* is the request cut to its own maximum; its *due* is the demand cut to its minimum. While it uses less than its
+//! due, in any resource, it is *below its minimum*. If that begins because its due has grown (a lender reclaims its guarantee), the time
+//! until it ends is a *return*; if it begins because tasks of it have ended, it is not.
 //!
 //! Source: the first article on FuxiMaster (quota groups), for minimum, lending and reclaim; the definitions are ours.
 
@@ -44,13 +43,13 @@ pub struct GroupSums {
     pub borrowed_us: u128,
     /// The part of its minimum that it did not ask for and others may have.
     pub spare_us: u128,
-    /// The amount by which it fell short of its due.
+    /// The deficit relative to its due.
     pub short_us: u128,
     /// For how long it was, in microseconds.
     pub below_us: u64,
-    /// The use of tasks while they ran in vain: lost work.
+    /// The use of tasks whose work was lost.
     pub lost_us: u128,
-    /// The amount that it held above its runtime quota although it was due to be taken back.
+    /// The amount above its runtime quota that should have been reclaimed.
     pub unreturned_us: u128,
 }
 
@@ -176,15 +175,15 @@ impl GroupLog {
                 let demand = account.demand();
                 account.held.used = account.held.used - before.used + after.used;
                 account.held.request = account.held.request - before.request + after.request;
-                // The group above hears of no more than this one may use.
+                // The parent sees at most the amount that this group may use.
                 (before.request, after.request) = (demand.into(), account.demand().into());
             }
             next = self.groups[at].parent;
         }
     }
 
-    /// Equal tasks of a user of a group, of which so many were stopped, ran `lost` so long in vain: that is lost to it and all
-    /// above it.
+    /// Records equal tasks of a user of a group, `stopped` of `count`, whose work during `lost` is lost to the group and all groups above
+    /// it.
     pub fn lost(&mut self, group: usize, (count, stopped): (u32, u32), lost: Span, demand: &[u64]) {
         let mut next = Some(group);
         while let Some(at) = next {
@@ -196,14 +195,14 @@ impl GroupLog {
         }
     }
 
-    /// For a span of time a group held `amount` that was due to be taken back and could not be.
+    /// Records that for a span of time a group used an `amount` that should have been reclaimed and could not be.
     pub fn unreturned(&mut self, group: usize, amount: &[u64], span: Span) {
         for (account, &amount) in self.accounts[group * self.dims..][..self.dims].iter_mut().zip(amount) {
             account.sums.unreturned_us += u128::from(amount) * u128::from(span.0);
         }
     }
 
-    /// Closes the last instant: finds the groups that are below their minimum from there on, and those that are no longer.
+    /// Closes the last instant: finds the groups that are now below their minimum, and the groups that are no longer.
     fn settle(&mut self) {
         let now = self.now;
         for at in std::mem::take(&mut self.touched) {
@@ -291,7 +290,7 @@ mod tests {
         Promise { parent, min: [min; MAX_DIMS], max: [max; MAX_DIMS] }
     }
 
-    /// A log of one resource, told of one user a group.
+    /// A log of one resource, with one user per group.
     struct Told {
         log: GroupLog,
         users: Vec<Holding>,
@@ -314,7 +313,7 @@ mod tests {
     #[test]
     fn a_lender_asks_for_its_own_again() {
         let mut told = Told::new(&[promise(None, 6, u64::MAX), promise(None, 4, u64::MAX)]);
-        // The second group holds all 10; the first asks for 8 at 5, gets 3 at 7 and its due of 6 at 9.
+        // The second group holds all 10; the first requests 8 at 5, gets 3 at 7 and its due of 6 at 9.
         told.at(0, &[(1, 10, 30)]);
         told.at(5, &[(0, 0, 8)]);
         told.at(7, &[(1, 7, 27), (0, 3, 8)]);

@@ -34,7 +34,7 @@ pub struct Quantiles<'a> {
     values: Vec<u64>,
 }
 
-/// Values that one bucket does not tell apart.
+/// The range of values of one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// The smallest of them.
@@ -46,7 +46,7 @@ pub struct Bucket {
 }
 
 impl LogHistogram {
-    /// Quantiles of up to so many values are exact.
+    /// Quantiles of up to this number of values are exact.
     pub const EXACT: u64 = 1 << 16;
 
     /// The largest relative error of a quantile of more values.
@@ -142,11 +142,11 @@ impl PartialEq for LogHistogram {
 impl Eq for LogHistogram {}
 
 impl Quantiles<'_> {
-    /// The q-quantile by nearest rank: the value at place ⌈q n⌉ (at least 1) of the sorted values.
+    /// Returns the q-quantile by nearest rank: the value at place ⌈q n⌉ (at least 1) of the sorted values.
     ///
-    /// Exact for up to [`LogHistogram::EXACT`] values, below 2048, and at the first and the last place; elsewhere off by at
-    /// most [`LogHistogram::RELATIVE_ERROR`] (the middle of the bucket is given). `q` counts in whole 10^-9, so that 0.07
-    /// of 100 values is the seventh. `None` when nothing was counted, or when `q` is not in 0..=1.
+    /// Exact for up to [`LogHistogram::EXACT`] values, below 2048, and at the first and the last place. Otherwise the error is at most
+    /// [`LogHistogram::RELATIVE_ERROR`] (the result is the middle of the bucket). `q` is rounded to a multiple of 10^-9, so that 0.07 of
+    /// 100 values is the seventh. Returns `None` if no value was counted, or if `q` is not in 0..=1.
     pub fn at(&self, q: f64) -> Option<u64> {
         let (min, max) = self.histogram.range?;
         let rank = rank(q, self.histogram.count)?;
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn ranks_are_exact_where_floats_would_slip() {
-        // 0.07 * 100 is 7.000000000000001 in floats, whose ceiling is 8.
+        // In floats, 0.07 * 100 is 7.000000000000001, which rounds up to 8.
         let hundred = histogram(&(1..=100).collect::<Vec<_>>());
         for percent in 1..=100u64 {
             assert_eq!(hundred.quantiles().at(percent as f64 / 100.0), Some(percent));

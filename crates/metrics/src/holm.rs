@@ -102,8 +102,8 @@ mod tests {
         }
     }
 
-    /// Among many comparisons of equals, one is significant in about 5 % of all sets of 20 after the correction, in
-    /// most of them without it.
+    /// Among many comparisons of equals, the corrected tests have a significant one in about 5 % of all sets of 20, and the uncorrected
+    /// ones in most.
     #[test]
     fn corrected_tests_of_equals_seldom_cry_wolf() {
         let mut rng = stream(3, "holm");

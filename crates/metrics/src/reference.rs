@@ -1,21 +1,20 @@
 //! The same workload under ideal fair sharing: the reference for the service of every policy.
 //!
-//! A fluid replay: all capacity is one pool, tasks are divisible, and at every instant weighted DRF divides the pool
-//! among the users that have work left ([`Fluid`]). All unfinished tasks of a user progress at the same rate, at
-//! most at full speed, so that each task ends when its user's *progress* has grown by its duration. Work counts from
-//! its submission; the order of stages is not kept. The result depends on the workload, the capacity and the
-//! weights alone, and on nothing that a policy does: submissions are heard ahead of time and events are replayed in
-//! their own order.
+//! A fluid replay: all capacity is one pool, tasks are divisible, and at each instant weighted DRF divides the pool among the users with
+//! unfinished work ([`Fluid`]). All unfinished tasks of a user progress at the same rate, at most at full speed, so that a task ends when
+//! its user's *progress* has grown by its duration. Work counts from its submission; the order of stages is ignored. The result depends on
+//! the workload, the capacity and the weights only, not on the policy: submissions are read ahead and events are replayed in their own
+//! order.
 //!
-//! Work is counted in cluster-seconds: a task's own dominant share times its duration. A user's *service delay* is the
-//! mean age of its work when it is served, `∫ (submitted(t) − served(t)) dt / submitted`: a task that starts at once has
-//! half its duration. The *speed* of a user under a policy is its service delay here over its service delay there.
+//! Work is counted in cluster-seconds: a task's own dominant share times its duration. A user's *service delay* is the mean age of its work
+//! when it is served, `∫ (submitted(t) − served(t)) dt / submitted`: a task that starts at once has half its duration. The *speed* of a
+//! user under a policy is the service delay of the reference over that of the policy.
 //!
-//! While there is room for everything, all tasks run at full speed. Otherwise shares are solved anew after every event
-//! while few users are active; with more, after an eighth as many events as there are active users, or a minute. Until then a user that was served in full stays so, and any other keeps its share. Cost: O(log rows +
-//! dims) an event.
-//! Source: Demers, Keshav and Shenker, SIGCOMM 1989 (delays measured against a fluid, fair server); Ghodsi et al.,
-//! NSDI 2011, §4 (the shares).
+//! While there is room for all tasks, they run at full speed. Otherwise shares are solved after each event if few users are active. With
+//! more users, they are solved after one event per eight active users, or after a minute. Until then a fully served user stays so, and any
+//! other keeps its share. Cost: O(log rows + dims) per event.
+//! Source: Demers, Keshav and Shenker, SIGCOMM 1989 (delays measured against a fluid, fair server); Ghodsi et al., NSDI 2011, §4 (the
+//! shares).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -69,7 +68,7 @@ impl Service {
 struct Coming {
     /// Each behind the one before.
     queue: VecDeque<(u64, Work)>,
-    /// Those that were to come before the last of the queue: few, since rows are told in order but for those of jobs that go on.
+    /// Rows that belong before the last one of the queue: few, since rows are reported in order except those of unfinished jobs.
     early: BTreeMap<(Time, u64), Work>,
 }
 
@@ -99,10 +98,10 @@ impl Coming {
     }
 }
 
-/// With up to so many active users shares are solved anew after every event.
+/// With up to this number of active users, shares are solved after each event.
 const FEW: usize = 8;
 
-/// Seconds after which shares are solved anew with the next event, however few events there were.
+/// Seconds after which shares are solved with the next event, however few events there were.
 const STEP: f64 = 60.0;
 
 /// From this part of its tasks on a user counts as served in full.
@@ -112,7 +111,7 @@ const FULL: f64 = 1.0 - 1e-12;
 #[derive(Debug)]
 pub struct Reference {
     dims: usize,
-    /// 1 / capacity of each resource; 0 where there is none of it.
+    /// 1 / capacity of each resource; 0 for a capacity of 0.
     inverse: [f64; MAX_DIMS],
     /// By class of weights.
     weights: Vec<[f64; MAX_DIMS]>,
@@ -135,7 +134,7 @@ pub struct Reference {
     capacity: Resources,
     /// The demand of all tasks together.
     all: [u128; MAX_DIMS],
-    /// Whether somebody is served less than in full.
+    /// Whether some user is not fully served.
     limited: bool,
     /// Events since shares were solved, and when that was.
     events: usize,
@@ -148,7 +147,7 @@ struct Account {
     class: u32,
     /// Its place among the users with work left, or [`NOWHERE`].
     place: u32,
-    /// Its delay stands in its flow while it has work left.
+    /// While it has unfinished work, its delay is stored in its flow.
     service: Service,
 }
 
@@ -357,7 +356,7 @@ impl Reference {
         while flow.first.end <= flow.progress {
             let slot = flow.first.slot;
             let Some(Reverse(next)) = self.more[place].pop() else {
-                // What is left of its demand is that of this row, which need not be looked up.
+                // The rest of the user's demand is that of this row, so no lookup is needed.
                 self.all.iter_mut().zip(wanted).for_each(|(all, wanted)| *all -= *wanted);
                 self.rows.free(slot);
                 self.events += 1;
@@ -397,7 +396,7 @@ impl Reference {
         self.agenda.extend(flow.expect().filter(|(at, _)| *at != before.to_bits()).map(Reverse));
     }
 
-    /// Divides the cluster anew.
+    /// Recomputes the shares.
     fn solve(&mut self, now: f64) -> Result<()> {
         (self.events, self.solved, self.limited) = (0, now, false);
         self.fluid.clear();

@@ -42,7 +42,7 @@ impl<'a> UserSnapshot<'a> {
     }
 }
 
-/// Users that come, change and go, side by side: of most of them nothing changes from one instant to the next.
+/// Users that join, change and leave, in columns: most of them are unchanged from one instant to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshots {
     dims: usize,
@@ -65,13 +65,13 @@ struct Facts {
 }
 
 impl Snapshots {
-    /// Of no users, over so many resources, with these weights by class.
+    /// Without users, for a number of resources, with these weights by class.
     pub fn new(dims: usize, weights: &[[f64; MAX_DIMS]]) -> Snapshots {
         let weights = weights.iter().flat_map(|weights| weights[..dims].to_vec()).collect();
         Snapshots { dims, weights, ..Snapshots::default() }
     }
 
-    /// One more user, of which [`Snapshots::set`] tells.
+    /// Adds a user, to be filled by [`Snapshots::set`].
     pub fn push(&mut self) {
         self.amounts.resize(self.amounts.len() + 2 * self.dims, 0.0);
         self.others.push(Facts::default());
@@ -85,7 +85,7 @@ impl Snapshots {
         self.amounts.truncate(last);
     }
 
-    /// Notes the user at a place as it stands in the books, with its largest task as a weighted dominant share.
+    /// Stores the state of the user at a place from the books, with its largest task as a weighted dominant share.
     pub fn set(&mut self, at: usize, user: UserId, books: &Books, largest: f64) {
         let capacity = &books.capacity().0;
         let fraction = |amount: f64, d: usize| if capacity[d] == 0 { 0.0 } else { amount / capacity[d] as f64 };

@@ -3,8 +3,7 @@
 //! The mean of n equal doubles may differ from them in the last place, so that a variance of exactly 0 does not identify a
 //! sample without spread. All statistics over runs use [`Sample`], which decides it once.
 
-/// Values whose range is at most this part of the largest number that they were computed from are equal: 8 units in the last
-/// place.
+/// Values are equal if their range is at most this part of the largest number that they were computed from: 8 units in the last place.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 /// The largest absolute value; 0 without values.

@@ -16,8 +16,7 @@ pub struct UserTotals {
     pub shortfall_points: u64,
     /// Of its measured work the age when it was served, added up: cluster-seconds times seconds.
     pub delay: f64,
-    /// Of tasks that are too large for any machine the measured work, in cluster-seconds, whose submission `delay` has and whose
-    /// end it lacks.
+    /// The measured work of tasks that are too large for any machine, in cluster-seconds: `delay` includes its submission but not its end.
     pub unserved: f64,
     jobs: u64,
     jobs_finished: u64,
@@ -37,7 +36,8 @@ pub struct UserTotals {
 }
 
 impl UserTotals {
-    /// Tasks of it that ran so long ended, were stopped or were cut off; `measured` tells whether they were released in the window.
+    /// Records tasks that ran for a time and then ended, were stopped or were cut off; `measured` is whether they were released in the
+    /// window.
     pub fn tasks(&mut self, tasks: &TaskRecord, ran: Span, measured: bool) {
         let count = u64::from(tasks.count);
         self.launched += count;

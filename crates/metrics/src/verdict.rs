@@ -41,7 +41,7 @@ pub fn equivalent_words() -> String {
 }
 
 impl Tested {
-    /// Returns a comparison whose p-values are not corrected yet.
+    /// Returns a comparison with uncorrected p-values.
     pub fn new(means: MeanDifference) -> Tested {
         Tested { means, holm: Corrected { p: means.test.p, p_equivalent: means.test.p_equivalent } }
     }

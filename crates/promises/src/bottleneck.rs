@@ -1,8 +1,7 @@
-//! Bottleneck fairness: where everybody needs the same resource most, the allocation is max-min fair in that resource.
+//! Bottleneck fairness: if all users need the same resource most, the allocation is max-min fair in that resource.
 //!
-//! Most means the largest share of a capacity and, with weights for each resource, the largest weighted share too (else
-//! max-min fairness in it need not fit the others, or does not agree with the weights). Source: Ghodsi et al., NSDI
-//! 2011, section 3 and theorems 2 and 10.
+//! Most means the largest share of a capacity and, with weights by resource, also the largest weighted share (otherwise max-min fairness in
+//! it may contradict the other resources or the weights). Source: Ghodsi et al., NSDI 2011, section 3 and theorems 2 and 10.
 
 use super::view::{Gap, Measured, View};
 use super::water;
@@ -16,8 +15,8 @@ pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
     water::gap(view, bottleneck(view.instance)?)
 }
 
-/// The first resource that every user needs most of; `None` where a capacity is 0, where there is no such resource, or
-/// where somebody needs nothing.
+/// The first resource that is the bottleneck of every user; `None` if a capacity is 0, if there is no such resource, or if a user needs
+/// nothing.
 fn bottleneck(instance: &Instance) -> Option<usize> {
     let dims = instance.resources().len();
     let capacity = instance.capacity();

@@ -12,7 +12,7 @@ use plimsoll_sim::books::Weights;
 /// The most resources of an instance that is tried.
 pub(super) const MOST_RESOURCES: usize = 4;
 
-/// Names of resources, in the order in which instances take them.
+/// Names of resources, in the order of their use in instances.
 const NAMES: [&str; MOST_RESOURCES] = ["cpu", "memory", "disk", "gpu"];
 
 /// A policy under test.

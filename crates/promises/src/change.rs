@@ -32,7 +32,7 @@ pub enum Change {
     },
 }
 
-/// The most claims about demands that are all tried; beyond it, the telling ones are.
+/// The largest number of claims about demands to try exhaustively; beyond it, a selection is tried.
 const ALL_CLAIMS: u64 = 130;
 
 impl Change {
@@ -98,11 +98,10 @@ impl Change {
     }
 }
 
-/// The changes that a property is tried with on a draft: `None` alone for a property that looks at one world.
+/// The changes to try for a property on a draft: `None` alone for a property of a single allocation.
 ///
-/// Lies go through every vector of numbers up to `top`, or, where those are too many, through scaled entries, swapped
-/// entries, and entries raised or lowered to others. A claim to need nothing of a resource that is needed cannot pay
-/// (a user with none of it runs nothing), so none is tried.
+/// Lies are all vectors of numbers up to `top`, or, if these are too many, scaled entries, swapped entries, and entries raised or lowered
+/// to others. A claim to need none of a needed resource is never profitable (without it the user runs no true task), so it is not tried.
 pub(super) fn changes(draft: &Draft, property: Property, domain: Domain, top: u64) -> Vec<Option<Change>> {
     let found: Vec<Change> = match property {
         Property::StrategyProofness => {

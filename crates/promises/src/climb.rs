@@ -7,7 +7,7 @@ use super::random::{self, Purpose};
 use super::survey::{Attempt, attempt};
 use super::{Candidate, Effort, Promise, Property};
 
-/// Climbs have so many users at most.
+/// The largest number of users in a climb.
 const USERS_MOST: usize = 4;
 
 /// Numbers go up to this.
@@ -57,7 +57,7 @@ pub(super) fn climb(
                 }
             }
             Attempt::Unsolved => climbed.unsolved += 1,
-            // As long as nothing is known of the start, anything is as good.
+            // Before the first height is known, any neighbour is accepted.
             Attempt::Silent if height == f64::NEG_INFINITY => (draft, change) = (next, then),
             Attempt::Silent => {}
         }

@@ -1,13 +1,13 @@
-//! Feasibility: nothing is given that is not there, and nobody is given less than nothing.
+//! Feasibility: no capacity is exceeded, and no user gets a negative amount.
 //!
-//! Slots break it: a task takes one slot whatever it needs, so a machine may be filled beyond its capacity (Ghodsi et
-//! al., NSDI 2011, section 7.3). The other properties are asked only of allocations that can exist.
+//! Slots violate it: a task takes one slot whatever it needs, so a machine may be filled beyond its capacity (Ghodsi et al., NSDI 2011,
+//! section 7.3). The other properties are defined for feasible allocations only.
 
 use super::view::{Gap, Measured, View, one, widest};
 
-/// By which part of its capacity the fullest resource is overfull. Never `None`.
+/// The excess of the fullest resource, as a part of its capacity. Never `None`.
 pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
-    // NaN is not finite: a mechanism of somebody's own may return it.
+    // NaN is not finite: a user-defined mechanism may return it.
     let senseless = |tasks: &N| *tasks < N::zero() || !tasks.float().is_finite();
     if let Some(user) = view.tasks.iter().position(senseless) {
         return Some(Gap {

@@ -3,7 +3,7 @@
 use super::domain::Domain;
 use super::draft::{Draft, DraftUser};
 
-/// So many users and resources, fewest users first.
+/// Numbers of users and resources, fewest users first.
 const SHAPES: [(usize, usize); 9] = [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (4, 2)];
 
 /// Numbers larger than this teach nothing new of a small shape.
@@ -12,7 +12,7 @@ const NUMBER_MOST: u64 = 8;
 /// Weights go up to this.
 const WEIGHT_MOST: u64 = 2;
 
-/// All instances of so many users and resources with numbers up to `most`.
+/// All instances of a number of users and resources, with numbers up to `most`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The class of instances.
@@ -99,7 +99,7 @@ impl Shape {
     }
 }
 
-/// Every vector of so many numbers from `least` to `most`.
+/// All vectors of a length with numbers from `least` to `most`.
 fn vectors(least: u64, most: u64, length: usize) -> Vec<Vec<u64>> {
     let mut all = vec![Vec::new()];
     for _ in 0..length {

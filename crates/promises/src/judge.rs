@@ -65,7 +65,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Whether a promise is kept in a case, and by how much.
+/// Whether a property holds in a case, and the margin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// Whether it is broken.

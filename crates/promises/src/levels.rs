@@ -1,11 +1,11 @@
-//! The one-task bound: among users that wait, dominant shares differ by no more than one task.
+//! The one-task bound: the dominant shares of waiting users differ by at most one task.
 //!
-//! A user ahead of one that still waits was not ahead before its last task. Source: Ghodsi et al., NSDI 2011,
-//! theorem 7 (for DRF on a pool; policies that rank by something else break it in dominant shares).
+//! A user ahead of a waiting one was not ahead before its last task. Source: Ghodsi et al., NSDI 2011, theorem 7 (for DRF on a pool;
+//! policies with another rank violate it in dominant shares).
 
 use super::view::{Gap, Measured, View, one, widest};
 
-/// By how much somebody is more than one task ahead of a user that waits, in weighted dominant shares.
+/// The largest lead of a user over a waiting user beyond one task, in weighted dominant shares.
 pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
     let level = |user: usize, tasks: &N| view.dominant(user).times(tasks);
     ahead(view, level)

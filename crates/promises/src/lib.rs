@@ -58,23 +58,23 @@ named! {
     ///
     /// In the order of the paper's Table 2 between the two that it does not have. A meaning is its name in tables and figures.
     Property {
-        /// Nothing is given that is not there.
+        /// No capacity is exceeded.
         Feasibility "feasibility": "Feasibility",
-        /// Nobody is worse off than with its part of the cluster for itself.
+        /// No user is worse off than with its part of the cluster alone.
         SharingIncentive "sharing-incentive": "Sharing incentive",
-        /// Nobody gains by lying about its demand.
+        /// No user gains by lying about its demand.
         StrategyProofness "strategy-proofness": "Strategy-proofness",
         /// No user prefers the bundle of another.
         EnvyFreeness "envy-freeness": "Envy-freeness",
-        /// Nobody could have more without another having less.
+        /// No user could have more without another having less.
         ParetoEfficiency "pareto-efficiency": "Pareto efficiency",
         /// With one resource it is max-min fairness.
         SingleResource "single-resource-fairness": "Single-resource fairness",
-        /// Where everybody needs one resource most, it is max-min fairness in that one.
+        /// If all users need one resource most, the allocation is max-min fair in it.
         Bottleneck "bottleneck-fairness": "Bottleneck fairness",
-        /// Nobody loses when another leaves.
+        /// No user loses if another leaves.
         Population "population-monotonicity": "Population monotonicity",
-        /// Nobody loses when there is more of a resource.
+        /// No user loses if there is more of a resource.
         Resource "resource-monotonicity": "Resource monotonicity",
         /// Dominant shares of users that wait differ by one task at most.
         Levels "one-task-bound": "One-task bound",
@@ -88,9 +88,9 @@ pub enum Reading {
     Divisible,
     /// Tasks are whole, and so is the number that a user can run with a bundle.
     Whole,
-    /// Tasks are whole, and one task of difference is forgiven: to the worst off as many of its tasks as reach the
-    /// dominant share of the largest task of anybody (as in the DRF paper's theorem 7); of envy one task of the envied
-    /// bundle; of max-min fairness the last task of the user ahead.
+    /// Tasks are whole, with a tolerance of one task. The worst-off user is granted as many of its tasks as reach the dominant share of the
+    /// largest task of any user (as in the DRF paper's theorem 7); of envy one task of the envied bundle; of max-min fairness the last task
+    /// of the user ahead.
     UpToOneTask,
     /// Tasks are whole, and of the envied bundle the demand of one task of the envious user is forgiven.
     UpToOneOwnTask,

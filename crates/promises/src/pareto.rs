@@ -1,10 +1,9 @@
-//! Pareto efficiency: nobody could run more without another running less.
+//! Pareto efficiency: no user could run more without another running less.
 //!
-//! Decided exactly, not sampled: tasks need resources in fixed proportions, so an allocation can be improved on if and
-//! only if one user alone can be given more from the rest. (If some y is at least x for all and above it for i, then
-//! x with i raised to y_i fits, for it uses no more of anything than y.) The same holds of whole tasks: dominated
-//! exactly if some user's next task fits. The amount a user is given beyond its number of tasks counts as left over.
-//! Source: Ghodsi et al., NSDI 2011, section 3 and theorem 9.
+//! Decided exactly, not sampled. Tasks need resources in fixed proportions, so an allocation can be improved if and only if one user alone
+//! can be given more from the rest. (If some y is at least x for all and above it for i, then x with i raised to y_i fits, since it uses at
+//! most as much as y.) The same holds for whole tasks: an allocation is dominated exactly if some user's next task fits. Amounts beyond a
+//! user's number of tasks count as unused. Source: Ghodsi et al., NSDI 2011, section 3 and theorem 9.
 
 use super::Reading;
 use super::view::{Gap, Measured, View, least, widest};

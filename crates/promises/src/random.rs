@@ -47,7 +47,7 @@ pub(super) fn draft(rng: &mut ChaCha8Rng, domain: Domain, users_most: usize, num
     let demand_most = [4, 16, number_most][rng.random_range(0..3)].min(number_most);
     let mut draft = Draft { capacity, users: (0..users).map(|_| user(rng, domain, dims, demand_most)).collect() };
     if kind == 1 {
-        // The first resource is everybody's dominant one.
+        // The first resource is dominant for all users.
         draft.capacity.fill(number_most);
         draft.users.iter_mut().for_each(|user| user.demand.sort_unstable_by(|a, b| b.cmp(a)));
     }

@@ -1,7 +1,6 @@
-//! Resource monotonicity: when there is more of a resource, nobody loses.
+//! Resource monotonicity: no user loses if there is more of a resource.
 //!
-//! Source: Ghodsi et al., NSDI 2011, section 3, and theorem 6: no policy with a sharing incentive and Pareto efficiency
-//! keeps it.
+//! Source: Ghodsi et al., NSDI 2011, section 3, and theorem 6: no policy with sharing incentive and Pareto efficiency has it.
 
 use super::view::{Gap, Measured, View, widest};
 

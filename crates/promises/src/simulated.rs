@@ -89,7 +89,7 @@ fn whole(value: &Exact, what: &str) -> Result<u64> {
     number.ok_or_else(|| Error::plan(what, value, "a whole number, for whole tasks"))
 }
 
-/// Whole amounts in base units, of which a policy may go by the whole ones of a resource.
+/// Converts amounts to base units. Errors: too many resources, fractions, since a policy may round to whole units, and overflows.
 fn amounts(values: &[Exact], dims: &[Dim], what: &str) -> Result<Resources> {
     let mut amounts = Resources::ZERO;
     if values.len() > amounts.0.len() {

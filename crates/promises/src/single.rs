@@ -1,6 +1,6 @@
 //! Single-resource fairness: with one resource the allocation is (weighted) max-min fair, up to finite demand.
 //!
-//! Of whole tasks: nobody is more than one task ahead of a user that waits. Source: Ghodsi et al., NSDI 2011, section 3.
+//! With whole tasks, no user is more than one task ahead of a waiting user. Source: Ghodsi et al., NSDI 2011, section 3.
 
 use super::view::{Gap, Measured, View};
 use super::water;

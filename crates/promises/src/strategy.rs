@@ -1,8 +1,7 @@
-//! Strategy-proofness: nobody runs more of its true tasks by claiming another demand or number of tasks.
+//! Strategy-proofness: no user runs more of its true tasks by claiming another demand or number of tasks.
 //!
-//! A liar is given tasks of the claimed demand; with those resources it runs as many true tasks as fit, so the
-//! part of a resource beyond the claim's proportions is wasted. Source: Ghodsi et al., NSDI 2011, section 3 and
-//! theorem 12.
+//! A liar is given tasks of the claimed demand. With these resources it runs as many true tasks as fit; the excess of a resource over the
+//! true proportions is wasted. Source: Ghodsi et al., NSDI 2011, section 3 and theorem 12.
 
 use super::view::{Gap, Measured, View};
 

@@ -17,10 +17,10 @@ use super::{After, Candidate, Case, Effort, Judgement, Promise, Property, Readin
 use plimsoll_base::error::{Error, Result};
 use plimsoll_fair::{Instance, Tasks};
 
-/// Instances that are looked at before the findings are taken in.
+/// The number of instances per parallel batch.
 const CHUNK: usize = 256;
 
-/// Random instances have so many users at most.
+/// The largest number of users in random instances.
 const USERS_MOST: usize = 6;
 
 /// Numbers of random instances go up to this.
@@ -69,7 +69,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether it was decided at all and never broken.
+    /// Whether some case was decided and none violated the property.
     pub fn holds(&self) -> bool {
         self.counterexample.is_none() && self.cases > 0
     }
@@ -245,8 +245,8 @@ impl Open {
     }
 }
 
-/// Looks for cases that break promises. `tick` hears of every few hundred instances (how many more were looked at) and
-/// can end the search with an error. Errors: those of `tick`; instances that a policy cannot solve are counted.
+/// Searches for cases that violate properties. `tick` is called every few hundred instances with their number, and can end the search with
+/// an error. Errors: those of `tick`; instances that a policy cannot solve are counted.
 pub fn survey(
     candidate: &Candidate,
     promises: &[Promise],

@@ -109,7 +109,7 @@ impl<'a, N: Measured> View<'a, N> {
         (0..self.dims()).filter(move |&r| !self.demand[user][r].is_zero())
     }
 
-    /// How many tasks a user can run with so much of each resource: Leontief, whole where tasks are, up to its number.
+    /// The number of tasks that a user can run with a bundle: Leontief, whole if tasks are, up to its number of tasks.
     pub fn runs(&self, user: usize, bundle: impl Fn(usize) -> N) -> N {
         let wants = self.wants(user);
         match self.reading {
@@ -140,8 +140,7 @@ impl<'a, N: Measured> View<'a, N> {
         Allocation::bundles(self.instance, &self.tasks)
     }
 
-    /// How many tasks of a user the reading forgives: as many as reach the (weighted)
-    /// dominant share of the largest task of anybody.
+    /// The tolerance of the reading in tasks of a user: as many as reach the (weighted) dominant share of the largest task of any user.
     fn forgiven(&self, user: usize) -> N {
         if self.reading != Reading::UpToOneTask {
             return N::zero();

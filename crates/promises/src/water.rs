@@ -29,8 +29,8 @@ pub(super) fn fill<N: Number>(capacity: &N, wants: &[Option<N>], weights: &[N]) 
     amounts
 }
 
-/// How far an allocation is from max-min fairness in resource `r` alone: of divisible tasks the largest difference to
-/// it, of whole tasks by how much somebody is more than one task ahead of a user that waits.
+/// The distance of an allocation from max-min fairness in resource `r` alone: for divisible tasks the largest difference, for whole tasks
+/// the largest lead of a user over a waiting user beyond one task.
 pub(super) fn gap<N: Measured>(view: &View<N>, r: usize) -> Option<Gap<N>> {
     if view.reading != Reading::Divisible {
         let level = |user: usize, tasks: &N| tasks.times(&view.demand[user][r]).over(&view.weight[user][r]);

@@ -1,5 +1,5 @@
-//! Zip archives with the same bytes for the same files: sorted, without times and owners. What is read of others' archives
-//! is bounded, and their entries are plain files with names of their own.
+//! Zip archives with the same bytes for the same files: sorted, without times and owners. Reading of foreign archives is bounded, and their
+//! entries must be plain files with distinct names.
 
 mod catalogue;
 mod header;
@@ -36,7 +36,7 @@ pub enum Content {
 pub struct Sum {
     /// The size in bytes.
     pub size: u64,
-    /// The SHA-256 digest in hexadecimal, which everybody can check.
+    /// The SHA-256 digest in hexadecimal, for verification with common tools.
     pub sha256: String,
     /// The BLAKE3 digest in hexadecimal, which records have.
     pub blake3: String,
@@ -44,8 +44,8 @@ pub struct Sum {
     crc32: u32,
 }
 
-/// Copies at most so many bytes, in pieces; returns size and digest. Errors: made by `fail` of that of the reader (`true`)
-/// or of the writer.
+/// Copies at most `most` bytes, in pieces; returns size and digest. Errors: built by `fail` from the error of the reader (`true`) or of the
+/// writer.
 fn copy(
     from: &mut dyn Read,
     to: &mut dyn Write,
@@ -151,11 +151,11 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens an archive and checks its catalogue: that everybody who unpacks it gets the same plain files, in the folder
-    /// that they name. Nothing is unpacked.
+    /// Opens an archive and checks its catalogue: all programs must unpack it to the same plain files, in the target folder. Unpacks
+    /// nothing.
     ///
-    /// Errors: [`Error::Io`]; [`Error::Trace`] with the entry, for one that leads elsewhere, is no plain file, is there
-    /// twice or is in no catalogue, and for what is no whole archive.
+    /// Errors: [`Error::Io`]; [`Error::Trace`] with the entry, if it leads out of the folder, is no plain file, is there twice or is in no
+    /// catalogue, and if the archive is incomplete.
     pub fn open(path: &Path) -> Result<Archive> {
         let mut file = BufReader::new(File::open(path).map_err(|source| Error::io(path, source))?);
         let entries = catalogue::read(&mut file).map_err(|(name, problem)| match name.is_empty() {
@@ -207,7 +207,7 @@ impl Archive {
                 (sum, unpacked.total_in())
             }
         };
-        // What was cut short is longer than it should be: whoever asked for less finds out.
+        // Truncated data are longer than recorded; the size, or the caller's limit, reveals it.
         let is_whole = (sum.size, sum.crc32, read) == (entry.size, entry.crc32, entry.packed);
         match is_whole || (sum.size == most && most <= entry.size) {
             true => Ok(sum),

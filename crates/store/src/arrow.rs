@@ -1,5 +1,5 @@
-//! Tables from and to other programs in memory, as Arrow arrays: what files of tables hold goes out, and what comes in becomes
-//! such a file, so that it is read as any other.
+//! Exchanges tables with other programs in memory as Arrow arrays: exports the content of table files, and imports arrays into such a file,
+//! so that all tables are read in one way.
 
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ impl Files {
         ArrowField::new("".into(), ArrowDataType::Struct(self.fields.clone()), false)
     }
 
-    /// The first rows, so many at most, with each value as text: nothing for a null. Errors: as [`Files::chunks`].
+    /// Returns at most `most` first rows, each value as text, empty for a null. Errors: as [`Files::chunks`].
     pub fn first(&self, most: usize) -> Result<Vec<Vec<String>>> {
         let mut found: Vec<Vec<String>> = Vec::new();
         for path in &self.paths {
@@ -147,10 +147,10 @@ enum Stored {
     Text,
 }
 
-/// Writes the rows of a frame, which come as arrays of this type, to a Parquet file in whose place messages speak of `name`. Columns
-/// of types that no trace has are left out, unless a trace has a column of that name. Returns the digest of the bytes.
+/// Writes the rows of a frame, given as arrays of this type, to a Parquet file. Messages call it `name`. Columns of types that no trace has
+/// are dropped, unless a trace has a column of that name. Returns the digest of the bytes.
 ///
-/// Errors: [`Error::Trace`] for such a column, rows that are none or do not come, and [`Error::Output`].
+/// Errors: [`Error::Trace`] for such a column and invalid rows, and [`Error::Output`].
 pub fn import(
     name: &str,
     path: &Path,
@@ -228,7 +228,7 @@ struct Unpacked {
 }
 
 impl Unpacked {
-    /// The values of a chunk that so many rows precede.
+    /// The values of a chunk with `rows` rows before it.
     fn of(
         field: &ArrowField,
         array: &dyn Array,
@@ -268,7 +268,7 @@ enum Values {
 }
 
 impl Values {
-    /// The values of a column that so many rows precede. Errors: a value that is not of this kind.
+    /// The values of a column with `rows` rows before it. Errors: a value of another kind.
     fn of(column: &Column, stored: &Stored, rows: usize) -> std::result::Result<Values, String> {
         Ok(match stored {
             Stored::Int => {

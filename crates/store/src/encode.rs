@@ -1,9 +1,8 @@
-//! Columns of a table as pages of Parquet, each in the encoding that suits it: nothing is tried out.
+//! Columns of a table as Parquet pages, each in the encoding that it declares, without trials.
 //!
-//! Columns that repeat themselves are numbers in a dictionary, as long as that is short. Others are differences from row to row:
-//! integers packed to as many bits as the largest of 64 needs, names without what they begin with in common; doubles stand as
-//! they are. A value that all rows share is a dictionary of one. A column of a row group is one page, compressed if a part of it
-//! says that this pays.
+//! Repetitive columns are numbers in a dictionary while it is short. Others are differences from row to row: integers packed to the width
+//! of the largest of 64, names without their common prefix; doubles are plain. A constant column is a dictionary of one value. A column of
+//! a row group is one page, compressed if a sample shows that this pays.
 
 use polars_parquet::parquet::CowBuffer;
 use polars_parquet::parquet::compression::{CompressionOptions, ZstdLevel, compress};
@@ -18,7 +17,7 @@ use plimsoll_base::column::{Cell, Kind};
 use plimsoll_base::names::{Listed, NameList};
 use plimsoll_sim::workload::Names as Interned;
 
-/// The values of a column in a row group that grows, without those that are absent.
+/// The values of a column in a growing row group, without absent ones.
 enum Values {
     Int(Vec<i64>),
     Float(Vec<f64>),
@@ -144,7 +143,7 @@ impl Column {
         }
     }
 
-    /// Its pages: of so many rows. Errors: those of the compression.
+    /// Returns its pages for `rows` rows. Errors: those of the compression.
     pub(crate) fn pages(self, rows: usize, of: Descriptor) -> ParquetResult<Pages> {
         let mut page = Vec::new();
         let mut absent = 0;
@@ -227,7 +226,7 @@ fn ends_of(names: [Option<&str>; 2]) -> [Option<Vec<u8>>; 2] {
     names.map(|name| name.filter(|name| name.len() <= 64).map(|name| name.as_bytes().to_vec()))
 }
 
-/// The pages of a column that has this value in all of so many rows.
+/// The pages of a column with this value in each of `rows` rows.
 pub(crate) fn repeated(cell: Cell, rows: usize, of: Descriptor) -> ParquetResult<Pages> {
     let plain = match cell {
         Cell::Int(value) => Some(value.to_le_bytes().to_vec()),
@@ -318,7 +317,7 @@ struct Names {
 }
 
 impl Names {
-    /// The hashes are so many bits long.
+    /// The number of bits of the hashes.
     const RECENT: u32 = 10;
 
     fn push(&mut self, name: &str) {
@@ -361,7 +360,7 @@ impl ListedNames {
     }
 }
 
-/// The first and the last eight bytes, which may overlap: with the length all that there is of up to sixteen.
+/// The first and the last eight bytes, which may overlap: with the length they identify up to sixteen bytes.
 fn ends(bytes: &[u8]) -> [u64; 2] {
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         [u64::from_le_bytes(*first), u64::from_le_bytes(*last)]

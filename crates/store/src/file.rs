@@ -1,8 +1,7 @@
-//! Files that appear under their names only when they are whole, with the digests of the bytes that were meant.
+//! Files that appear under their names only when complete, with the digests of the intended bytes.
 //!
-//! A file is written under a temporary name beside its own, its data reach the disk, it gets its name, and the folder that
-//! holds the name reaches the disk. Digests are of what was handed over, never of what is read back: a write that got lost
-//! shows as a file that is not as its record says.
+//! A file is written under a temporary name in the same folder and synced; then it is renamed, and the folder is synced. Digests are of the
+//! bytes that the caller passed, not of bytes read back, so a lost write shows as a file that differs from its record.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
@@ -64,7 +63,7 @@ pub(crate) struct Digest(Arc<Mutex<blake3::Hasher>>);
 
 impl Digest {
     fn update(&self, bytes: &[u8]) {
-        // Nobody panics while holding it.
+        // No code panics while it holds the lock.
         if let Ok(mut hasher) = self.0.lock() {
             hasher.update(bytes);
         }
@@ -76,7 +75,7 @@ impl Digest {
     }
 }
 
-/// A file that digests what is written to it from its start to its end.
+/// A file that digests the bytes written to it from start to end.
 pub(crate) struct Digesting {
     file: File,
     digest: Digest,
@@ -104,7 +103,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Starts a file that is to stand at `path`, in a folder that is made if need be. Errors: [`Error::Output`].
+/// Starts a file for `path`, and creates its folder if needed. Errors: [`Error::Output`].
 pub(crate) fn begin(path: &Path) -> Result<NamedTempFile> {
     let fail = |error: std::io::Error| Error::output(path, error);
     let folder = folder_of(path);
@@ -154,7 +153,7 @@ pub fn sync_folder(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Temporary files are private; a result is for everybody whom the folder lets in.
+/// Temporary files are private; a result is readable for all users with access to the folder.
 fn set_readable(file: &File) {
     #[cfg(unix)]
     {
@@ -184,7 +183,7 @@ pub fn write_with<T>(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<T>
     let mut out = BufWriter::with_capacity(1 << 16, begin(path)?);
     let result = write(&mut out)?;
     let temporary = out.into_inner().map_err(|error| Error::output(path, error.into_error()))?;
-    // It may have been written in any order: nobody digests it.
+    // It may have been written in any order, so it has no digest.
     complete(path, temporary, String::new())?.place()?;
     Ok(result)
 }

@@ -19,7 +19,7 @@ impl Frame {
         open(path)?.map(|file| Frame::read(path.to_owned(), file, None)).transpose()
     }
 
-    /// Reads the columns of these names, or all of them, as far as they are there; others may be of any type.
+    /// Reads the present columns among these names, or all columns; others may be of any type.
     pub fn read(path: PathBuf, mut file: Parquet, names: Option<&[&str]>) -> Result<Frame> {
         let mut wanted: Vec<String> = Vec::new();
         for (name, unreadable) in file.columns() {

@@ -1,7 +1,7 @@
-//! One process at a time in a results folder: advisory locks, which the system takes back from whoever dies.
+//! One process at a time in a results folder: advisory locks, which the system releases when a process dies.
 //!
-//! Whoever makes all runs, or finishes the folder (statistics, figures, report), has it alone; shards share it, and each of
-//! them has the run alone that it makes. A file system without locks is used without.
+//! A process that makes all runs, or finishes the folder (statistics, figures, report), locks it exclusively. Shards share the folder lock,
+//! and each locks the run that it makes. On a file system without locks, none are used.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error as IoError, ErrorKind};
@@ -88,7 +88,7 @@ fn take(folder: &Path, name: &Path, alone: bool) -> std::result::Result<Lock, Bu
         if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
             return Err(fail(IoError::new(ErrorKind::AlreadyExists, "is no file that Plimsoll has made: remove it")));
         }
-        // Some network file systems share a lock only among those who may read.
+        // Some network file systems share a lock only among processes with read access.
         let mut options = OpenOptions::new();
         let file = options.create(true).truncate(false).read(true).write(true).open(&path).map_err(fail)?;
         let locked = if alone { file.try_lock() } else { file.try_lock_shared() };
@@ -98,7 +98,7 @@ fn take(folder: &Path, name: &Path, alone: bool) -> std::result::Result<Lock, Bu
             Err(TryLockError::Error(error)) if is_without_locks(&error) => None,
             Err(TryLockError::Error(error)) => return Err(fail(error)),
         };
-        // Whoever had it before may have taken the file away between the two steps.
+        // The previous owner may have removed the file between the two steps.
         if file.as_ref().is_none_or(|file| is_the_same(file, &path)) {
             return Ok(Lock { file, path, made });
         }
@@ -129,14 +129,14 @@ fn is_the_same(file: &File, path: &Path) -> bool {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Its file goes with the last who has it; what cannot be taken away is in nobody's way.
+        // The last owner removes the file; a file that cannot be removed does no harm.
         if self.file.as_ref().is_none_or(|file| file.try_lock().is_ok()) {
             let _ = std::fs::remove_file(&self.path);
         }
         if let Some(folder) = self.made.first() {
             let _ = std::fs::remove_dir(folder.join(RECEIPTS));
         }
-        // A folder stays if something stands in it.
+        // A folder that is not empty stays.
         self.made.iter().take_while(|folder| std::fs::remove_dir(folder).is_ok()).count();
     }
 }

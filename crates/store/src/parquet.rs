@@ -41,10 +41,10 @@ const DEPTH_MOST: usize = 32;
 /// A page that unfolds to more than this must be large in the file, too.
 const PAGE_FREE: u64 = 64 << 20;
 
-/// So many rows can be in any file, and so many more in each of its bytes: runs of equal values cost nearly nothing.
+/// The number of rows allowed in any file, and the number allowed in addition per byte: runs of equal values cost almost nothing.
 const ROWS_FREE: u64 = 1 << 20;
 
-/// How much more than its bytes something in a file can stand for.
+/// The largest ratio of decoded to stored size.
 const UNFOLDED: u64 = 1024;
 
 /// Where the bytes of a file are.
@@ -151,8 +151,7 @@ impl Parquet {
         Ok(())
     }
 
-    /// Reads at most `rows` rows of the selected columns, which stand as they do in the file, from row `from` on. Errors:
-    /// they do not decode.
+    /// Reads at most `rows` rows of the selected columns, in the order of the file, from row `from` on. Errors: they do not decode.
     pub fn read(&mut self, from: usize, rows: usize) -> Result<Vec<Column>> {
         let due = self.rows().saturating_sub(from).min(rows);
         let damaged = |problem: String| (self.complain)(&self.path, &problem);
@@ -440,7 +439,7 @@ fn check_column(
     Ok(())
 }
 
-/// A field of 8 or 16 bits as what it is stored as: 32 bits, which every reader has.
+/// Widens a field of 8 or 16 bits to its storage type of 32 bits, which every reader supports.
 fn widened(field: ParquetType) -> ParquetType {
     use IntegerType::{Int8, Int16, UInt8, UInt16};
     match field {

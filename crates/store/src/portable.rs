@@ -1,4 +1,4 @@
-//! Names of files that every file system takes, and that stay in the folder that they are put in.
+//! Names of files that every file system accepts, and that stay in their folder.
 
 /// The characters that Windows takes in no name, besides control characters and the two slashes.
 const REFUSED: [char; 7] = ['<', '>', ':', '"', '|', '?', '*'];
@@ -13,12 +13,12 @@ const LONGEST_PATH: usize = 1000;
 pub const EXPECTED: &str =
     "a name for files, without slashes, the characters < > : \" | ? *, a dot or a dash in front, or a dot at the end";
 
-/// Whether a name that somebody chose may become the name of a file or a folder, on every file system.
+/// Whether a user-chosen name may become the name of a file or a folder, on every file system.
 pub fn is_file_name(name: &str) -> bool {
     !name.starts_with(['.', '-', ' ']) && !name.contains('/') && problem(name).is_none()
 }
 
-/// Why a path below a folder, its parts divided by `/`, is none that every file system takes; `None` for a good one.
+/// Returns why some file system does not accept a relative path with parts divided by `/`; `None` for a valid one.
 pub fn problem(path: &str) -> Option<&'static str> {
     if path.starts_with('/') {
         return Some("its path is absolute");
@@ -39,7 +39,7 @@ pub fn problem(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a path in a list that somebody else may have written leads out of the folder that the list is of.
+/// Whether a path in a foreign list leads out of the folder of the list.
 pub fn leads_elsewhere(path: &str) -> bool {
     let up = |part: &str| part == "..";
     std::path::Path::new(path).has_root() || path.contains(':') || path.split(['/', '\\']).any(up)
@@ -62,7 +62,7 @@ pub fn file_name(text: &str) -> String {
     name
 }
 
-/// Names that stand for devices on Windows, whatever their ending.
+/// Names of devices on Windows, whatever their ending.
 fn is_device(part: &str) -> bool {
     let stem = part.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let numbered =

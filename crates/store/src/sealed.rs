@@ -1,7 +1,7 @@
-//! Records in JSON that carry a digest of themselves: a record that was changed is no record.
+//! Checksummed records in JSON: a changed record is invalid.
 //!
-//! The last key of the object is `blake3`, the digest of every byte before it. Whoever checks one by hand takes away all
-//! from the last comma on and compares (docs/formats.md).
+//! The last key of the object is `blake3`, the digest of every byte before it. To verify one with common tools, remove the text from the
+//! last comma on and compare (docs/formats.md).
 
 use std::cmp::Ordering;
 use std::io::{ErrorKind, Read};
@@ -17,8 +17,8 @@ use plimsoll_base::rows;
 const BEFORE: &str = ",\n  \"blake3\": \"";
 const BEHIND: &str = "\"\n}\n";
 
-/// The version of the schemas of all tables together; it changes when a column is renamed, removed or means something else, or
-/// when tables stand elsewhere.
+/// The version of the schemas of all tables together; it changes when a column is renamed, removed or gets another meaning, or when tables
+/// move.
 pub const VERSION: u32 = 3;
 
 /// A record as text, with its digest.
@@ -63,8 +63,7 @@ fn bytes(path: &Path) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// The text of a record; `None` if there is none. Errors: [`Error::Io`]; [`Error::Trace`] for what is not as it was
-/// written.
+/// Returns the text of a record; `None` if there is none. Errors: [`Error::Io`]; [`Error::Trace`] if it was changed.
 pub fn text(path: &Path) -> Result<Option<String>> {
     bytes(path)?.map(|bytes| whole(path, bytes)).transpose()
 }
@@ -85,7 +84,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     text(path)?.map(|text| parse(path, &text)).transpose()
 }
 
-/// A record that says which version of the schema its tables are of, as far as it is there.
+/// A record with the version of the schema of its tables, if it exists.
 #[derive(Debug)]
 pub enum Found<T> {
     /// It is as it was written.
@@ -96,8 +95,8 @@ pub enum Found<T> {
     Missing,
 }
 
-/// Looks for a record that says which version of the schema its tables are of. Errors: [`Error::Io`]; [`Error::Trace`] with
-/// what to do, if it is another version than this program's, whose records may be of another kind.
+/// Reads a record with the version of the schema of its tables. Errors: [`Error::Io`]; [`Error::Trace`] with advice, if the version is not
+/// this program's, so that the records may differ.
 pub fn find<T: DeserializeOwned>(path: &Path) -> Result<Found<T>> {
     let Some(bytes) = bytes(path)? else { return Ok(Found::Missing) };
     check_schema(path, &bytes)?;
@@ -115,13 +114,13 @@ impl<T> Found<T> {
     }
 }
 
-/// Checks which version of the schema a record says it is of, whoever wrote it.
+/// Checks the version of the schema in a record, even if its digest is wrong.
 fn check_schema(path: &Path, bytes: &[u8]) -> Result<()> {
     #[derive(Deserialize)]
     struct Said {
         schema: u32,
     }
-    // What is damaged is found by whoever reads the rest.
+    // The reader of the rest reports damage.
     let Ok(Said { schema: said }) = serde_json::from_slice(bytes) else { return Ok(()) };
     let what = match said.cmp(&VERSION) {
         Ordering::Equal => return Ok(()),

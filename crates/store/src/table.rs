@@ -34,12 +34,12 @@ pub struct Field {
     pub name: String,
     /// Its type.
     pub kind: Kind,
-    /// Nearly all values are different, or it is time, which goes on: nothing is gained by a dictionary.
+    /// Nearly all values differ, or the column is a time: a dictionary gains nothing.
     pub distinct: bool,
 }
 
 impl Field {
-    /// A column whose values may repeat.
+    /// A column with values that may repeat.
     pub fn new(name: impl Into<String>, kind: Kind) -> Field {
         Field { name: name.into(), kind, distinct: false }
     }
@@ -116,7 +116,7 @@ struct RowGroups {
 }
 
 impl RowGroups {
-    /// Writes one, of columns of so many rows.
+    /// Writes a row group of `rows` rows.
     fn write(&mut self, columns: Vec<Column>, rows: usize) -> Result<()> {
         let schema = self.writer.schema().clone();
         let mut types = schema.columns().iter().map(|column| column.descriptor.clone());
@@ -148,7 +148,7 @@ impl Output {
         thread.map(|thread| Output::Beside(sender, thread)).map_err(|error| Error::output(&path, error))
     }
 
-    /// Writes a row group; who writes the next one. Errors: [`Error::Output`], also of a row group before.
+    /// Writes a row group; returns the output for the next one. Errors: [`Error::Output`], also of an earlier row group.
     fn write(self, columns: Vec<Column>, rows: usize) -> Result<Output> {
         match self {
             Output::Beside(sender, thread) if rows == GROUP => match sender.send(columns) {
@@ -177,7 +177,7 @@ impl Output {
 }
 
 impl TableWriter {
-    /// Starts a table that will stand at `path` once [`TableWriter::finish`] has run. `constants` come first.
+    /// Starts a table that appears at `path` after [`TableWriter::finish`]. `constants` are the first columns.
     pub fn create(
         path: &Path,
         constants: &[(String, Constant)],
@@ -226,8 +226,8 @@ impl TableWriter {
         })
     }
 
-    /// Adds a row: `give` adds one value to each column, in order, or says which one that column cannot hold. Errors:
-    /// [`Error::Output`] if it says so.
+    /// Adds a row: `give` adds one value to each column, in order, or returns the column that cannot hold its value. Errors:
+    /// [`Error::Output`] in that case.
     #[inline]
     pub fn fill<'a>(
         &mut self,

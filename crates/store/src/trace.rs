@@ -167,10 +167,10 @@ impl<'f> Entry<'f> for One<'f> {
     }
 }
 
-/// A double times `scale`, if the decimal that it is written as is so many parts of `scale` and nothing is rounded.
+/// Returns a double times `scale`, if its shortest decimal is a multiple of `1 / scale`, so that nothing is rounded.
 ///
-/// No two decimals of 15 digits are the same double, and a double is written in the fewest digits that it reads back from. So
-/// if it is the nearest one to a decimal of 15 digits, it is written as that decimal.
+/// No two decimals of 15 digits are the same double, and a double is printed with the fewest digits that it reads back from. So if it is
+/// the nearest double to a decimal of 15 digits, it is printed as that decimal.
 fn times(value: f64, scale: u64) -> Option<u64> {
     let decimals = if scale.is_power_of_two() { scale.ilog2() } else { scale.ilog10() };
     let parts = (value * scale as f64).round();

@@ -1,4 +1,4 @@
-//! Paths of keys such as `cluster.group[0].count`: what stands there, changes there, and errors there.
+//! Paths of keys such as `cluster.group[0].count`: reads, changes and locates the value at a path.
 
 use std::collections::HashMap;
 
@@ -122,7 +122,7 @@ impl Node {
         }
     }
 
-    /// The place of a path: of its value, or, where nothing is there, of the key that it is missing below.
+    /// Returns the place of the value at a path, or, if there is none, of the table that lacks it.
     pub fn place_of(&self, path: &[Step]) -> Place {
         let (mut at, mut key) = (self, None);
         for step in path {

@@ -32,7 +32,7 @@ impl Place {
         Place { source: self.source.clone(), span: Some(span) }
     }
 
-    /// The same file, nobody knows where.
+    /// The same file with an unknown position.
     pub(super) fn unknown(&self) -> Place {
         Place { source: self.source.clone(), span: None }
     }
@@ -47,7 +47,7 @@ impl Place {
         self.span.clone().map_or(Some(&*self.source.text), |span| self.source.text.get(span)).unwrap_or_default()
     }
 
-    /// The number of the line, from 1; 0 where nobody knows.
+    /// The line number, from 1; 0 if unknown.
     pub fn line(&self) -> usize {
         self.span.as_ref().map_or(0, |span| self.source.text[..self.boundary(span.start)].matches('\n').count() + 1)
     }

@@ -1,4 +1,4 @@
-//! Typed values from a tree, with the place of what does not fit.
+//! Deserialises typed values from a tree. Errors have the place of the value at fault.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -28,8 +28,8 @@ struct Wrong {
     message: String,
 }
 
-/// The part of a table that an error is about. An enum whose variant stands among its fields is read when all of them have
-/// been, and its errors know their places no more.
+/// The part of a table that an error is about. An enum with its tag among its fields is read after all of them, so that its errors have
+/// lost their places.
 #[derive(Debug)]
 enum Culprit {
     /// A key that is none.
@@ -70,7 +70,7 @@ impl Culprit {
 }
 
 impl Wrong {
-    /// A name that is none of those expected.
+    /// An unknown name.
     fn unknown(what: &str, name: &str, expected: &[&str]) -> Wrong {
         let quoted: Vec<String> = expected.iter().map(|name| format!("`{name}`")).collect();
         let hint = nearest(name, expected.iter().copied()).map(|hint| format!("\nDid you mean '{hint}'?"));
@@ -78,7 +78,7 @@ impl Wrong {
         de::Error::custom(format_args!("unknown {what} `{name}`, expected {names}{}", hint.unwrap_or_default()))
     }
 
-    /// A value that is none of those expected, which are named in words and not as types of Rust.
+    /// An unexpected value. The expected values are described in words instead of Rust types.
     fn invalid(what: &str, value: Unexpected, expected: &dyn de::Expected) -> Wrong {
         let expected = expected.to_string();
         let words = match expected.as_str() {
@@ -99,7 +99,7 @@ impl Wrong {
         if self.place.is_none() {
             let mut found = Vec::new();
             self.culprit.iter().for_each(|culprit| culprit.find(at.node, &mut found));
-            // What is missing is said of the table that it is missing in.
+            // A missing key is reported at the table that lacks it.
             let place = at.key.filter(|_| at.node.table().is_some()).unwrap_or(&at.node.place);
             self.place = Some(if let [only] = found[..] { only } else { place }.clone());
         }

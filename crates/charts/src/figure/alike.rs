@@ -1,7 +1,7 @@
-//! Curves that lie on one another: which they are, and what is said of them under the chart.
+//! Coincident curves: finds them, and describes them under the chart.
 //!
-//! Where curves are the same for a part of their length, dashes over solid lines show both (`lines`); where they are the
-//! same from end to end, a reader would still ask where the other one is.
+//! Where curves coincide for a part of their length, dashes over solid lines show both (`lines`). Curves that coincide from end to end need
+//! a note.
 
 use super::lines::Join;
 use super::scale::{drawable, shown};
@@ -10,7 +10,7 @@ use super::{Chart, Series};
 /// Curves nowhere further apart than this part of the vertical extent are one to the eye.
 const NEAR: f64 = 0.005;
 
-/// The note on panels, by their headings, in which curves lie on one another; `extent` is the vertical one.
+/// The note on panels with coincident curves, by their headings; `extent` is the vertical one.
 pub(super) fn note(chart: &Chart, join: Join, panels: &[(&str, Vec<&Series>)], extent: (f64, f64)) -> Option<String> {
     let groups: Vec<(&str, Vec<String>)> =
         panels.iter().map(|(title, series)| (*title, groups(chart, join, series, extent))).collect();

@@ -53,7 +53,7 @@ pub struct BarSeries {
     pub label: String,
     /// The key that decides its colour; the category does where it is empty.
     pub key: String,
-    /// One value a category; nothing is drawn where there is none.
+    /// One value per category; `None` draws no bar.
     pub values: Vec<Option<Interval>>,
 }
 
@@ -98,7 +98,7 @@ pub fn bar_panels(chart: &Chart, categories: &[Category], panels: &[BarPanel]) -
 
 fn draw(chart: &Chart, categories: &[Category], panels: &[BarPanel], note: Option<String>) -> String {
     let mut chart = chart.clone();
-    // Bars stand for lengths, and a logarithm has no 0 to measure them from.
+    // Bars are lengths, and a logarithm has no 0 to measure from.
     chart.y = Axis { log: false, ..chart.y };
     let all: Vec<&BarSeries> = panels.iter().flat_map(|panel| &panel.series).collect();
     let keys: Vec<&str> = all.iter().map(|one| one.key.as_str()).collect();

@@ -17,7 +17,7 @@ const FILLED: f64 = 0.74;
 /// The widest box, in points.
 const WIDEST: f64 = 18.0;
 
-/// Up to so many values are drawn themselves: quantiles of fewer say nothing.
+/// Up to this number, the values themselves are drawn, since quantiles of fewer values say nothing.
 const POINTS: usize = 5;
 
 /// The distribution of some values: quantiles by linear interpolation between the ordered values.
@@ -34,7 +34,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values; `None` if there are none. What is not finite is left out. Cost: O(n log n).
+    /// The distribution of finite values; `None` if there are none. Cost: O(n log n).
     pub fn of(values: &[f64]) -> Option<Spread> {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -60,7 +60,7 @@ pub struct BoxSeries {
     pub label: String,
     /// The key that decides its colour; the category does where it is empty.
     pub key: String,
-    /// One distribution a category; nothing is drawn where there is none.
+    /// One distribution per category; `None` draws no box.
     pub spreads: Vec<Option<Spread>>,
 }
 

@@ -11,7 +11,7 @@ use super::scale::{Ends, drawable, extent, shown};
 use super::style::{Look, looks};
 use super::{Axis, Chart};
 
-/// The radius of the largest of so many bubbles, in points: a crowd takes less room each.
+/// The radius of the largest bubble, in points, by number of bubbles: many bubbles are smaller.
 const LARGEST: [(usize, f64); 3] = [(80, 8.0), (800, 6.0), (usize::MAX, 4.5)];
 
 /// More bubbles than this are merged into cells.
@@ -67,7 +67,7 @@ pub fn bubbles(chart: &Chart, size_label: &str, series: &[BubbleSeries]) -> Stri
         let place =
             |point: &(f64, f64, f64)| (panel.x(frame.x.at(point.0)), panel.y(frame.y.at(point.1)), point.2.max(1.0));
         let mut placed = merged(one.points.iter().filter(visible).map(place).collect());
-        // Large ones first, so that none is hidden under another.
+        // Large ones first, so that none hides another.
         placed.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.total_cmp(&b.0)).then(a.1.total_cmp(&b.1)));
         let group = Group { key: Some(&one.key), tip: Some(&one.label), clip: Some(clip), ..Group::class("series") };
         frame.canvas.layer(group, |pen| {

@@ -1,8 +1,7 @@
-//! Water in buckets: how a resource is divided among groups, as the Fuxi article draws it.
+//! Water in buckets: the division of a resource among groups, as drawn in the Fuxi article.
 //!
-//! A bucket is as wide as its group's ratio, so that areas are amounts; the water stands at one level in all that are
-//! not full. What is given before the water, the minimums, is a dark base: below the water's zero if it does not count
-//! as water.
+//! A bucket is as wide as its group's ratio, so that areas are amounts. The water has the same level in all buckets that are not full. The
+//! minimums, which are given before the water, are a dark base: below the water's zero unless they count as water.
 
 use plotters::style::RGBColor;
 
@@ -27,7 +26,7 @@ pub struct Bucket {
     pub rim: f64,
     /// The height of what the group does not ask for of its minimum, and lends.
     pub lent: f64,
-    /// How high what is used stands, from where the base begins, if it is known.
+    /// The height of the use, from the bottom of the base, if it is known.
     pub used: Option<f64>,
 }
 
@@ -38,7 +37,7 @@ pub struct Pool {
     pub title: String,
     /// How high the water stands.
     pub level: f64,
-    /// Whether bases stand below the zero of the water, and not in it.
+    /// Whether bases are below the zero of the water instead of in it.
     pub sunk: bool,
     /// The groups; drawn in the order of their rims.
     pub buckets: Vec<Bucket>,
@@ -63,7 +62,7 @@ const PANEL: f64 = 200.0;
 /// With more buckets in a pool every panel has a row to itself.
 const CROWD: usize = 12;
 
-/// Nothing is drawn further above the water than so many times its level.
+/// The highest drawn point above the water, as a multiple of its level.
 const ABOVE: f64 = 2.6;
 
 const SURFACE: RGBColor = RGBColor(0, 114, 178);
@@ -72,10 +71,10 @@ const DARK: RGBColor = RGBColor(70, 92, 110);
 const MISSING: RGBColor = RGBColor(240, 240, 240);
 const USED: RGBColor = RGBColor(213, 94, 0);
 
-/// How far the line of what is used stands out of its bucket.
+/// How far the line of the use extends beyond its bucket.
 const OVER: f64 = 1.5;
 
-/// Draws pools in panels, two in a row if they are small and the sheet, as wide as it is told, has room for both.
+/// Draws pools in panels, two per row if they are small and the sheet, of the given width, has room for both.
 pub fn buckets(pools: &[Pool], given: Option<f64>) -> String {
     let crowded = pools.iter().any(|pool| pool.buckets.len() > CROWD);
     let room = given.map_or(2, |width| if width < 2.0 * PANEL { 1 } else { 2 });
@@ -133,7 +132,7 @@ impl<'a> Sheet<'a> {
         let used = most(&|bucket| bucket.used.filter(|used| drawable(*used)).unwrap_or(0.0));
         let cut = if level > 0.0 { rim.min((ABOVE * level).max(used)) } else { rim };
         let sunk = if pool.sunk { most(&|bucket| bucket.base + bucket.lent) } else { 0.0 };
-        // Bases may be far larger than what is shared above them: they then go to the edge.
+        // Bases may be far larger than the amount shared above them: they then extend to the edge.
         let high = 1.08 * if cut > 0.0 { cut } else { sunk.max(1.0) };
         let low = -(1.05 * sunk).min(high);
         let all: f64 = chosen.iter().map(|bucket| bucket.width).sum();
@@ -241,7 +240,7 @@ impl<'a> Sheet<'a> {
         self.standing.iter().any(narrow)
     }
 
-    /// Names and notes under the buckets; those that are turned where there is room for a line.
+    /// Names and notes under the buckets, rotated if there is only room for a line.
     fn names(&self, pen: &mut Pen) {
         let (below, turns) = (self.top + WATER, self.turns());
         for &(bucket, from, to) in &self.standing {

@@ -24,7 +24,7 @@ pub(super) const GREY: RGBColor = RGBColor(96, 96, 96);
 /// The mesh.
 pub(super) const LIGHT: RGBColor = RGBColor(224, 224, 224);
 
-/// The side of its anchor that text stands on.
+/// The side of its anchor on which text is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// Starts at the anchor.
@@ -60,7 +60,7 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// A group with nothing but a class.
+    /// A group with a class only.
     pub fn class(class: &'a str) -> Group<'a> {
         Group { class, ..Group::default() }
     }
@@ -76,7 +76,7 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// An empty white sheet. The name tells a screen reader what the figure is.
+    /// An empty white sheet. Screen readers read its name.
     pub fn new(width: f64, height: f64, name: &str) -> Canvas {
         let mut canvas = Canvas { width, height, name: name.to_owned(), body: String::new(), clips: 0 };
         canvas.layer(Group::class("paper"), |pen| pen.rectangle((0.0, 0.0), (width, height), &WHITE));

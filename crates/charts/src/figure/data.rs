@@ -4,7 +4,7 @@ use crate::escape::no_formula;
 
 use super::{BarPanel, BubbleSeries, Category, Panel, Pool, Stacks};
 
-/// A table of what is drawn. Numbers are written so that they read back to the bit; what is absent is empty.
+/// A table of the drawn values. Numbers are written so that they read back to the bit; absent values are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Data {
     /// The names of the columns.
@@ -104,7 +104,7 @@ impl Data {
         data
     }
 
-    /// The table as CSV with a header. Columns in which nothing stands are left out.
+    /// The table as CSV with a header, without empty columns.
     pub fn csv(&self) -> String {
         let filled = |at: &usize| self.rows.is_empty() || self.rows.iter().any(|row| !row[*at].is_empty());
         let kept: Vec<usize> = (0..self.columns.len()).filter(filled).collect();

@@ -35,7 +35,7 @@ pub struct ForestPanel {
     pub line: f64,
 }
 
-/// Charts of comparisons, side by side; `names` stand before their rows, the first one on top.
+/// Charts of comparisons, side by side; `names` are left of their rows, the first one on top.
 pub fn forest(chart: &Chart, names: &[String], panels: &[ForestPanel]) -> String {
     draw(chart, names, panels, &[], None)
 }
@@ -101,7 +101,7 @@ fn draw(chart: &Chart, names: &[String], panels: &[ForestPanel], first: &[&str],
             frame.canvas.layer(group, |pen| {
                 if let Some((low, high)) = ends {
                     pen.path(&[(low.clamp(left, right), y), (high.clamp(left, right), y)], &look.color, 1.0);
-                    // An interval that goes on beyond the axis has no end there.
+                    // An interval that extends beyond the axis has no end mark there.
                     for end in [low, high].into_iter().filter(|end| (left - 0.1..=right + 0.1).contains(end)) {
                         pen.path(&[(end, y - 1.8), (end, y + 1.8)], &look.color, 0.9);
                     }

@@ -127,15 +127,15 @@ struct Layout {
     labels: Labels,
     /// The vertical axis label, in lines.
     y_name: Vec<String>,
-    /// The height of what stands below the lowest panel.
+    /// The height of the area below the lowest panel.
     below: f64,
-    /// Whether the legend stands above the panels: below several rows of them it would be far from the first.
+    /// Whether the legend is above the panels: below several rows of panels it would be far from the first.
     legend_above: bool,
     /// The height of the panels' headings.
     headings: f64,
 }
 
-/// The lines of what stands around the panels.
+/// The lines of text around the panels.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Wording {
     /// Of the chart's heading.
@@ -341,7 +341,7 @@ fn panels(layout: &Layout, count: usize) -> Vec<Panel> {
         .collect()
 }
 
-/// Draws what stands at the edges of the panels.
+/// Draws the edges of the panels: axes, ticks and headings.
 struct Edge<'a> {
     layout: &'a Layout,
     panels: &'a [Panel],
@@ -353,7 +353,7 @@ impl Edge<'_> {
         at.is_multiple_of(self.layout.columns)
     }
 
-    /// Whether no panel stands below this one.
+    /// Whether this is the lowest panel of its column.
     fn lowest(&self, at: usize) -> bool {
         at + self.layout.columns >= self.panels.len()
     }
@@ -431,7 +431,7 @@ impl Edge<'_> {
         let (Some(first), Some(last)) = (self.panels.first(), self.panels.last()) else { return };
         let right = self.panels.iter().map(|panel| panel.right).fold(first.right, f64::max);
         let middle = ((first.left + right) / 2.0, (first.top + last.bottom) / 2.0);
-        // What is wider than the panels stays on the sheet.
+        // Text wider than the panels stays on the sheet.
         let level = |lines: &[String]| {
             let half = widest(lines, TEXT) / 2.0;
             middle.0.min(width - MARGIN - half).max(MARGIN + half)

@@ -16,14 +16,14 @@ pub enum Mark {
     Holds,
     /// A cross on a shaded cell.
     Fails,
-    /// A dash: nothing is known.
+    /// A dash: unknown.
     Unknown,
 }
 
 /// The texts of the drawing about itself and its marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GridWords {
-    /// The subject of the drawing, for readers who do not see it.
+    /// The subject of the drawing, for screen readers.
     pub title: &'static str,
     /// The meaning of [`Mark::Holds`].
     pub holds: &'static str,
@@ -55,7 +55,7 @@ pub struct GridRow {
 /// Rows under a heading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GridSection {
-    /// The heading; none is drawn where it is empty.
+    /// The heading; empty for none.
     pub title: String,
     /// The rows.
     pub rows: Vec<GridRow>,
@@ -83,7 +83,7 @@ const COLUMN: f64 = 34.0;
 /// Wider names of policies than this stand upright.
 const NAME_MOST: f64 = 58.0;
 
-/// On a sheet of a given width columns are no narrower than this, and labels have at least so much room.
+/// On a sheet of a given width columns are no narrower than this, and labels have at least this room.
 const NARROW: f64 = 12.0;
 const LABELS: f64 = 60.0;
 
@@ -128,7 +128,7 @@ impl Outline {
     }
 }
 
-/// A grid as SVG, as wide as it is told or as its rows and columns need.
+/// A grid as SVG, of the given width or as wide as its rows and columns need.
 pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords, width: Option<f64>) -> String {
     let outline = Outline::new(columns, sections, width);
     let label = |row: &GridRow| lines(&row.label, TEXT, outline.labels);

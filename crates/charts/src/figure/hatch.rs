@@ -1,4 +1,4 @@
-//! Hatches: a filled area told from others without colour, in a print in grey.
+//! Hatches: filled areas that are distinct without colour, in a grey print.
 
 use plotters::style::{RGBColor, WHITE};
 
@@ -27,7 +27,7 @@ pub(super) enum Hatch {
     Sparse,
 }
 
-/// In the order in which names outside of the families get them.
+/// The order of hatches for names outside of the families.
 pub(super) const HATCHES: [Hatch; 9] = [
     Hatch::Plain,
     Hatch::Up,

@@ -14,7 +14,7 @@ use crate::font;
 /// The height of a row.
 pub const ROW: f64 = 15.0;
 
-/// The colours from the least to the largest value: lightness alone tells them apart.
+/// The colours from the least to the largest value, distinct by lightness alone.
 const SHADES: [RGBColor; 5] = [
     RGBColor(239, 243, 248),
     RGBColor(189, 210, 232),

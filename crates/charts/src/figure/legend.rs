@@ -1,4 +1,4 @@
-//! The legend: what each look means, outside of the data.
+//! The legend: the meaning of each look, outside of the data.
 
 use plotters::style::WHITE;
 

@@ -73,7 +73,7 @@ pub struct Panel {
 
 /// The empirical distribution of some values, as points `(value, fraction at or below it)`.
 ///
-/// Values that are not numbers are left out. Cost: O(values · log values).
+/// Values that are not numbers are ignored. Cost: O(values · log values).
 pub fn ecdf(values: &[f64]) -> Vec<(f64, f64)> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -152,11 +152,11 @@ fn draw(chart: &Chart, panels: &[Panel], join: Join, legend: bool) -> String {
 enum Legend {
     None,
     All,
-    /// Those that do not bear their panel's heading.
+    /// Series without the heading of their panel.
     Others,
 }
 
-/// Draws panels; `plain` are those in which one looks for curves that lie on one another.
+/// Draws panels; `plain` are the panels to search for coincident curves.
 fn views(chart: &Chart, views: &[Panel], plain: &[Panel], join: Join, legend: Legend) -> String {
     let all: Vec<&Series> = views.iter().flat_map(|view| &view.series).collect();
     let keys: Vec<&str> = all.iter().map(|series| series.key.as_str()).collect();
@@ -274,7 +274,7 @@ impl Curve<'_> {
         });
         let all = marked(self.series, self.join) == Marked::Yes;
         frame.canvas.layer(Group { clip: None, ..self.group() }, |pen| {
-            // A point without neighbours would be no line at all.
+            // A point without neighbours would not be visible as a line.
             for run in runs.iter().filter(|run| all || run.len() == 1) {
                 run.iter().filter(|point| inside(panel, **point)).for_each(|&point| marker(pen, point, self.look));
             }

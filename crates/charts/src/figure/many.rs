@@ -1,8 +1,8 @@
-//! Charts of many series: beyond a dozen no reader tells their colours and dashes apart, and bars become slivers.
+//! Charts of many series: beyond a dozen, colours and dashes are no longer distinct, and bars become slivers.
 //!
-//! Then panels and series change places: of curves and points every series has a panel with its name, in which the former
-//! panels are the curves; of bars and boxes every group is a panel, in which the series are the places along its x. Nothing
-//! is left out, and the axes stay the same for all.
+//! Panels and series are then transposed. For curves and points, each series has a panel with its name, and the former panels are the
+//! curves. For bars and boxes, each group is a panel, and the series are the places along its x. All data are drawn, and the axes stay the
+//! same.
 
 use super::{Axis, Category, Chart, Panel, Series};
 
@@ -27,7 +27,7 @@ const NAMES: f64 = 50.0;
 /// Intervals are cut where the axis would be longer by this factor for them.
 const FAR: f64 = 2.0;
 
-/// A chart with room for so many panels: as wide as it was, and as high as they need.
+/// A chart with room for `count` panels: of the same width, and as high as they need.
 fn roomy(chart: &Chart, count: usize, (width, height): (f64, f64), below: f64) -> Chart {
     let room = (((chart.size_pt.0 - AROUND.0) / width) as usize).clamp(1, COLUMNS);
     let rows = count.div_ceil(room).max(1);
@@ -40,8 +40,8 @@ fn roomy(chart: &Chart, count: usize, (width, height): (f64, f64), below: f64) -
     }
 }
 
-/// Charts of curves or points in which series and panels have changed places; `None` if no panel has too many, or panels are
-/// as many as series. The one that the chart compares with stands in grey behind the only curve of a panel.
+/// Transposed charts of curves or points; `None` if no panel has too many series, or there are as many panels as series. The baseline of
+/// the chart is drawn in grey behind the only curve of a panel.
 pub(super) fn curves(chart: &Chart, panels: &[Panel]) -> Option<(Chart, Vec<Panel>)> {
     if panels.len() > MANY || panels.iter().all(|panel| panel.series.len() <= MANY) {
         return None;
@@ -145,7 +145,7 @@ pub(super) fn near(axis: &Axis, means: &[f64], ends: &[(f64, f64)]) -> Option<((
     let beyond = ends.iter().filter(|(from, to)| *from < least || *to > most).count();
     let (from, to) = fold(&mut ends.iter().flat_map(|&(from, to)| [from, to]));
     let (whole, part) = ((from.min(low), to.max(high)), (from.max(least).min(low), to.min(most).max(high)));
-    // What is cut must be worth it.
+    // A cut must save enough length.
     (whole.1 - whole.0 > FAR * (part.1 - part.0)).then_some((part, beyond))
 }
 
@@ -176,7 +176,7 @@ mod tests {
         Chart { reference: Some("policy:0".to_owned()), ..Chart::new(Axis::number("x"), Axis::number("y")) }
     }
 
-    /// The places of texts, with what they say.
+    /// The positions of texts, with their content.
     fn texts(svg: &str) -> Vec<(f64, f64, String)> {
         let number = |tag: &str, key: &str| tag.split(key).nth(1)?.split('"').next()?.parse::<f64>().ok();
         let text = |tag: &str| {

@@ -1,11 +1,10 @@
 //! Charts: plain numbers in, one SVG text out.
 //!
-//! There is one drawing path: plotters draws at ten times the final size (its coordinates are integers) and the SVG
-//! says the final size in points, so a chart is ready for a column of a paper; `raster` makes PNGs of it. A policy has
-//! the same colour, dashes, marker and hatch in every figure. The bytes depend on nothing but the arguments.
+//! There is one drawing path: plotters draws at ten times the final size (its coordinates are integers) and the SVG has the final size in
+//! points, so a chart is ready for a column of a paper; `raster` makes PNGs of it. A policy has the same colour, dashes, marker and hatch
+//! in every figure. The bytes depend on the arguments only.
 //!
-//! Not modelled: interaction. Values that an axis cannot show (zeros on a logarithm) are counted under the chart,
-//! never dropped in silence.
+//! Not modelled: interaction. Values that an axis cannot show (zeros on a logarithm) are counted under the chart, never dropped in silence.
 
 mod alike;
 mod bars;
@@ -100,7 +99,7 @@ impl Axis {
     }
 }
 
-/// The note under a chart if a logarithmic axis has no place for so many points.
+/// The note under a chart with hidden points on a logarithmic axis.
 fn hidden_note(hidden: usize) -> Option<String> {
     match hidden {
         0 => None,
@@ -122,7 +121,7 @@ pub struct Chart {
     pub size_pt: (f64, f64),
     /// How many panels stand side by side in small multiples; the width decides otherwise.
     pub columns: Option<usize>,
-    /// The key of the curve that others are compared with: it stands behind each where so many curves have panels of their own.
+    /// The key of the baseline curve: it is drawn behind each curve if curves have panels of their own.
     pub reference: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! How the names of axes and categories stand in the room there is: level, turned, or in two lines.
+//! The layout of the names of axes and categories: level, rotated, or in two lines.
 
 use super::Category;
 use crate::font;
@@ -23,7 +23,7 @@ pub(super) enum Labels {
     Joined,
 }
 
-/// The height of category labels, and how they stand in the room there is.
+/// Returns the height of category labels, and their layout for this width.
 pub(super) fn category_height(categories: &[Category], width: f64) -> (f64, Labels) {
     let each = width / categories.len().max(1) as f64;
     let lines = 1 + categories.iter().map(|category| category.notes.len()).max().unwrap_or(0);

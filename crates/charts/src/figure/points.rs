@@ -9,7 +9,7 @@ use super::scale::{Ends, drawable, extent, shown};
 use super::style::looks;
 use super::{Chart, Panel, Series};
 
-/// More points than this are thinned: of those that would hide one another one is drawn.
+/// Beyond this number, points are thinned: one of several coincident points is drawn.
 const MOST: usize = 4_000;
 
 /// Charts of points that share their axes and their legend. Of series only names and points are looked at.

@@ -1,4 +1,4 @@
-//! From values to places along an axis, and the ticks that say so.
+//! Maps values to positions along an axis, and selects ticks.
 
 use super::{Axis, Measure};
 use crate::font;

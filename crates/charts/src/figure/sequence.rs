@@ -1,6 +1,6 @@
 //! Sequence diagrams: a vertical line for each process, an arrow for each message, in order of time.
 //!
-//! Rows stand at equal distances, since faults last minutes and messages milliseconds; the time of each is beside it.
+//! Rows have equal distances, since faults last minutes and messages milliseconds; the time of each row is beside it.
 
 use plotters::style::{RGBColor, WHITE};
 
@@ -66,10 +66,10 @@ pub struct SequenceRow {
     pub text: String,
 }
 
-/// Draws a sequence diagram as an SVG; of very many rows only the first 300, and says so.
+/// Draws a sequence diagram as an SVG. If there are more than 300 rows, only the first 300 are drawn, with a note.
 ///
-/// A lane is shaded from a mark of [`Tone::Bad`] to the next one of [`Tone::Good`]. `note` stands under the title. The sheet
-/// is as wide as it is told if lanes have 72 points each then.
+/// A lane is shaded from a mark of [`Tone::Bad`] to the next one of [`Tone::Good`]. `note` is under the title. The sheet has the given
+/// width if lanes then have 72 points each.
 pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow], width: Option<f64>) -> String {
     let drawn = &rows[..rows.len().min(ROWS)];
     let room = |width: f64| ((width - 2.0 * MARGIN - TIMES) / lanes.len().max(1) as f64).max(LANE_LEAST);
@@ -154,7 +154,7 @@ pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow],
     canvas.finish()
 }
 
-/// From which row to which a lane is struck: to the row after the last if it does not end.
+/// The first and last row of each outage of a lane; one without an end lasts to the row after the last.
 fn outages(lanes: usize, rows: &[SequenceRow]) -> Vec<(usize, usize, usize)> {
     let mut found = Vec::new();
     for lane in 0..lanes {

@@ -29,13 +29,13 @@ const REST: RGBColor = RGBColor(242, 242, 242);
 pub struct Stacks {
     /// Its heading.
     pub title: String,
-    /// For each layer, from the bottom up, its part of the whole in every category (0 to 1, more if the whole is
-    /// exceeded); nothing is drawn where there is none.
+    /// For each layer, from the bottom up, its part of the whole in every category (0 to 1, more if the whole is exceeded); `None` draws
+    /// nothing.
     pub layers: Vec<Vec<Option<f64>>>,
 }
 
-/// Stacked bars of parts of a whole: one panel a heading, one bar a category, one colour a layer, the part in percent in
-/// every segment that has room for it. The sheet is as wide as it is told, or as it needs to be and not wider than a page.
+/// Stacked bars of parts of a whole: one panel per heading, one bar per category, one colour per layer, the part in percent in every
+/// segment with room for it. The sheet has the given width, or as much as it needs, at most a page.
 pub fn stacked(
     label: &str,
     categories: &[Category],
@@ -159,7 +159,7 @@ fn bars(frame: &mut Frame, place: Panel, count: usize, names: &[String], looks: 
 
 /// The part in percent, in a segment that is high enough.
 fn part_label(pen: &mut Pen, (x, half): (f64, f64), (bottom, top): (f64, f64), part: f64, on: RGBColor) {
-    // By the width of the bar, not of the text: either all labels of a figure have a decimal, or none, or none is there.
+    // By the width of the bar, not of the text: all labels of a figure have a decimal, or no label has.
     let fits = |widest: &str| font::width(widest, SMALL) + 2.0 <= 2.0 * half;
     let fine = format!("{:.1}", 100.0 * part);
     let text = match (fits("88.8 %"), fits("88 %")) {

@@ -1,8 +1,7 @@
-//! Which colour, dashes, marker and hatch a series has: the same for a policy in all figures.
+//! Colour, dashes, marker and hatch of a series: the same for a policy in all figures.
 //!
-//! The colours are those of Okabe and Ito, which readers with any colour vision tell apart; dashes, markers and
-//! hatches say it a second time, for prints in grey. Members of one family (`slot:3`, `slot:12`) share the colour and differ in
-//! dashes, marker, hatch and tint.
+//! The colours are those of Okabe and Ito, which are distinct for any colour vision; dashes, markers and hatches are redundant, for grey
+//! prints. Members of one family (`slot:3`, `slot:12`) share the colour and differ in dashes, marker, hatch and tint.
 
 use plotters::style::RGBColor;
 
@@ -60,7 +59,7 @@ const SLATE: RGBColor = RGBColor(119, 119, 119);
 /// The palette's yellow, darkened: as a thin line on white the original is invisible.
 const OCHRE: RGBColor = RGBColor(165, 148, 0);
 
-/// In the order in which names outside of the families get them.
+/// The order of colours for names outside of the families.
 const COLORS: [RGBColor; 9] = [BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK, OCHRE, SLATE];
 
 const SOLID: &[f64] = &[];
@@ -145,9 +144,9 @@ pub(super) fn looks(keys: &[&str]) -> Vec<Look> {
         .collect()
 }
 
-/// Colours for so many filled areas that stand against each other, without any order of rank.
+/// Colours for `count` adjacent filled areas, without an order of rank.
 ///
-/// The palette without black, on which no text is read, then its lighter and darker tints.
+/// The palette without black, where text would be unreadable, then its lighter and darker tints.
 pub(super) fn fills(count: usize) -> Vec<Look> {
     let colors: Vec<RGBColor> = COLORS.into_iter().filter(|color| *color != BLACK).collect();
     let look = |nth: usize| {

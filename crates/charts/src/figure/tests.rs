@@ -194,7 +194,7 @@ fn text_stands_in_the_image() {
         resvg::tiny_skia::Pixmap::decode_png(&image).expect("a valid PNG")
     };
     let (with, without) = (pixels(&with), pixels(&without));
-    // The vertical label stands in the leftmost 10 points, where nothing else is drawn.
+    // The vertical label is alone in the leftmost 10 points.
     let differ = |from: u32, to: u32| {
         (from..to)
             .flat_map(|x| (0..with.height()).map(move |y| (x, y)))

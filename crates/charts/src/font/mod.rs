@@ -7,7 +7,7 @@
 /// The font file.
 pub const SANS: &[u8] = include_bytes!("LiberationSans-Regular.ttf");
 
-/// The family that [`SANS`] goes by.
+/// The family name of [`SANS`].
 pub const SANS_NAME: &str = "Liberation Sans";
 
 /// The `font-family` of an SVG: the shipped font, then fonts of the same widths.

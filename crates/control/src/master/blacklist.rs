@@ -1,7 +1,7 @@
-//! Machines on which workers fail: application masters bar them, and a machine that several blame is shunned for a while.
+//! Machines with failing workers: application masters bar them, and FuxiMaster shuns a machine that several blame for a while.
 //!
-//! Of the levels of Fuxi's blacklist (Zhang et al., VLDB 2014) the lower ones are the application master's, which counts failures by
-//! role; a single instance has no name in the protocol. Health scores are not modelled; a machine that is not heard is away.
+//! The lower levels of Fuxi's blacklist (Zhang et al., VLDB 2014) are in the application master, which counts failures by role; a single
+//! instance has no name in the protocol. Health scores are not modelled; a machine without heartbeats is away.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ impl Master {
         }
     }
 
-    /// Forgets who blames a machine: it may be granted on again if it is heard.
+    /// Clears the blame of a machine: grants are possible again if it sends heartbeats.
     pub(super) fn forgive(&mut self, turn: &mut Turn, machine: MachineId) {
         let site = &mut self.sites[machine.index()];
         site.blamed.clear();

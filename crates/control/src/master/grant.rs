@@ -1,4 +1,4 @@
-//! Changing an allocation: what the scheduler has decided, and what others give back.
+//! Changes of allocations: decisions of the scheduler, and returns by other roles.
 
 use super::{Contact, Master, Turn};
 use crate::message::{Note, Units, Why};
@@ -24,7 +24,7 @@ impl Master {
         }
     }
 
-    /// Changes an allocation whose application master knows of it already.
+    /// Changes an allocation that the application master knows already.
     pub(super) fn alter(&mut self, turn: &mut Turn, units: Units<i32>) {
         let Units { machine, role, count } = units;
         let spec = turn.setup.role(role);
@@ -44,7 +44,7 @@ impl Master {
         turn.cap_changed(units);
     }
 
-    /// Sets whether a machine is heard, and so whether it may be granted on.
+    /// Sets whether a machine sends heartbeats, and so whether grants on it are possible.
     pub(super) fn set_contact(&mut self, turn: &mut Turn, machine: MachineId, contact: Contact) {
         let before = std::mem::replace(&mut self.sites[machine.index()].contact, contact);
         match (before, contact) {
@@ -63,7 +63,7 @@ impl Master {
         }
     }
 
-    /// The scheduler wants units for others. Of what is not there any more nothing is taken.
+    /// The scheduler revokes units. Units that no longer exist are skipped.
     pub(super) fn revoke(&mut self, turn: &mut Turn, taken: &[Units<u32>]) {
         for &Units { machine, role, count } in taken {
             let count = count.min(self.sites[machine.index()].alloc.get(role));

@@ -1,12 +1,11 @@
-//! FuxiMaster: the account of all allocations, rebuilt from the reports of others after a failure.
+//! FuxiMaster: the account of all allocations, rebuilt from reports after a failure.
 //!
-//! It keeps nothing on disk. A new one listens for the length of the window (`Phase::Recovering`), rebuilds its tables
-//! from caps, requests and hints when the window ends, and only then speaks. The tables are: for each machine what is
-//! allocated on it, for each role how much is wanted and granted. Who gets what, and where, is the scheduler's to decide:
-//! its grants are an input, like the messages of others.
+//! It stores nothing on disk. A new one only receives reports for the length of the window (`Phase::Recovering`), rebuilds its tables from
+//! caps, requests and hints when the window ends, and only then sends answers. The tables are: for each machine the allocations on it, for
+//! each role the requested and granted units. The scheduler decides on grants; they are inputs, like the messages of other roles.
 //!
-//! Source: "Fuxi: stable resources for online services" (xingbao, third article on the Fuxi scheduler), and the rules
-//! that it leaves out; see `docs/failover.md`.
+//! Source: "Fuxi: stable resources for online services" (xingbao, third article on the Fuxi scheduler), and the rules that it omits; see
+//! `docs/failover.md`.
 
 mod blacklist;
 mod grant;
@@ -32,29 +31,29 @@ pub enum Phase {
     Normal,
 }
 
-/// Whether FuxiMaster hears somebody.
+/// Whether FuxiMaster receives messages from a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Contact {
-    /// Never heard by this FuxiMaster.
+    /// This FuxiMaster has never received any.
     #[default]
     Unknown,
-    /// Heard.
+    /// It receives messages.
     Here,
-    /// Not heard for too long.
+    /// The time-out has passed without a message.
     Away,
 }
 
 /// A machine, as FuxiMaster knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
-    /// Whether its Tubo is heard.
+    /// The state of its Tubo.
     pub contact: Contact,
     /// The units allocated on it.
     pub alloc: Counts,
     used: Resources,
     /// The number of the last message to it.
     pub sent: u32,
-    /// The caps that its Tubo was last told, or reported before it was told any.
+    /// The caps last sent to its Tubo, or reported by it before any were sent.
     told: Counts,
     /// By role, the last message that made its cap smaller, until the Tubo has acknowledged it.
     pub shrunk: BTreeMap<RoleId, u32>,
@@ -64,7 +63,7 @@ pub struct Site {
     claims: Counts,
     /// Applications that blame it, those included that are over.
     blamed: BTreeSet<AppId>,
-    /// So many do that nothing is granted on it.
+    /// Enough applications blame it that nothing is granted on it.
     pub shunned: bool,
 }
 
@@ -82,7 +81,7 @@ impl Site {
         self.shrunk.is_empty()
     }
 
-    /// The Tubo is told its caps as they are now: all, or those of some roles. The number of the message.
+    /// Sends the Tubo its current caps: all, or those of some roles. Returns the number of the message.
     fn tell(&mut self, roles: Option<&[(RoleId, i32)]>) -> u32 {
         self.sent += 1;
         let full = roles.is_none();
@@ -98,7 +97,7 @@ impl Site {
         self.sent
     }
 
-    /// The Tubo has heard everything up to this message.
+    /// The Tubo has applied all messages up to this one.
     fn acknowledged(&mut self, number: u32) {
         self.shrunk.retain(|_, message| *message > number);
     }
@@ -107,13 +106,13 @@ impl Site {
 /// An application, as FuxiMaster knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tenant {
-    /// Whether its master is heard.
+    /// The state of its master.
     pub contact: Contact,
     /// The epoch of its master; 0 before any has reported.
     pub epoch: u32,
     /// Masters with smaller epochs are superseded.
     pub least: u32,
-    /// The number of the last increment or report of its master that was heard.
+    /// The number of the last applied increment or report of its master.
     pub heard: u32,
     /// The number of the last message to its master.
     pub sent: u32,
@@ -165,9 +164,9 @@ pub enum Input {
     Message(Message),
     /// The recovery window is over.
     WindowEnds,
-    /// A Tubo was not heard for too long.
+    /// A Tubo's time-out has passed.
     TuboTimeout(MachineId),
-    /// An application master was not heard for too long.
+    /// An application master's time-out has passed.
     AppTimeout(AppId),
     /// An application was submitted.
     Submit(AppId),
@@ -182,7 +181,7 @@ pub enum Input {
 }
 
 impl Master {
-    /// The first FuxiMaster, in a cluster where nothing has happened: it hears all machines.
+    /// The first FuxiMaster, in a new cluster: all machines are present.
     pub fn first(setup: &Setup) -> Master {
         let (mut master, _) = Master::start(setup, 1, &[]);
         master.phase = Phase::Normal;
@@ -190,9 +189,9 @@ impl Master {
         master
     }
 
-    /// A FuxiMaster with empty tables, which asks everybody to report. The window is to end by [`Input::WindowEnds`].
+    /// A FuxiMaster with empty tables, which requests reports from all peers. [`Input::WindowEnds`] ends the window.
     ///
-    /// `newest` holds each application with the epoch of its newest master: hard state, since only FuxiMaster starts them.
+    /// `newest` contains the epoch of each application's newest master: persistent state, since only FuxiMaster starts them.
     pub fn start(setup: &Setup, epoch: u32, newest: &[(AppId, u32)]) -> (Master, Vec<Output>) {
         let site = Site {
             contact: Contact::Unknown,
@@ -254,7 +253,7 @@ impl Master {
             Message::AppChange { from, epoch, request, returned } => {
                 self.app_change(turn, from, epoch, &request, &returned);
             }
-            // Nobody sends these to a FuxiMaster.
+            // These are not sent to a FuxiMaster.
             Message::Ask { .. }
             | Message::Caps { .. }
             | Message::Hints { .. }
@@ -289,12 +288,12 @@ impl Master {
         }
     }
 
-    /// How far a Tubo that has heard everything has heard.
+    /// The position of a Tubo that has received all messages.
     pub fn position(&self, machine: MachineId) -> Position {
         Position { epoch: self.epoch, number: self.sites[machine.index()].sent }
     }
 
-    /// How far an application master that has heard everything has heard.
+    /// The position of an application master that has received all messages.
     pub fn app_position(&self, app: AppId) -> Position {
         Position { epoch: self.epoch, number: self.tenants.get(&app).map_or(0, |tenant| tenant.sent) }
     }
@@ -314,7 +313,7 @@ impl Master {
         units.map(|(role, _)| setup.role(role)).filter(|role| role.stable).map(|role| role.app).collect()
     }
 
-    /// A machine is lost from sight: offline units are taken away and go elsewhere, stable ones stay.
+    /// A machine is lost: offline units are revoked and move to other machines, stable ones stay.
     fn lose_machine(&mut self, turn: &mut Turn, machine: MachineId) {
         if self.phase == Phase::Recovering || self.sites[machine.index()].contact != Contact::Here {
             return;
@@ -341,7 +340,7 @@ impl Master {
         }
     }
 
-    /// An application is over. What it still has is taken away.
+    /// An application is over. Its remaining units are revoked.
     fn forget(&mut self, turn: &mut Turn, app: AppId) {
         let Some(tenant) = self.tenants.get(&app) else { return };
         for (&(machine, role), &count) in &tenant.held.clone() {
@@ -353,7 +352,7 @@ impl Master {
         self.tenants.remove(&app);
     }
 
-    /// An application master is lost from sight: another one is started; nothing is taken away.
+    /// An application master is lost: another one is started; no unit is revoked.
     fn lose_app(&mut self, turn: &mut Turn, app: AppId) {
         let Some(tenant) = self.tenants.get_mut(&app).filter(|_| self.phase == Phase::Normal) else { return };
         if tenant.contact == Contact::Here {
@@ -384,7 +383,7 @@ impl Master {
         }
     }
 
-    /// Whether a message comes from a master that is superseded, or of an application that is over; it is told to stop.
+    /// Whether a message is from a superseded master, or from one of a completed application; that master is stopped.
     fn refuses(&self, turn: &mut Turn, from: Sender) -> bool {
         let tenant = self.tenants.get(&from.app);
         let over = tenant.is_none();

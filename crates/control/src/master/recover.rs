@@ -1,8 +1,7 @@
-//! The end of the window, and machines that come later.
+//! The end of the window, and machines that report after it.
 //!
-//! The report of a Tubo is believed, since it repeats what a FuxiMaster once told it; hints are believed only for
-//! machines that have not reported, and only as far as the machine has room. (They also decide which offline units above the
-//! request stay.)
+//! A Tubo's report is accepted, since it repeats an earlier FuxiMaster's caps. Hints are accepted only for machines that have not reported,
+//! and only up to the machine's capacity. (They also decide which offline units above the request stay, if enabled.)
 
 use std::collections::BTreeSet;
 
@@ -14,14 +13,14 @@ use crate::setup::{AppId, RoleId, Setup, fitting, minus};
 use plimsoll_base::units::MachineId;
 
 impl Master {
-    /// The window is over: rebuilds the tables, then tells everybody everything.
+    /// The window is over: rebuilds the tables, then sends the full state to all peers.
     pub(super) fn recover(&mut self, turn: &mut Turn) {
         self.phase = Phase::Normal;
-        // Of applications that are over nothing is left.
+        // Completed applications are dropped.
         let known = |caps: Counts| caps.iter().filter(|(role, _)| turn.setup.find(*role).is_some()).collect();
         let reports: Vec<(MachineId, Counts)> =
             turn.setup.machine_ids().filter_map(|m| Some((m, known(self.sites[m.index()].caps.take()?)))).collect();
-        // Offline units that their application master knows come before those that are left over from an earlier life.
+        // Offline units known to their application master have precedence over leftovers from an earlier life.
         let rests: Vec<Counts> = reports.iter().map(|(machine, caps)| self.adopt_caps(turn, *machine, caps)).collect();
         for ((machine, _), rest) in reports.iter().zip(rests) {
             self.adopt_rest(turn, *machine, &rest);
@@ -34,14 +33,14 @@ impl Master {
                 self.adopt_hints(turn, &hints);
                 turn.full_hint(app);
             } else {
-                // Whoever is missing now has timed out at once.
+                // A master that has not reported by now has timed out.
                 self.replace_app(turn, app);
             }
         }
         turn.note(Note::Recovered);
     }
 
-    /// Whether the master of an application has told this FuxiMaster everything.
+    /// Whether the master of an application has sent a full report to this FuxiMaster.
     pub(super) fn reported(&self, app: AppId) -> bool {
         self.tenants.get(&app).is_some_and(|tenant| tenant.epoch > 0)
     }
@@ -51,13 +50,13 @@ impl Master {
         &self.sites[machine.index()].claims
     }
 
-    /// Units that a role may still get before it has all that it asked for.
+    /// The units that a role may still get within its request.
     pub fn wanting(&self, role: RoleId) -> u32 {
         let account = self.accounts.get(&role).copied().unwrap_or_default();
         account.request.saturating_sub(account.granted)
     }
 
-    /// Enters units that were there before; the request of an unknown application follows what it has.
+    /// Enters units that existed before; the request of an unknown application follows its units.
     fn rebuild(&mut self, turn: &mut Turn, units: Units<u32>, source: Source) {
         self.change(turn, Units { machine: units.machine, role: units.role, count: units.count as i32 });
         if source == Source::Mock {
@@ -76,8 +75,8 @@ impl Master {
         }
     }
 
-    /// Rebuilds the units on a machine that reported within the window, and returns offline units whose application
-    /// master has reported without them.
+    /// Rebuilds the units on a machine that reported within the window. Returns offline units that are missing in their application
+    /// master's report.
     fn adopt_caps(&mut self, turn: &mut Turn, machine: MachineId, caps: &Counts) -> Counts {
         let rules = turn.setup.rules;
         let mut rest = Counts::default();
@@ -103,7 +102,7 @@ impl Master {
         rest
     }
 
-    /// Rebuilds what is left of offline units while the request allows.
+    /// Rebuilds the remaining offline units while the request allows.
     fn adopt_rest(&mut self, turn: &mut Turn, machine: MachineId, rest: &Counts) {
         for (role, count) in rest.iter() {
             let keep = count.min(self.wanting(role));
@@ -112,11 +111,11 @@ impl Master {
         }
     }
 
-    /// Units of a role on a machine that come before others of the role: all, unless hints are to order them
-    /// ([`Setup::order_by_hints`]); then those that the application master has reported.
+    /// Units of a role on a machine that have precedence over others of the role: all, unless hints order them ([`Setup::order_by_hints`]);
+    /// then the units in the application master's report.
     ///
-    /// Departure from source, and off by default: the article does not look at hints for a machine that has reported. They
-    /// only order offline units above the request; see `docs/failover.md`, "Departures from the article".
+    /// Departure from the source, off by default: the article ignores hints for a machine that has reported. They only order offline units
+    /// above the request; see `docs/failover.md`, "Departures from the article".
     fn hinted(&self, setup: &Setup, app: AppId, machine: MachineId, role: RoleId) -> u32 {
         let hints = self.tenants.get(&app).filter(|_| setup.order_by_hints).map(|tenant| &tenant.hints);
         let Some(hints) = hints else { return u32::MAX };
@@ -152,8 +151,8 @@ impl Master {
 
     /// A machine reports after the window, for the first time.
     ///
-    /// Offline units are gone. Stable units stay if the application master knows them too, or is away and cannot be
-    /// asked. A unit known by hint alone (its cap never arrived) yields to those that the machine reports.
+    /// Its offline units are gone. Stable units stay if the application master knows them too, or is away and cannot be asked. A unit known
+    /// by hint alone (its cap never arrived) yields to the units in the machine's report.
     fn late(&mut self, turn: &mut Turn, machine: MachineId, caps: &Counts) {
         let (setup, rules) = (turn.setup, turn.setup.rules);
         let site = &mut self.sites[machine.index()];

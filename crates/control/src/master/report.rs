@@ -9,8 +9,8 @@ use crate::rules::Rule;
 use crate::setup::{AppId, RoleId};
 
 impl Master {
-    /// An application master tells everything; whether it is believed. An invented request becomes the real one; units above
-    /// it stay and are reported back, for the application master to return what it does not want.
+    /// Processes a full report of an application master; returns whether it is accepted. A mock request is replaced by the real one. Units
+    /// above it stay and are reported back, for the application master to return the surplus.
     pub(super) fn app_report(
         &mut self,
         turn: &mut Turn,
@@ -65,8 +65,8 @@ impl Master {
         true
     }
 
-    /// Whether this is the next message of an application master that is heard. One that is not, or of which some were lost, is asked
-    /// to report.
+    /// Whether this is the next message of a present application master. An absent one, or one with lost messages, receives a request to
+    /// report.
     pub(super) fn is_next(&mut self, turn: &mut Turn, from: Sender, epoch: u32) -> bool {
         if self.refuses(turn, from) {
             return false;
@@ -107,7 +107,7 @@ impl Master {
         }
     }
 
-    /// Units are given back. Within the window they leave what was reported of them.
+    /// Units are returned. Within the window they are removed from the reports.
     fn take_back(&mut self, turn: &mut Turn, Units { machine, role, count }: Units<u32>) {
         let app = turn.setup.role(role).app;
         for hint in self.tenants.get_mut(&app).into_iter().flat_map(|tenant| &mut tenant.hints) {

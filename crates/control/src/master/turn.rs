@@ -1,4 +1,4 @@
-//! The messages of one step of FuxiMaster: collected first, so that a peer hears of all changes in one message.
+//! The messages of one step of FuxiMaster, collected so that a peer receives all changes in one message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,17 +72,17 @@ impl<'a> Turn<'a> {
         self.words.entry(app).or_default().back.push(machine);
     }
 
-    /// An allocation changed: the Tubo is to hear of it.
+    /// Records a changed allocation for the Tubo.
     pub fn cap_changed(&mut self, units: Units<i32>) {
         self.caps.entry(units.machine).or_default().list.push((units.role, units.count));
     }
 
-    /// An allocation changed: the application master is to hear of it.
+    /// Records a changed allocation for the application master.
     pub fn hint_changed(&mut self, app: AppId, units: Units<i32>) {
         self.words.entry(app).or_default().list.push(units);
     }
 
-    /// Numbers and sends what was collected to the peers that are heard; the others get everything when they are back.
+    /// Numbers and sends the collected messages to the present peers; the others get the full state when they are back.
     pub fn finish(mut self, master: &mut Master) -> Vec<Output> {
         let quiet = master.phase == super::Phase::Recovering;
         for (machine, caps) in std::mem::take(&mut self.caps) {

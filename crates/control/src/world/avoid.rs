@@ -25,8 +25,8 @@ impl World {
         if failures.faulty > 0.0 && lot() < failures.faulty { failures.worker_on_faulty } else { failures.worker }
     }
 
-    /// Workers on a machine have started or stopped: when the next of them fails is drawn anew. (Their lives are exponential, so
-    /// that it makes no difference how long they have run.)
+    /// Draws the next failure after workers of a machine have started or stopped. (Their lifetimes are exponential, so that elapsed time
+    /// does not matter.)
     pub(super) fn draw_worker_failure(&mut self, machine: MachineId) {
         if !self.script.failures.workers() {
             return;
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// Whether FuxiMaster may grant on a machine: it hears it, and does not shun it.
+    /// Whether FuxiMaster may grant on a machine: it is present and not shunned.
     pub(super) fn is_open(&self, machine: MachineId) -> bool {
         let site = self.master.as_ref().map(|master| &master.sites[machine.index()]);
         site.is_some_and(|site| site.contact == Contact::Here && !site.shunned)
@@ -128,7 +128,7 @@ impl World {
             }
             let barred = |units: &Units<u32>| units.role == role && bars.contains(&units.machine);
             if self.postponed.iter().any(barred) {
-                // What was to be granted there is not.
+                // Postponed grants there are dropped.
                 self.postponed.retain(|units| !barred(units));
                 let there: Vec<_> = bars.iter().map(|machine| ((*machine, role), Fate::Revoked)).collect();
                 self.settle(&there);

@@ -118,7 +118,7 @@ impl World {
         }
     }
 
-    /// FuxiMaster has recovered: its sums are right, and it knows every stable worker that anybody told it of.
+    /// FuxiMaster has recovered: its sums are right, and it knows every stable worker that was reported to it.
     fn check_recovered(&mut self) {
         self.check_sums();
         let Some(master) = &self.master else { return };
@@ -290,8 +290,7 @@ impl World {
         self.tubos[machine.index()].plans.iter().find(|plan| plan.role == *role).map(|plan| (*role, plan.at.epoch))
     }
 
-    /// A Tubo has heard a message: a superseded application master must not plan any more, and a full cap replaces
-    /// what it had on disk.
+    /// A Tubo has received a message: a superseded application master must not plan any more, and a full cap replaces the one on disk.
     pub(super) fn check_planner(&mut self, machine: MachineId, before: Option<(RoleId, u32)>) {
         let tubo = &self.tubos[machine.index()];
         if tubo.at.number > 0 && Some(tubo.at) == self.position(machine) {
@@ -306,7 +305,7 @@ impl World {
         }
     }
 
-    /// Faults have long stopped: everybody agrees, and nobody lacks what could be had.
+    /// Faults have long stopped: all roles agree, and no role lacks units that are available.
     pub(super) fn check_agreement(&mut self) {
         self.check_sums();
         let mut found: Vec<(Option<MachineId>, Option<RoleId>, String)> = Vec::new();

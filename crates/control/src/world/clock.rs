@@ -1,7 +1,7 @@
 //! Heartbeats and time-outs.
 //!
-//! A heartbeat that would change nothing but FuxiMaster's clock is counted, not carried: a peer beats only from when something is
-//! said to it or by it until both agree again, and its silence is looked at only when something has struck it.
+//! A heartbeat that would change only FuxiMaster's clock is counted instead of delivered. A peer sends heartbeats from a message to or from
+//! it until both sides agree again, and its silence is checked only after a fault.
 
 use super::{CLOCKS, Event, World};
 use crate::app;
@@ -50,7 +50,7 @@ impl World {
         self.arm_tubo(machine);
     }
 
-    /// Whether FuxiMaster and a Tubo hear each other, agree on what was said, and wait for nobody.
+    /// Whether FuxiMaster and a Tubo are connected, agree on the last messages, and wait for no other.
     fn is_quiet(&self, machine: MachineId) -> bool {
         let (tubo, host) = (&self.tubos[machine.index()], &self.hosts[machine.index()]);
         let master = self.master.as_ref().filter(|master| master.phase == Phase::Normal);
@@ -96,7 +96,7 @@ impl World {
             && !self.cuts.iter().any(|&(other, epoch, _)| (other, epoch) == (app, own.epoch))
     }
 
-    /// Something has struck a Tubo: if FuxiMaster does not hear it for too long it gives it up.
+    /// A fault has hit a Tubo: FuxiMaster considers it lost if no message arrives within the time-out.
     pub(super) fn watch_tubo(&mut self, machine: MachineId) {
         let (quiet, beat) = (!self.hosts[machine.index()].beating, self.script.timing.beat);
         if quiet && let Some(next) = self.next_beat(machine.0) {
@@ -131,7 +131,7 @@ impl World {
         let host = &mut self.hosts[machine.index()];
         host.checked = false;
         let here = |master: &master::Master| master.sites[machine.index()].contact == Contact::Here;
-        // Another FuxiMaster looks by itself.
+        // Another FuxiMaster checks with its own clock.
         if epoch != self.epoch || !self.master.as_ref().is_some_and(here) {
             return;
         }
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// Heartbeats that would have changed nothing: of all Tubos and application masters so far, but for those that were carried.
+    /// The number of heartbeats without effect: of all Tubos and application masters so far, less the delivered ones.
     pub(super) fn idle_beats(&self) -> u64 {
         let beat = self.script.timing.beat.0;
         if beat == 0 {

@@ -1,7 +1,7 @@
-//! The desk of FuxiMaster: messages wait until it has gone through those before them, and that takes time.
+//! The service time of FuxiMaster: messages queue until the ones before them are processed.
 //!
-//! It takes all that lie on its desk at once, and answers when it has gone through them: so the busier it is, the more it decides
-//! in one round. A heartbeat that says nothing new costs nothing.
+//! It processes all queued messages as one batch and answers at the end: the busier it is, the more it decides in one round. A heartbeat
+//! without news costs nothing.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -61,7 +61,7 @@ impl Desk {
         }
     }
 
-    /// FuxiMaster stops going through what it was at.
+    /// FuxiMaster aborts the current batch.
     pub fn rest(&mut self, now: Time) {
         let busy = self.since.take().map_or(Span::ZERO, |since| now.since(since));
         self.load.busy = Span(self.load.busy.0 + busy.0);
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// Goes through all that lies on the desk.
+    /// Starts the next batch with all queued messages.
     fn begin(&mut self) {
         let desk = &mut self.desk;
         desk.at_work = std::mem::take(&mut desk.waiting);
@@ -117,7 +117,7 @@ impl World {
         self.after(total, CLOCKS, Event::Decided(self.epoch));
     }
 
-    /// FuxiMaster has gone through what lay on its desk: a round follows, and what has come meanwhile.
+    /// FuxiMaster has finished a batch: a round follows, and then the messages that arrived meanwhile.
     pub(super) fn decided(&mut self, epoch: u32) {
         if epoch != self.epoch || self.desk.since.is_none() {
             return;

@@ -1,5 +1,4 @@
-//! Keeps the engine in step with FuxiMaster: what it has granted and taken back, which requests and machines it knows, and which
-//! grants have to wait.
+//! Keeps the engine consistent with FuxiMaster: grants and revocations, known requests and machines, and postponed grants.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +36,7 @@ impl World {
                 Note::Barred(app) => self.keep_from(app),
                 Note::MachineBack(machine) => {
                     self.open(machine);
-                    // What it said may have been its last word.
+                    // This may have been its last message.
                     self.watch_tubo(machine);
                 }
                 Note::AppAway(app) => self.list(app, false),
@@ -53,7 +52,7 @@ impl World {
         apps.into_iter().for_each(|app| self.forget_if_over(app));
     }
 
-    /// The engine holds as many units as FuxiMaster has allocated, and those that it is to grant in a moment.
+    /// The engine allocates as many units as FuxiMaster has allocated, plus postponed ones.
     pub(super) fn settle(&mut self, places: &[((MachineId, RoleId), Fate)]) {
         let Some(master) = &self.master else { return };
         let target = |&((machine, role), fate): &((MachineId, RoleId), Fate)| {
@@ -84,7 +83,7 @@ impl World {
         self.places.order(if open { Order::Back(machine) } else { Order::Away(machine) });
         if !open {
             self.postponed.retain(|units| units.machine != machine);
-            // What was to be granted there and never was.
+            // Postponed grants on this machine that were never made.
             let there = self.places.all().into_iter().filter(|(there, _)| *there == machine);
             let there: Vec<_> = there.map(|at| (at, Fate::Revoked)).collect();
             self.settle(&there);
@@ -113,7 +112,7 @@ impl World {
         }
     }
 
-    /// FuxiMaster has recovered: what it knows now is what the engine goes on with.
+    /// FuxiMaster has recovered: the engine continues from its tables.
     pub(super) fn recovered(&mut self) {
         if let Some(since) = self.watch.down.0.take() {
             self.watch.down.1 = Span(self.watch.down.1.0 + self.now.since(since).0);
@@ -137,8 +136,8 @@ impl World {
         self.settle(&places);
     }
 
-    /// Grants what FuxiMaster may grant now. The rest waits: until the Tubo has heard that its cap had become smaller, or until
-    /// FuxiMaster has heard of the request as it is now.
+    /// Makes the grants that are possible now. The rest waits until the Tubo has acknowledged its reduced cap, or until FuxiMaster has
+    /// received the current request.
     pub(super) fn grant_postponed(&mut self) {
         let Some(master) = self.master.as_ref().filter(|_| !self.postponed.is_empty() && self.is_normal()) else {
             return;
@@ -173,7 +172,7 @@ impl World {
         }
     }
 
-    /// The scheduler wants units for others: first those that were to be granted in a moment.
+    /// The scheduler revokes units: first postponed ones.
     pub(super) fn take(&mut self, taken: &mut Vec<Units<u32>>) {
         for units in taken.iter_mut() {
             let same = |other: &&mut Units<u32>| (other.machine, other.role) == (units.machine, units.role);

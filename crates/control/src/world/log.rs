@@ -1,4 +1,4 @@
-//! The log of a run, for traces and sequence diagrams. Heartbeats are left out.
+//! The log of a run, for traces and sequence diagrams, without heartbeats.
 
 use super::net::Letter;
 use super::plan::Fault;
@@ -74,7 +74,7 @@ impl Log {
     }
 
     pub(super) fn unreachable(&mut self, now: Time, setup: &Setup, from: Node, to: Node, message: &Message) {
-        // FuxiMaster asks everybody; that some are not there is nothing new.
+        // FuxiMaster requests reports from all peers; absent ones are nothing new.
         if self.keep && !is_beat(message) && !matches!(message, Message::Ask { .. }) {
             let what = What::Message { from, to, sent: now, arrived: false };
             self.message(now, what, setup, from, to, message);
@@ -91,7 +91,7 @@ impl Log {
     }
 
     pub(super) fn note(&mut self, now: Time, setup: &Setup, by: Node, note: &Note) {
-        // What FuxiMaster was told stands in the message.
+        // The message contains the request.
         if self.keep && !matches!(note, Note::Requested(..)) {
             let (text, machine, role) = tell(setup, note);
             let what = if *note == Note::Recovered { What::Heal(by) } else { What::Note(by) };

@@ -1,13 +1,12 @@
-//! A cluster under faults: the roles' step functions in an event loop with clocks and a network, between a scheduler and its
-//! machines.
+//! A cluster under faults: the roles' step functions in an event loop with clocks and a network, between a scheduler and its machines.
 //!
-//! The loop owns what the roles must not know: time, heartbeats and time-outs, who is dead, who hears whom, and how long
-//! a message takes. All of it follows from the [`Script`] and its seed. What is in flight to a process that dies is
-//! lost, as with a connection; what it sent still arrives. Every step is watched (see [`watch`]).
+//! The loop owns the state that is hidden from the roles: time, heartbeats and time-outs, dead processes, partitions, and message delays.
+//! All of it follows from the [`Script`] and its seed. Messages in flight to a dying process are lost, as with a connection; messages from
+//! it still arrive. Every step is checked (see [`watch`]).
 //!
-//! It is a [`Control`](plimsoll_sim::carrier::Control) of the engine, which plays the scheduler of FuxiMaster: rows that are submitted become roles of the
-//! applications that their jobs are, grants of the engine are inputs of FuxiMaster, and what comes of them (`places`) the
-//! engine is told. While FuxiMaster is dead or listens, no round is held.
+//! It is a [`Control`](plimsoll_sim::carrier::Control) of the engine, which is the scheduler of FuxiMaster: submitted rows become roles of
+//! the applications of their jobs, grants of the engine are inputs of FuxiMaster, and the results (`places`) are reported to the engine.
+//! While FuxiMaster is dead or in its window, no round is run.
 
 mod avoid;
 mod check;
@@ -49,13 +48,13 @@ use watch::Watch;
 #[derive(Clone, Debug)]
 enum Event {
     Deliver(Letter),
-    /// A client tells FuxiMaster of an application.
+    /// A client submits an application to FuxiMaster.
     Submit(AppId),
     TuboBeat(MachineId),
     AppBeat(AppId, u32),
-    /// Is the Tubo still heard by the FuxiMaster of this epoch?
+    /// Does this Tubo still send heartbeats to the FuxiMaster of this epoch?
     CheckTubo(MachineId, u32),
-    /// Is the application master still heard by the FuxiMaster of this epoch?
+    /// Does this application master still send heartbeats to the FuxiMaster of this epoch?
     CheckApp(AppId, u32),
     WindowEnds(u32),
     MasterStarts,
@@ -74,7 +73,7 @@ enum Event {
     WorkerFails(MachineId, u32),
     /// No worker of an application has failed on a machine for long.
     AppForgives(AppId, MachineId),
-    /// Nobody has blamed a machine for long.
+    /// A machine has not been blamed for long.
     Forgive(MachineId),
 }
 
@@ -87,7 +86,7 @@ const CLOCKS: u8 = 3;
 /// The masters of one application.
 #[derive(Clone, Debug, Default)]
 struct Masters {
-    /// Those that live, oldest first; more than one only while FuxiMaster has wrongly given one up.
+    /// The live ones, oldest first; more than one only while FuxiMaster wrongly considers one lost.
     alive: Vec<AppMaster>,
     /// The last one that died.
     dead: Option<AppMaster>,
@@ -121,9 +120,9 @@ struct Masters {
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
     up: bool,
-    /// Grows with every start: what was sent to an earlier life is lost.
+    /// Incremented at each start: messages to an earlier life are lost.
     life: u32,
-    /// Faults that cut it from FuxiMaster, those that cut it from everybody, and those that have it down.
+    /// Active faults: partitions from FuxiMaster, partitions from all peers, and outages.
     cut: u16,
     dark: u16,
     down: u16,
@@ -162,7 +161,7 @@ pub struct World {
     tubos: Vec<Tubo>,
     hosts: Vec<Host>,
     apps: BTreeMap<AppId, Masters>,
-    /// Application masters that FuxiMaster does not hear: application, epoch, and the strike that cut them.
+    /// Application masters without a connection to FuxiMaster: application, epoch, and the fault.
     cuts: Vec<(AppId, u32, usize)>,
     heard_tubo: Vec<Time>,
     heard_app: HashMap<AppId, Time>,
@@ -172,18 +171,18 @@ pub struct World {
     places: Places,
     /// The machines that the engine keeps the tasks of a role from.
     barred: BTreeMap<RoleId, BTreeSet<MachineId>>,
-    /// Grants that wait until the Tubo has heard of what was taken back before.
+    /// Grants that wait until the Tubo acknowledges earlier revocations.
     postponed: Vec<Units<u32>>,
     desk: Desk,
     /// The dice of each kind of process that fails.
     dice: [ChaCha8Rng; 4],
-    /// A machine on which recovery has brought more units back than fit.
+    /// A machine on which recovery has restored more units than fit.
     overfull: Option<MachineId>,
     /// Violations end the run.
     strict: bool,
-    /// It goes on until nothing has happened for so long.
+    /// The run ends after this span without any event.
     settles: Option<Span>,
-    /// When the engine was last told or said something, and when something of an offline row started or was done.
+    /// When the engine last exchanged a message, and when a task of an offline row last started or ended.
     moved: Time,
     worked: Time,
     names: Vec<String>,
@@ -194,8 +193,7 @@ pub struct World {
 }
 
 impl World {
-    /// A cluster before anything happens, under these rules; the machines are told by the engine. `names` are those of the rows
-    /// in reports.
+    /// A cluster before the first event, under these rules; the engine reports the machines. `names` are those of the rows in reports.
     pub fn new(rules: Rules, script: Script, names: Vec<String>) -> World {
         let mut setup = Setup::new(Vec::new());
         setup.rules = rules;
@@ -240,8 +238,8 @@ impl World {
         World { log: Log::new(true), ..self }
     }
 
-    /// The same, which goes on though nothing is left to be done: until all must agree, when no fault strikes any more and
-    /// nothing has started or ended for long. Messages are lost and doubled until the last fault is over.
+    /// The same, but continues without work: until all roles must agree, long after the last fault, start and end. Messages are lost and
+    /// duplicated until the last fault is over.
     pub fn to_the_end(self) -> World {
         let settles = self.script.settles();
         let calm = self.script.calm();
@@ -265,7 +263,7 @@ impl World {
         (self.net.sent + idle, idle)
     }
 
-    /// The run is over: everybody must agree, unless a violation has ended it.
+    /// The run is over: all roles must agree, unless a violation has ended it.
     pub fn finish(&mut self, end: Time) {
         if self.strict && !self.watch.violations.is_empty() {
             return;

@@ -78,7 +78,7 @@ impl Net {
         if from == to { from } else { Span(self.rng.random_range(from.0..=to.0)) }
     }
 
-    /// When a message leaves: with what else is gathered for the same peer.
+    /// When a message leaves, together with the batch for the same peer.
     fn leaves(&self, from: Node, to: Node) -> Time {
         let gathered = (from == Node::Master) != (to == Node::Master);
         match self.now.0.div_ceil(self.batch.0.max(1)) {
@@ -87,7 +87,7 @@ impl Net {
         }
     }
 
-    /// When a letter arrives: not at all, once or twice.
+    /// The arrivals of a letter: none, one or two.
     pub fn carry(&mut self, now: Time, letter: Letter) -> Vec<(Time, Letter)> {
         self.now = now;
         let leaves = self.leaves(letter.from, letter.to);
@@ -130,7 +130,7 @@ impl Net {
     }
 }
 
-/// The application that a letter comes from or goes to.
+/// The application that sends or receives a letter.
 fn app_of(letter: &Letter) -> Option<AppId> {
     [letter.from, letter.to].into_iter().find_map(|node| match node {
         Node::App(app, _) => Some(app),

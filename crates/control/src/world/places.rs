@@ -1,8 +1,8 @@
-//! Granted units on each machine: whose tasks they are for, and how far these have come.
+//! Granted units on each machine, with their tasks and the stage of these.
 //!
-//! FuxiMaster's tables say how many units of a role are allocated on a machine, the Tubo how many workers run; neither knows
-//! tasks. The tasks of a job are given to its units in order, and the books of the engine follow by [`Order`]s: they hold as many
-//! units of each role on each machine as FuxiMaster has allocated there.
+//! FuxiMaster's tables contain the number of units of a role per machine, the Tubo the number of running workers; neither knows tasks. The
+//! tasks of a job are assigned to its units in order, and the books of the engine follow by [`Order`]s: they contain as many units of each
+//! role on each machine as FuxiMaster has allocated there.
 
 use std::collections::HashMap;
 
@@ -38,11 +38,11 @@ pub(super) struct Unit {
 /// The units of a role on a machine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
-    /// In the order in which they were granted.
+    /// In the order of their grants.
     units: Vec<Unit>,
-    /// Workers whose tasks are over.
+    /// Workers with completed tasks.
     idle: u32,
-    /// Workers without a task: FuxiMaster has given their units up, and since when they were at it; or nobody knows of them.
+    /// Workers without a task, with the instant since they worked on one: FuxiMaster has released their units, or they are unknown.
     stray: Vec<(u32, Option<Time>)>,
     /// Units without a task.
     spare: u32,
@@ -61,7 +61,7 @@ impl Place {
         self.stray.iter().map(|(count, _)| count).sum()
     }
 
-    /// Takes out so many workers without a task: those that were at one, and how long they were.
+    /// Removes up to `count` workers without a task; returns how many were working, and for how long in total.
     fn take_strays(&mut self, mut count: u32, now: Time) -> (u32, u64) {
         let (mut at_work, mut lost) = (0, 0);
         while count > 0
@@ -85,7 +85,7 @@ impl Place {
 #[derive(Debug, Default)]
 pub(super) struct Places {
     all: HashMap<(MachineId, RoleId), Place>,
-    /// Units for which the engine was told to find tasks, until it has said which it found.
+    /// Units that wait for the engine to find tasks for them.
     adopting: Vec<(MachineId, RoleId, u32)>,
     /// Places with spare units, by role.
     spares: HashMap<RoleId, Vec<MachineId>>,
@@ -135,7 +135,7 @@ impl Places {
         count - left
     }
 
-    /// The engine has given tasks to units: by a decision of the scheduler, or as it was told (then `true`).
+    /// The engine has assigned tasks to units: by a decision of the scheduler, or on request (then `true`).
     pub fn granted(&mut self, at: (MachineId, RoleId), batch: Batch, count: u32) -> bool {
         let place = self.all.entry(at).or_default();
         place.units.push(Unit { batch, count, stage: Stage::Granted, since: self.now });
@@ -154,7 +154,7 @@ impl Places {
         !self.adopting.is_empty()
     }
 
-    /// It is so late. The engine has found all the tasks that there are: what is left of the units is spare.
+    /// The engine has assigned all available tasks: the remaining units are spare.
     pub fn adopted(&mut self, now: Time) {
         self.now = now;
         for (machine, role, left) in self.adopting.drain(..) {
@@ -176,7 +176,7 @@ impl Places {
         if count > begun {
             place.stray.push((count - begun, None));
         }
-        // By a unit whose tasks are over: it is used again.
+        // A unit with completed tasks is reused.
         let free = self.free_over(at, count - begun);
         if let Some(line) = line {
             self.adopt(at, line, free);
@@ -189,7 +189,7 @@ impl Places {
         { units }.filter(|unit| unit.stage == Stage::Granted).map(|unit| unit.count).sum()
     }
 
-    /// Frees units whose tasks are over and whose workers are gone: they are used again. How many of at most so many.
+    /// Frees up to `most` units with completed tasks and without workers, for reuse. Returns how many.
     pub fn free_over(&mut self, at: (MachineId, RoleId), most: u32) -> u32 {
         let Some(place) = self.all.get(&at) else { return 0 };
         let over = place.units.iter().filter(|unit| unit.stage == Stage::Over).map(|unit| unit.count).sum::<u32>();
@@ -231,7 +231,7 @@ impl Places {
         unit.count
     }
 
-    /// The application master has heard that so many tasks are done; how many are.
+    /// The application master received the completion of `count` tasks; returns how many are complete.
     pub fn finished(&mut self, at: (MachineId, RoleId), count: u32) -> u32 {
         let over = self.advance(at, Stage::Done, Some(Stage::Over), count, false, |batch, _| Order::Over(batch));
         if over > 0 {
@@ -256,7 +256,7 @@ impl Places {
         }
     }
 
-    /// So many units of a role are allocated on a machine: gives up what is above. Whether any of its tasks wait again.
+    /// FuxiMaster has `target` units of a role allocated on a machine: releases the excess. Returns whether any task waits again.
     pub fn give_up(&mut self, at: (MachineId, RoleId), line: Line, target: u32, fate: Fate) -> bool {
         let mut excess = self.total(at).saturating_sub(target);
         if excess > 0 {
@@ -282,8 +282,8 @@ impl Places {
         false
     }
 
-    /// So many units of a role are allocated on a machine: finds tasks for those that have none. To be done after all that is to
-    /// be given up was: its tasks wait again.
+    /// FuxiMaster has `target` units of a role allocated on a machine: finds tasks for units without one. To be called after all releases,
+    /// since released tasks wait again.
     pub fn fill(&mut self, at: (MachineId, RoleId), line: Line, target: u32) {
         let missing = target.saturating_sub(self.total(at));
         self.adopt(at, line, missing);
@@ -295,7 +295,7 @@ impl Places {
         self.all.get(&at).map_or(0, Place::total) + adopting.map(|(.., count)| count).sum::<u32>()
     }
 
-    /// The units of tasks that are over have been counted anew: they are no longer held for them.
+    /// Units of completed tasks were recounted: they are no longer reserved for them.
     pub fn forget_over(&mut self, at: (MachineId, RoleId)) {
         self.advance(at, Stage::Over, None, u32::MAX, false, |batch, _| Order::Free(batch));
     }
@@ -306,7 +306,7 @@ impl Places {
         places.filter_map(|machine| self.all.get(&(*machine, role))).map(|place| place.spare).sum()
     }
 
-    /// Gives up to so many spare units up; how many.
+    /// Releases up to `count` spare units; returns how many.
     fn vacate(&mut self, (machine, role): (MachineId, RoleId), line: Line, count: u32) -> u32 {
         let Some(place) = self.all.get_mut(&(machine, role)) else { return 0 };
         let count = place.spare.min(count);
@@ -342,7 +342,7 @@ impl Places {
         into.append(&mut self.orders);
     }
 
-    /// Some other order, after those that are there.
+    /// Appends another order.
     pub fn order(&mut self, order: Order) {
         self.orders.push(order);
     }

@@ -11,7 +11,7 @@ use plimsoll_base::units::{MachineId, Span, Time};
 pub struct Network {
     /// The shortest and the longest time a message takes, evenly distributed.
     pub delay: (Span, Span),
-    /// Whether messages between two peers arrive in the order in which they were sent.
+    /// Whether messages between two peers arrive in the order of sending.
     pub ordered: bool,
     /// Messages lost, in a million.
     pub lost: u32,
@@ -57,7 +57,7 @@ pub struct Timing {
 }
 
 impl Default for Timing {
-    /// The window is the article's; the others are chosen well below it, so that whoever is alive reports within it.
+    /// The window is the article's; the others are well below it, so that each live peer reports within it.
     fn default() -> Timing {
         Timing {
             beat: Span::from_secs(1),
@@ -70,7 +70,7 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Nobody beats, and nothing takes time.
+    /// No heartbeats, and no delays.
     pub const NONE: Timing = Timing {
         beat: Span::ZERO,
         tubo_timeout: Span::ZERO,
@@ -94,15 +94,15 @@ pub enum Fault {
     MasterCrash(Span),
     /// An application master dies and is restarted after a while.
     AppCrash(AppId, Span),
-    /// An application master dies for good: FuxiMaster has to notice and start another one.
+    /// An application master is lost permanently: FuxiMaster has to notice and start another one.
     AppLost(AppId),
-    /// FuxiMaster and an application master do not hear each other for a while; both live on.
+    /// A partition between FuxiMaster and an application master for a while; both stay alive.
     AppCut(AppId, Span),
     /// A Tubo dies and is restarted after a while; its workers run on.
     TuboCrash(MachineId, Span),
-    /// FuxiMaster and a machine do not hear each other for a while.
+    /// A partition between FuxiMaster and a machine for a while.
     TuboCut(MachineId, Span),
-    /// Nobody and a machine hear each other for a while.
+    /// A partition between a machine and all peers for a while.
     TuboDark(MachineId, Span),
     /// A machine is down for a while: its Tubo and its workers die.
     MachineDown(MachineId, Span),
@@ -123,7 +123,7 @@ impl Fault {
         }
     }
 
-    /// How long it lasts, as far as that is known beforehand.
+    /// Its duration, if it is known in advance.
     pub fn lasts(self) -> Span {
         match self {
             Fault::MasterCrash(span)
@@ -152,9 +152,9 @@ pub struct Strike {
 pub struct Failures {
     /// FuxiMaster, in an hour.
     pub master: f64,
-    /// Each application master: it dies and is restarted, dies for good, or is cut off, each with the same chance.
+    /// Each application master: it dies and is restarted, is lost permanently, or is partitioned, each with the same chance.
     pub app: f64,
-    /// Each Tubo: it dies and is restarted, or is cut from FuxiMaster or from everybody.
+    /// Each Tubo: it dies and is restarted, or is partitioned from FuxiMaster or from all peers.
     pub tubo: f64,
     /// Each machine: it goes down with its workers.
     pub machine: f64,
@@ -192,7 +192,7 @@ impl Failures {
     }
 }
 
-/// When machines on which workers fail are avoided, and for how long.
+/// When machines with failing workers are excluded, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Avoidance {
     /// The thresholds, but for [`Blacklist::most`].
@@ -208,7 +208,7 @@ pub struct Avoidance {
 pub enum Cost {
     /// Always as long.
     Constant(Span),
-    /// One of these, each with the same chance: what was measured.
+    /// One of these measured values, each with the same chance.
     Measured(Vec<Span>),
 }
 
@@ -232,11 +232,11 @@ pub struct Script {
     pub strikes: Vec<Strike>,
     /// Failures besides.
     pub failures: Failures,
-    /// The network, until the last fault is over; then nothing is lost or doubled any more.
+    /// The network until the last fault is over; afterwards no message is lost or duplicated.
     pub network: Network,
     /// The clocks.
     pub timing: Timing,
-    /// How long a service waits for a machine out of sight before it moves its units elsewhere; `None`: for ever.
+    /// How long a service waits for an unreachable machine before it moves its units to another one; `None`: without end.
     pub patience: Option<Span>,
     /// How long FuxiMaster takes for a request.
     pub decide: Cost,
@@ -244,7 +244,7 @@ pub struct Script {
     pub batch: Span,
     /// See [`crate::setup::Setup::order_by_hints`].
     pub order_by_hints: bool,
-    /// When machines on which workers fail are avoided; never if there is none.
+    /// When machines with failing workers are excluded; `None`: never.
     pub avoidance: Option<Avoidance>,
     /// Seed of the delays and losses.
     pub seed: u64,

@@ -11,8 +11,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Resources, Span, Time};
 use plimsoll_sim::carrier::{Control, Fact, Order};
 
-/// Where failures go on for ever, a run ends when no offline row has started or ended anything for so long: what still waits
-/// never starts.
+/// If failures never stop, a run ends after this span without a start or end of an offline task: the waiting tasks never start.
 const STARVED: Span = Span::from_secs(100 * 24 * 3600);
 
 impl World {
@@ -46,7 +45,7 @@ impl World {
         self.schedule(self.now + delay, MESSAGES, Event::Submit(app));
     }
 
-    /// Forgets an application whose tasks are over once FuxiMaster has taken everything back.
+    /// Forgets a completed application once FuxiMaster has revoked all of its units.
     pub(super) fn forget_if_over(&mut self, app: AppId) {
         let Some(masters) = self.apps.get(&app).filter(|masters| masters.over) else { return };
         let Some(master) = self.master.as_ref().filter(|master| master.phase == Phase::Normal) else { return };
@@ -106,7 +105,7 @@ impl Control for World {
             match *fact {
                 Fact::Submitted { row, job, tasks, unit, stable } => self.submitted(job, row, tasks, unit, stable),
                 Fact::Granted { batch, count, machine } => {
-                    // What was taken before may be what is granted now.
+                    // Revocations first: their room may be granted again.
                     self.take(&mut taken);
                     let role = self.roles[&batch.row];
                     self.works(role);

@@ -1,4 +1,4 @@
-//! Steps of application masters and Tubos, and what the engine is told of them.
+//! Steps of application masters and Tubos, and the resulting messages to the engine.
 
 use super::{CLOCKS, Event, World};
 use crate::app;
@@ -40,7 +40,7 @@ impl World {
         } else if masters.dead.as_ref().is_none_or(|dead| dead.epoch < master.epoch) {
             masters.dead = Some(master);
         }
-        // What a superseded master has heard its successor has not.
+        // A superseded master's knowledge is not its successor's.
         let newest = masters.epoch == epoch;
         for output in outputs.iter().filter(|_| newest) {
             if let Output::Note(Note::Finished(units)) = output {
@@ -51,7 +51,7 @@ impl World {
         self.act(node, outputs);
     }
 
-    /// An application master has heard that workers are done. If one was stopped meanwhile its task is done anew.
+    /// An application master received the completion of workers. If one was stopped meanwhile, its task is repeated.
     pub(super) fn finished(&mut self, app: AppId, units: Units<u32>) {
         let over = self.places.finished((units.machine, units.role), units.count);
         self.watch.work.wants(self.now, units.role, false, -i64::from(over));
@@ -88,8 +88,8 @@ impl World {
         self.act(Node::Tubo(machine), outputs);
     }
 
-    /// Workers have started. Units that FuxiMaster has not granted yet are none of theirs: if it has not taken back those of
-    /// tasks that are over, the application master uses these again.
+    /// Workers have started. They use only units that FuxiMaster has granted: if it has not revoked units of completed tasks, the
+    /// application master reuses these.
     pub(super) fn started(&mut self, at: (MachineId, RoleId), count: u32) {
         let later = self.postponed.iter().filter(|units| (units.machine, units.role) == at);
         let later = later.map(|units| units.count).sum::<u32>();

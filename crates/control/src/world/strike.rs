@@ -43,7 +43,7 @@ impl World {
 
     /// A fault strikes: of the script, that with this number.
     pub(super) fn befalls(&mut self, fault: Fault, at: usize) {
-        // Of an application that has not come or is over, or of what is dead already.
+        // The application has not arrived or is over, or the process is dead already.
         let misses = match fault {
             Fault::MasterCrash(_) => self.master.is_none(),
             Fault::AppCrash(app, _) | Fault::AppLost(app) | Fault::AppCut(app, _) => self.newest(app).is_none(),
@@ -124,7 +124,7 @@ impl World {
         }
     }
 
-    /// A Tubo dies, and is back after a while: the longest of those that have it down.
+    /// A Tubo dies, and is back after the longest of its outages.
     fn kill_tubo(&mut self, machine: MachineId, span: Span) {
         self.watch_tubo(machine);
         let host = &mut self.hosts[machine.index()];
@@ -308,7 +308,7 @@ impl World {
         }
     }
 
-    /// Whether two nodes do not hear each other.
+    /// Whether two nodes are partitioned.
     pub(super) fn is_cut(&self, one: Node, other: Node) -> bool {
         let dark = |machine: MachineId| self.hosts[machine.index()].dark > 0;
         let cut = |machine: MachineId| self.hosts[machine.index()].cut > 0 || dark(machine);

@@ -93,7 +93,7 @@ impl Fate {
         self.before.saturating_sub(self.stopped)
     }
 
-    /// Workers that were stopped and run elsewhere, or again.
+    /// Workers that were stopped and run on another machine, or again.
     pub fn replaced(&self) -> u32 {
         self.after.min(self.before).saturating_sub(self.kept())
     }
@@ -143,15 +143,15 @@ pub struct Watch {
     pub(super) intent: Vec<Counts>,
     /// Units that an application master has given back, until their caps are gone: a worker that runs by one may stop.
     pub(super) consent: Vec<Counts>,
-    /// Workers that have done their tasks, whose units the newest application master has not given back: they may stop.
+    /// Workers with completed tasks and units that the newest application master has not returned: they may stop.
     pub(super) finished: Vec<Counts>,
-    /// Workers that have failed, until their units are given back or others run by them.
+    /// Failed workers, until their units are returned or reused.
     fallen: Vec<Counts>,
     /// The newest master of each application that has planned anything.
     planner: HashMap<AppId, u32>,
     /// The newest master of each application that this FuxiMaster accepted.
     pub(super) accepted: HashMap<AppId, u32>,
-    /// Tubos that read their caps from disk and have not heard a full cap since.
+    /// Tubos that read their caps from disk and have not received a full cap since.
     from_disk: Vec<bool>,
     app_restarted: HashMap<AppId, bool>,
     /// Machines and applications that FuxiMaster has lost from sight since the machine's workers last agreed.
@@ -194,7 +194,7 @@ impl Watch {
         }
     }
 
-    /// So many machines are there.
+    /// Adds `machines` machines.
     pub(super) fn open(&mut self, machines: usize) {
         self.intent = vec![Counts::default(); machines];
         self.consent = vec![Counts::default(); machines];
@@ -219,7 +219,7 @@ impl Watch {
         self.excused_apps.remove(&app);
     }
 
-    /// A machine went down with its workers: nobody had to consent.
+    /// A machine went down with its workers; no consent is needed.
     pub(super) fn machine_down(&mut self, machine: MachineId) {
         self.intent[machine.index()] = Counts::default();
         self.finished[machine.index()] = Counts::default();
@@ -271,16 +271,16 @@ impl Watch {
         self.from_disk[machine.index()] = true;
     }
 
-    /// A Tubo has heard everything; if it was restarted, it is whole again now.
+    /// A Tubo has received all messages; after a restart, it is complete again.
     pub(super) fn tubo_informed(&mut self, now: Time, machine: MachineId) {
         if std::mem::replace(&mut self.from_disk[machine.index()], false) {
             self.changed = now;
         }
     }
 
-    /// Follows what an application master wants: its plans, and what it gives back.
+    /// Follows an application master's plans and returns.
     ///
-    /// A plan for fewer workers of a stable role is no consent: only giving units back is.
+    /// A plan for fewer workers of a stable role is no consent: only returning units is.
     pub(super) fn app_stepped(&mut self, setup: &Setup, master: &AppMaster, outputs: &[Output], tubos: &[Tubo]) {
         let newest = self.planner.entry(master.app).or_default();
         if master.epoch < *newest {
@@ -316,7 +316,7 @@ impl Watch {
         }
     }
 
-    /// Units given back whose caps are gone have been taken.
+    /// Returned units without caps have been revoked.
     pub(super) fn settle_consent(&mut self, tubo: &Tubo) {
         let consent = &mut self.consent[tubo.machine.index()];
         if !consent.is_empty() {
@@ -365,7 +365,7 @@ impl Watch {
     pub(super) fn worker_noted(&mut self, now: Time, note: &Note) {
         self.work.noted(now, note);
         match *note {
-            // Nobody had to consent.
+            // No consent is needed.
             Note::Failed(Units { machine, role, count }) => {
                 self.failed += u64::from(count);
                 self.intent[machine.index()].add(role, -(count as i32));

@@ -1,7 +1,7 @@
-//! The work of workers: how much is wanted, how much of it is done, and how much is thrown away, in worker-microseconds.
+//! The work of workers: requested, done, and lost, in worker-microseconds.
 //!
-//! The work that is wanted is that of the tasks of a role that are not over, as its application knows it, from their submission on. A worker that is
-//! stopped at work throws away what it has done of its task.
+//! Requested work is that of the unfinished tasks of a role, as its application knows it, from their submission on. A worker that is
+//! stopped during a task loses its work.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// The application wants so many workers of a role more or fewer from now on.
+    /// The application requests more or fewer workers of a role from now on.
     pub(super) fn wants(&mut self, now: Time, role: RoleId, stable: bool, change: i64) {
         self.roles.entry(role).or_insert_with(|| Account { stable, counted: now, ..Account::default() });
         self.count(now, role);
@@ -60,7 +60,7 @@ impl Accounts {
         }
     }
 
-    /// Adds what has passed up to now.
+    /// Adds the elapsed time.
     fn count(&mut self, now: Time, role: RoleId) {
         let Some(account) = self.roles.get_mut(&role) else { return };
         let span = now.since(account.counted).0;

@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 use super::shape::{Shape, TASKS};
 use crate::{Allocation, Exact, Instance, Limit, Number, Tasks, User, linear};
 
-/// The allocation in which everybody is held back by its `source` (a resource, or [`TASKS`]), if there is one and it is
-/// bottleneck max fair; otherwise `None`.
+/// Computes the allocation for given bottlenecks: `source` is a resource per user, or [`TASKS`]. Returns `None` if there is no such
+/// allocation, or if it is not bottleneck max fair.
 ///
-/// With the sources given, levels solve linear equations. Shares are then compared with levels rather than with each
-/// other, and sums are taken in halves: both keep the fractions short while they are many.
+/// With the sources given, the levels solve linear equations. Shares are then compared with levels rather than with each other, and sums
+/// are computed in halves. Both keep the fractions short.
 pub(super) fn allocate(instance: &Instance, shape: &Shape, source: &[usize]) -> Option<Allocation> {
     let mut levels = Levels::of(instance, shape, source)?;
     let mut tasks: Vec<Exact> = instance.users().iter().map(|user| alone(instance, user)).collect();
@@ -42,7 +42,7 @@ pub(super) fn apart(instance: &Instance, user: &User) -> Limit {
 }
 
 struct Levels {
-    /// The resources that hold somebody back, their levels, and these as floats.
+    /// The resources that limit a user, their levels, and these as floats.
     active: Vec<usize>,
     level: Vec<Exact>,
     /// `ratio[r][s]`: a level over another, with the nearest float.
@@ -57,7 +57,7 @@ impl Levels {
         active.sort_unstable();
         active.dedup();
         let size = active.len();
-        // Of every resource: the usage a level of each active one, and the usage of those that run all their tasks.
+        // Per resource: the usage per level of each active resource, and the usage of users that run all their tasks.
         let mut usage = Vec::new();
         for r in 0..shape.dims {
             let mut terms: Vec<Vec<Exact>> = vec![Vec::new(); size + 1];

@@ -1,14 +1,13 @@
 //! Bottleneck max-min fairness: each user has a bottleneck, a used-up resource of which no other user has more.
 //!
-//! With a level for every resource (infinite where it holds nobody back),
-//! `x_i = min(tasks_i, min_r w_ir level_r / d_ir)`; no resource is overfull, and those with a finite level are used up.
-//! [`path`] says why such levels always exist and finds them with certainty, [`newton`] finds them fast, [`fractions`]
-//! makes them exact.
+//! With a level for each resource (infinite where it limits no user), `x_i = min(tasks_i, min_r w_ir level_r / d_ir)`. No resource is
+//! overfull, and resources with a finite level are used up. [`path`] explains why such levels always exist and is guaranteed to find them,
+//! [`newton`] finds them fast, [`fractions`] makes them exact.
 //!
-//! With one weight a user, nobody's weighted share of another resource is above that one's level. So in the Jacobian of
-//! the usages in the logarithms of the levels, rows divided by levels, no entry is above the diagonal one of its
-//! column: for two resources no minor is negative, and ties apart the solution is unique (Gale and Nikaido,
-//! Mathematische Annalen 159, 1965). A minor of three rows may be negative.
+//! With one weight per user, a user's weighted share of a resource is at most the resource's level. So in the Jacobian of the usages in the
+//! logarithms of the levels, with rows divided by levels, no entry exceeds the diagonal entry of its column. For two resources no minor is
+//! negative, and except for ties the solution is unique (Gale and Nikaido, Mathematische Annalen 159, 1965). A minor of three rows may be
+//! negative.
 //!
 //! Source: Bonald and Roberts, Multi-resource fairness: objectives, algorithms and performance, SIGMETRICS 2015.
 
@@ -28,18 +27,20 @@ const EXACT: usize = 1000;
 /// How near to the best, relatively, a float counts as a bottleneck, when fractions are sought: ever less strictly.
 const NEAR: [f64; 3] = [1e-11, 1e-8, 1e-5];
 
-/// Bottleneck max-min fairness (BMF): every user runs all its tasks or has a resource that is used up and of which its
-/// weighted share `u_ir / w_ir` is the largest.
+/// Bottleneck max-min fairness (BMF): every user runs all its tasks or has a bottleneck, a used-up resource of which its weighted share
+/// `u_ir / w_ir` is the largest.
 ///
-/// It is Pareto efficient, and with one weight a user everybody holds at least `w_i / sum w` of its bottleneck. Weights
-/// may differ by resource. Such an allocation always exists; for one and two resources and one weight a user there is
-/// one. For three there may be more: demands `<10, 9, 0>`, `<9, 10, 9>`, `<0, 9, 10>` of capacities `<19, 28, 19>` have
-/// three, with `(1, 1, 1)`, `(28/27, 14/15, 28/27)` and `(19/20, 19/18, 19/20)` tasks. The answer is then the end of
-/// the path on which the limit on everybody's weighted dominant share rises from 0 (here the last of the three); beyond
-/// 4000 demands (users times resources), the one that Newton's method finds.
+/// BMF is Pareto efficient. With one weight per user, each user holds at least `w_i / sum w` of its bottleneck. Weights may differ by
+/// resource.
 ///
-/// Up to 1000 demands tasks are fractions. For larger instances, and should no fraction be found, they are floats with
-/// a certificate. Errors: [`Error::NotConverged`]. Source: Bonald and Roberts, SIGMETRICS 2015.
+/// Such an allocation always exists. It is unique for one and two resources with one weight per user. For three resources there may be
+/// several: demands `<10, 9, 0>`, `<9, 10, 9>`, `<0, 9, 10>` of capacities `<19, 28, 19>` have three, with `(1, 1, 1)`, `(28/27, 14/15,
+/// 28/27)` and `(19/20, 19/18, 19/20)` tasks. The answer is then the end of the path along which the common limit on weighted dominant
+/// shares rises from 0 (here the last of the three). With more than 4000 demands (users times resources) the answer is the allocation that
+/// Newton's method finds.
+///
+/// Up to 1000 demands, tasks are fractions. For larger instances, or if no fraction is found, they are floats with a certificate. Errors:
+/// [`Error::NotConverged`]. Source: Bonald and Roberts, SIGMETRICS 2015.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bmf;
 
@@ -85,7 +86,7 @@ pub struct BmfSolver {
 }
 
 impl BmfSolver {
-    /// A bottleneck max fair allocation. Errors: [`Error::NotConverged`]; the next solve then starts anew.
+    /// Computes a bottleneck max fair allocation. Errors: [`Error::NotConverged`]; the next solve then starts without the previous levels.
     pub fn solve(&mut self, problem: &Problem) -> Result<BmfSolution> {
         let shape = &mut self.shape;
         shape.set(problem);

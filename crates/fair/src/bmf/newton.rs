@@ -9,15 +9,14 @@ const CLOSE: f64 = 1e-13;
 const SETTLED: f64 = 1e-10;
 /// Steps until the search gives up: a dozen is common, a cycle has no end.
 const STEPS: usize = 60;
-/// So many steps without progress are answered by a sweep.
+/// The number of steps without progress after which a sweep follows.
 const PATIENCE: usize = 4;
 
-/// Moves `levels` to a solution. Says how many steps that took; `None` when it found none.
+/// Moves `levels` to a solution. Returns the number of steps, or `None` if no solution was found.
 ///
-/// Newton's method on the piecewise linear system: with the assignment of users to bottlenecks held fixed, the levels
-/// at which all used-up resources are just used up solve linear equations. A resource that turns out overfull gets the
-/// level that fits; one that holds nobody back loses its level. When that cycles, a sweep moves each level in turn
-/// half way (by ratio) to its best answer to the others.
+/// Newton's method on a piecewise linear system. For a fixed assignment of users to bottlenecks, linear equations give the levels at which
+/// all used-up resources are just used up. A resource that becomes overfull gets the level that fits; a resource that limits no user loses
+/// its level. If the method cycles, a sweep moves each level in turn half way (by ratio) to its best response to the others.
 pub(super) fn search(shape: &Shape, levels: &mut [f64], at: &mut Position) -> Option<usize> {
     let mut others = Vec::new();
     let mut best = f64::INFINITY;
@@ -57,7 +56,7 @@ pub(super) fn start(shape: &Shape) -> Vec<f64> {
     levels
 }
 
-/// Drops the levels that hold nobody back. Says by how much usage misses 1 where it should not.
+/// Drops the levels of resources that limit no user. Returns the largest deviation of usage from 1 where it should be 1.
 fn release(levels: &mut [f64], at: &Position) -> f64 {
     let mut missed = 0.0f64;
     for (r, level) in levels.iter_mut().enumerate() {
@@ -72,7 +71,7 @@ fn release(levels: &mut [f64], at: &Position) -> f64 {
     missed
 }
 
-/// The levels at which all that hold users back are used up, if these stay where they are; `false` if there are none.
+/// Computes the levels at which all limiting resources are used up, for the current assignment. Returns `false` if there are none.
 fn solve(shape: &Shape, levels: &mut [f64], at: &Position) -> bool {
     let active: Vec<usize> = (0..shape.dims).filter(|&r| at.held[r] > 0).collect();
     let size = active.len();

@@ -1,24 +1,23 @@
-//! The certain way to bottleneck max fairness: everybody's limit rises together, from nothing.
+//! The path algorithm for bottleneck max-min fairness: the limits of all users rise together from zero.
 //!
-//! Let no user run more than its own limit, all limits being proportional to one height. While the height is small,
-//! nothing is used up; as it rises, resources are used up and hold users back before their limits do. In between,
-//! heights and levels of used-up resources lie on a straight line, so the solutions form a path of line pieces that
-//! neither branches nor returns to its start, and levels are bounded: it ends where no limit holds anybody back, at a
-//! bottleneck max fair allocation. This is Lemke's argument for complementary pivoting (Management Science 11, 1965),
-//! and a proof that one exists. The height may fall on the way: where several allocations exist, it turns.
+//! Let no user run more than its own limit, with all limits proportional to one height. While the height is small, no resource is used up.
+//! As it rises, resources are used up and limit users before their own limits do. Between two such events, heights and levels of used-up
+//! resources lie on a straight line. The solutions therefore form a path of line segments that neither branches nor returns to its start,
+//! and levels are bounded. The path ends where no user's own limit is binding, at a bottleneck max fair allocation. This is Lemke's
+//! argument for complementary pivoting (Management Science 11, 1965), and a proof of existence. The height may decrease along the path if
+//! several allocations exist.
 //!
-//! A path branches when two things happen at once. Users with equal demands make that common, so the path belongs to
-//! demands that are changed by a part in ten million, differently for every user and resource; the caller
-//! solves again without the change.
+//! A path branches if two events coincide. Users with equal demands make that common, so the path is computed for demands that are
+//! perturbed by a part in ten million, differently for each user and resource. The caller solves again without the perturbation.
 
 use super::shape::{Shape, TASKS};
 use crate::linear;
 
-/// By which part demands are changed to keep the path from branching.
+/// The relative perturbation of demands that keeps the path from branching.
 const CHANGE: f64 = 1e-7;
 
-/// The path's end: the level of each resource, infinite where it holds nobody back; and how many pieces the path had.
-/// `None` when rounding lost it.
+/// Returns the end of the path: the level of each resource (infinite where it limits no user), and the number of segments. Returns `None`
+/// if rounding errors lost the path.
 pub(super) fn follow(shape: &Shape) -> Option<(Vec<f64>, usize)> {
     let mut path = Path::new(shape);
     let most = 1000 + 50 * (shape.users + shape.dims);
@@ -39,7 +38,7 @@ const LIMIT: usize = usize::MAX - 1;
 
 /// The event that ends a piece.
 enum Event {
-    /// This user is held back by something else from here on.
+    /// This user has another limit from here on.
     Switch(usize, usize),
     /// This resource is used up.
     UsedUp(usize),
@@ -51,7 +50,7 @@ enum Turn {
     Start,
     /// This user's new source falls against its old one.
     Apart { user: usize, old: usize },
-    /// The usage of this resource, which holds nobody back any more, falls.
+    /// The usage of this resource, which limits no user any more, falls.
     Released(usize),
 }
 
@@ -242,7 +241,7 @@ impl Path<'_> {
         Turn::Apart { user, old }
     }
 
-    /// Adds a user to those that move with its source, or takes it away.
+    /// Adds a user to the users that move with its source (`sign` 1), or removes it (-1).
     fn count(&mut self, user: usize, sign: f64) {
         let (users, dims) = (self.shape.users, self.shape.dims);
         for r in 0..dims {

@@ -5,10 +5,10 @@ use crate::{Instance, Problem};
 /// The constraint of a user in floats: its own end of tasks, in place of a resource.
 pub(super) const TASKS: usize = usize::MAX;
 
-/// More units than anybody can run (1 is the whole of a resource), in place of no end of tasks.
+/// More units than any user can run (1 is the whole of a resource); stands in for endless tasks.
 const ABUNDANCE: f64 = 2.0;
 
-/// Users that compete, in units in which the largest share that a unit needs is 1.
+/// Competing users, in units scaled so that the largest share that a unit needs is 1.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shape {
     pub users: usize,
@@ -104,8 +104,8 @@ impl Shape {
         }
     }
 
-    /// Drops the resources of which everybody needs at most as much as of another, if weights are one a user: used up,
-    /// they would have the same shares as the other, so nobody needs them as a bottleneck.
+    /// Drops the resources of which each user needs at most as much as of another one, if each user has one weight. If used up, such a
+    /// resource would have the same shares as the other one, so no user needs it as a bottleneck.
     fn cover(&mut self) {
         for r in 0..self.dims {
             let covers = |s: usize| {
@@ -124,7 +124,7 @@ impl Shape {
         &self.per_level[r * self.users..][..self.users]
     }
 
-    /// Tasks of everybody, in the order of the outside.
+    /// The tasks of all users, in the caller's order.
     pub fn tasks(&self, units: &[f64]) -> Vec<f64> {
         let mut tasks = vec![0.0; self.outside.len() + self.apart.len()];
         for (&(i, dominant), units) in self.outside.iter().zip(units) {
@@ -141,7 +141,7 @@ impl Shape {
         self.outside.iter().map(|(i, _)| *i)
     }
 
-    /// Puts everybody at the least of its tasks and the levels (infinite where a resource holds nobody back).
+    /// Places each user at the minimum of its tasks and the levels (infinite where a resource limits no user).
     pub fn place(&self, levels: &[f64], at: &mut Position) {
         at.units.clone_from(&self.cap);
         reset(&mut at.source, self.users, TASKS);
@@ -173,8 +173,8 @@ impl Shape {
         }
     }
 
-    /// By how much units miss the definition: the most that a resource is overfull, or that a user lacks of having a
-    /// bottleneck, relative to capacities, levels and tasks.
+    /// Returns the violation of the definition: the largest excess of a resource or deficit of a user's bottleneck, relative to capacities,
+    /// levels and tasks.
     pub fn residual(&self, units: &[f64]) -> f64 {
         let mut worst = 0.0f64;
         let mut lack: Vec<f64> = units.iter().zip(&self.cap).map(|(units, cap)| (1.0 - units / cap).abs()).collect();

@@ -71,8 +71,8 @@ fn texts(tasks: &[Exact]) -> Vec<String> {
     tasks.iter().map(ToString::to_string).collect()
 }
 
-/// By hand: with x + 3y = 9 CPUs and 4x + y = 18 GB used up, the first user holds 45/11 CPUs and 180/11 GB, the second
-/// 54/11 CPUs and 18/11 GB: the one has the most memory, the other the most CPUs. (CEEI gives the same here.)
+/// Derivation: with x + 3y = 9 CPUs and 4x + y = 18 GB used up, the first user holds 45/11 CPUs and 180/11 GB, the second 54/11 CPUs and
+/// 18/11 GB: the one has the most memory, the other the most CPUs. (CEEI gives the same here.)
 #[test]
 fn the_example_of_the_drf_paper() {
     let example = instance(&[9, 18], &[&[1, 4], &[3, 1]]);
@@ -304,7 +304,7 @@ fn large_and_changing_problems_are_certified() {
     assert_eq!(solver.solve(&empty).expect("nobody").tasks, [0.0; 0]);
 }
 
-/// Users come and go, in small whole demands: ties abound, and resources come to be covered by others.
+/// Users join and leave, with small whole demands: there are many ties, and resources become dominated by others.
 #[test]
 fn small_changes_take_few_steps() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);

@@ -15,7 +15,7 @@ use super::super::{Certificate, Problem, TOLERANCE};
 use super::kernel::{CHUNK, add_scaled, buy, dot, spent};
 use plimsoll_base::error::{Error, Result};
 
-/// The most steps; tens suffice where prices can be found at all.
+/// The step limit; tens suffice if prices can be found.
 const STEPS: usize = 300;
 
 /// A Newton step of this size, relative to the prices, changes nothing any more.
@@ -132,7 +132,7 @@ impl Market {
             // After a small step the next is its square: the matrix of before does.
             self.demand(problem, last > 1e-9);
             if self.steps == 0 && self.used.iter().any(|used| *used > 1e6) {
-                // Somebody with endless tasks pays next to nothing at the old prices.
+                // A user with endless tasks pays almost nothing at the old prices.
                 self.prices.iter_mut().for_each(|price| *price = price.max(floor));
                 self.demand(problem, true);
             }
@@ -202,7 +202,7 @@ impl Market {
             if free.is_empty() {
                 return 0.0;
             }
-            // A floor under the diagonal where resources are priced alike or nobody reacts to a price.
+            // A lower bound for the diagonal where resources have equal prices or no user reacts to a price.
             let floor = 1e-13 / largest.max(self.weight * 1e-12);
             self.system.solve(&free, dims, &self.matrix, floor, &self.used, &mut self.direction);
             let (prices, direction) = (&self.prices, &self.direction);

@@ -1,8 +1,8 @@
 //! Fractions among CEEI allocations: guessed from the floats, then verified without rounding.
 //!
-//! Tasks are algebraic numbers in general, but fractions whenever one resource is priced or as many are as there are
-//! users, as in all of the DRF paper's examples. A guess proves itself: tasks that fit, with prices at which everybody
-//! buys exactly them, are optimal (the conditions of Karush, Kuhn and Tucker suffice).
+//! Tasks are algebraic numbers in general. They are fractions if one resource is priced, or as many as there are users, as in all examples
+//! of the DRF paper. Verification is sufficient: feasible tasks are optimal if there are prices at which each user buys exactly them
+//! (conditions of Karush, Kuhn and Tucker).
 
 use super::super::{Exact, Instance, Number, Problem, linear};
 use super::Market;
@@ -42,10 +42,10 @@ pub fn recognise(instance: &Instance, problem: &Problem, market: &Market) -> Opt
     Some((tasks, prices))
 }
 
-/// Prices at which everybody buys just these tasks.
+/// Computes prices at which each user buys exactly these tasks.
 ///
-/// A user with endless tasks, or with fewer than it could run, pays its weight: `d . p = w / x`. These equations are
-/// solved in the least squares' normal form, which is regular when they have one solution, and then all are verified.
+/// A user with endless tasks, or with fewer than it could run, pays its weight: `d . p = w / x`. These equations are solved in the normal
+/// form of least squares, which is regular if they have one solution; then all of them are verified.
 fn unit_prices(instance: &Instance, tasks: &[Exact], priced: &[usize]) -> Option<Vec<Exact>> {
     let (mut bound, mut sated) = (Vec::new(), Vec::new());
     for (user, x) in instance.users().iter().zip(tasks) {

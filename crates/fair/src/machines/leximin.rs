@@ -1,10 +1,10 @@
-//! The least of all users' levels as high as it can be, then the next, and so on, over users that run on machines which
-//! differ: DRFH, TSF and CMMF, which differ in what a level is.
+//! Leximin on different machines: maximises the least level of all users, then the next, and so on. DRFH, TSF and CMMF differ in the
+//! definition of the level.
 //!
-//! A linear program raises the level of all users that still rise. Where a user's level, or the end of its demand, has
-//! a price, the program's optimum has it nowhere else, so it stays there; some user always has one. The next program raises
-//! the others among the points that are left. A user that could not rise but has no price at the corner
-//! that was found gets one in a later program that raises nothing, so that no user is asked for by itself.
+//! A linear program raises the level of all users that still rise. If a user's level, or the end of its demand, has a price, every optimum
+//! of the program has the same level, so the user is fixed; some user always has a price. The next program raises the others among the
+//! remaining optima. A user that could not rise but has no price at the computed corner gets one in a later program with no further rise,
+//! so that no program per user is needed.
 
 use super::Site;
 use super::simplex::Polytope;
@@ -20,15 +20,15 @@ pub enum Quantity {
     /// Their part of the tasks that the user could run alone if it might run on any machine: TSF (Wang, Li, Liang
     /// and Li, SC 2016).
     Tasks,
-    /// Their share of this resource: CMMF (Ghodsi et al., Choosy, EuroSys 2013). Users that need none of it come
-    /// first, by dominant share, as under [`Filling`](crate::Filling).
+    /// The share of this resource: CMMF (Ghodsi et al., Choosy, EuroSys 2013). Users that need none of it are served first, by dominant
+    /// share, as in [`Filling`](crate::Filling).
     Resource(usize),
 }
 
 /// Lexicographic max-min fairness of a quantity on machines, exact.
 ///
-/// On one machine `Dominant` is DRF. Cost: a few steps for each user, each of which looks at all pairs of a user and a
-/// machine and changes a square matrix with a row for each user and each resource of a machine.
+/// On one machine `Dominant` is DRF. Cost: a few steps per user; each step visits all pairs of a user and a machine, and updates a square
+/// matrix with a row per user and per resource of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Across {
     /// The quantity raised.
@@ -83,7 +83,7 @@ fn norm(norm: Norm, instance: &Instance, user: &User) -> Exact {
 fn raised(site: &Site, stages: &[Vec<(usize, Exact)>]) -> Vec<Vec<Exact>> {
     let (users, dims) = (site.instance.users(), site.instance.resources().len());
     let mut bounds: Vec<Exact> = site.room.iter().flatten().cloned().collect();
-    // The rows that bind a user's level: to the tasks that it runs, and to those that it has.
+    // The rows that bind a user's level: the tasks that it runs, and its number of tasks.
     let mut binding = vec![Vec::new(); users.len()];
     for &(i, _) in stages.iter().flatten() {
         for bound in [Some(&Exact::ZERO), users[i].tasks.as_ref()].into_iter().flatten() {

@@ -60,7 +60,7 @@ impl<'a> Site<'a> {
         (0..demand.len()).filter(|&r| demand[r].is_positive())
     }
 
-    /// The allocation in which users run so many tasks on each machine; those that need nothing run all they have.
+    /// Builds the allocation from the tasks of each user on each machine; users that need nothing run all their tasks.
     fn allocation(&self, mut spread: Vec<Vec<Exact>>) -> Allocation {
         let users = self.instance.users();
         for (i, user) in users.iter().enumerate().filter(|(i, _)| self.alone[*i].is_none()) {
@@ -74,7 +74,8 @@ impl<'a> Site<'a> {
         Allocation { spread, ..Allocation::new(Tasks::Exact(tasks), limits) }
     }
 
-    /// Its demand, a resource that is used up on all machines where it may run, or these machines, by what is used up on each.
+    /// Returns the limit of a user: its demand, a resource that is used up on all machines that it may use, or a used-up resource per
+    /// machine.
     fn limit(&self, user: usize, tasks: &[Exact], spread: &[Vec<Exact>]) -> Limit {
         if self.instance.users()[user].tasks.as_ref() == Some(&tasks[user]) {
             return Limit::Demand;
@@ -84,7 +85,7 @@ impl<'a> Site<'a> {
         self.needs(user).find(everywhere).map_or(Limit::Machines, Limit::Resource)
     }
 
-    /// The amount of a resource that nobody uses on a machine.
+    /// The unused amount of a resource on a machine.
     fn left(&self, machine: usize, r: usize, spread: &[Vec<Exact>]) -> Exact {
         let used = |(user, on): (&super::User, &Vec<Exact>)| &user.demand[r] * &on[machine];
         let used: Vec<Exact> = self.instance.users().iter().zip(spread).map(used).collect();

@@ -1,13 +1,13 @@
-//! Per-server dominant shares (PS-DSF): every machine is filled fairly as far as it can be told there.
+//! Per-server dominant shares (PS-DSF): each machine is filled fairly by criteria that are local to it.
 //!
-//! A user's *virtual dominant share* on a machine is the number of its tasks, wherever they run, over the number it
-//! could run alone on that machine and over its weight. On every machine a user that has not all its tasks is kept from
-//! more by a resource that is used up there, and of which nobody with a higher share than its own has any there.
+//! A user's *virtual dominant share* on a machine is the number of its tasks on all machines, divided by the number it could run alone on
+//! that machine and by its weight. On each machine, a user with unfinished demand is limited by a resource that is used up there, such that
+//! no user of that resource there has a higher share.
 //!
-//! Machines that fill up again in turn, given what their users run elsewhere, come to rest in floats. Which resource stops whom
-//! where is read off, and a linear program in fractions finds the point where just these are used up. The answer is checked
-//! against the condition itself without rounding, so a wrong reading can only make the search go on.
-//! Source: Khamse-Ashari, Lambadaris, Kesidis, Urgaonkar and Zhao, PS-DSF, arXiv 1611.00404, sections III and IV.
+//! Machines are refilled in turn, given the tasks of their users on the other machines, until the floats converge. The limiting resource of
+//! each user on each machine is read from the result. A linear program in fractions then finds the point where exactly these resources are
+//! used up. The result is verified without rounding, so a wrong reading only makes the search continue. Source: Khamse-Ashari, Lambadaris,
+//! Kesidis, Urgaonkar and Zhao, PS-DSF, arXiv 1611.00404, sections III and IV.
 
 use super::Site;
 use super::simplex::{Polytope, Sparse};
@@ -49,7 +49,7 @@ impl Mechanism for PsDsf {
                 }
             }
         }
-        let problem = "no allocation near the point where the machines come to rest could be verified in fractions";
+        let problem = "no allocation near the limit of the iteration could be verified in fractions";
         Err(Error::NotConverged { solver: "psdsf".to_owned(), problem: problem.to_owned() })
     }
 
@@ -59,8 +59,8 @@ impl Mechanism for PsDsf {
 }
 
 impl PsDsf {
-    /// Whether users that run so many tasks on each machine (`users x machines`) meet the condition, exactly. Errors: as for
-    /// an allocation of the instance.
+    /// Returns whether these tasks of users on machines (`users x machines`) satisfy the condition, exactly. Errors: as for an allocation
+    /// of the instance.
     pub fn holds(instance: &Instance, spread: &[Vec<Exact>]) -> Result<bool> {
         Ok(condition(&Site::new(instance)?, &weights(instance)?, spread))
     }
@@ -76,8 +76,8 @@ fn unit(site: &Site, weights: &[Exact], user: usize, machine: usize) -> Exact {
     site.alone[user].as_ref().map_or(Exact::ZERO, |alone| &alone[machine] * &weights[user])
 }
 
-/// Nothing negative, nowhere more than there is, nobody more than it has; and each user that has not all its tasks is
-/// stopped on each machine by one of its used-up resources, of which nobody there has a higher share than its own.
+/// Returns whether the tasks are non-negative, within the capacities and within each user's number of tasks, and each user with unfinished
+/// demand is limited on each machine by a used-up resource of which no user there has a higher share.
 fn condition(site: &Site, weights: &[Exact], spread: &[Vec<Exact>]) -> bool {
     let users = site.instance.users();
     let total: Vec<Exact> = spread.iter().map(|on| on.iter().sum()).collect();
@@ -101,7 +101,7 @@ fn condition(site: &Site, weights: &[Exact], spread: &[Vec<Exact>]) -> bool {
         })
 }
 
-/// The point of a reading: the resources that stop somebody are used up, and those that have all their tasks have them.
+/// Computes the point of a reading: the limiting resources are used up, and the other users run all their tasks.
 fn exact(site: &Site, weights: &[Exact], reading: &Reading) -> Option<Vec<Vec<Exact>>> {
     let users = site.instance.users();
     let mut full: Vec<(usize, usize)> = reading.stops.iter().map(|&(_, m, r)| (m, r)).collect();
@@ -132,7 +132,7 @@ fn exact(site: &Site, weights: &[Exact], reading: &Reading) -> Option<Vec<Vec<Ex
             }
         }
     }
-    // Its tasks less the level of what stops it there: at least 0, and 0 for those who run there.
+    // Its level less the level of its limit there: at least 0, and 0 for users that run there.
     let mut compare = |i: usize, m: usize, r: usize, sign: i64| {
         let sign = Exact::ratio(sign, 1);
         let mut row: Sparse = runs(i).map(|at| (at, sign.clone())).collect();

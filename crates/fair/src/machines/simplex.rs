@@ -1,14 +1,13 @@
-//! Linear programs in fractions, one after another over what is left of the optimum of those before.
+//! A sequence of linear programs in fractions, each over the optima of the previous ones.
 //!
-//! The revised simplex method: the inverse of the basis is kept, and columns stay as sparse as they were given. The steepest
-//! column is raised, but after many steps that gain nothing the first one that gains, until a step gains something: so it ends
-//! (Bland, Mathematics of Operations Research 1977). A column with a price is shut when a program ends: it is 0 wherever
-//! that program has its optimum, so the next one stays among these points without a new start. Nothing is rounded, so none
-//! of it is a matter of tolerance.
+//! The revised simplex method: the inverse of the basis is stored, and columns stay sparse. The steepest column is raised; after many steps
+//! without gain it is the first column with a gain, until a step gains something. This guarantees termination (Bland, Mathematics of
+//! Operations Research 1977). A column with a price is fixed at the end of a program: it is 0 at every optimum, so the next program stays
+//! among the optima without a restart. Arithmetic is exact; there are no tolerances.
 
 use crate::{Exact, Number};
 
-/// Numbers by row or column; those that are not named are 0.
+/// Numbers by row or column; missing entries are 0.
 pub type Sparse = Vec<(usize, Exact)>;
 
 /// Steps in a row that gain nothing, after which the first column that gains is raised. It may be any number; the first
@@ -18,7 +17,7 @@ const PATIENCE: usize = 30;
 /// The points `x >= 0` with `row . x <= bound` for all rows, and a corner of it.
 #[derive(Clone, Debug)]
 pub struct Polytope {
-    /// The entries of each column in the rows as they were given. The first are those of what is left of each bound.
+    /// The original entries of each column by row. The first columns are the slacks of the bounds.
     columns: Vec<Sparse>,
     /// Columns that stay 0.
     shut: Vec<bool>,
@@ -29,7 +28,7 @@ pub struct Polytope {
 }
 
 impl Polytope {
-    /// With these bounds, at least 0, and no variables yet but what is left of each bound: columns 0, 1, ... as the rows.
+    /// A polytope with these bounds, at least 0, and no variables yet except slacks: columns 0, 1, ... in the order of the rows.
     pub fn new(bounds: Vec<Exact>) -> Polytope {
         let rows = bounds.len();
         let unit = |row: usize| (0..rows).map(|at| if at == row { Exact::ONE } else { Exact::ZERO }).collect();
@@ -60,9 +59,9 @@ impl Polytope {
         row.map_or(Exact::ZERO, |row| self.values[row].clone())
     }
 
-    /// Goes to a corner where the sum of these columns is largest, and stays where it is.
+    /// Moves to a corner that maximises the sum of these columns, and restricts the polytope to its optima.
     ///
-    /// Panics: where there is no largest one (a programmer error).
+    /// Panics: if the sum is unbounded (a programmer error).
     pub fn raise(&mut self, objective: &Sparse) {
         let mut worth = vec![Exact::ZERO; self.columns.len()];
         objective.iter().for_each(|(column, value)| worth[*column] = value.clone());
@@ -115,7 +114,7 @@ fn times(sparse: &Sparse, dense: &[Exact]) -> Exact {
     products.iter().sum()
 }
 
-/// Adds so much of other numbers.
+/// Adds `factor` times `others` to `numbers`.
 fn add(numbers: &mut [Exact], factor: &Exact, others: &[Exact]) {
     if factor.is_zero() {
         return;

@@ -37,8 +37,8 @@ const DRFH: Across = Across { quantity: Quantity::Dominant };
 const TSF: Across = Across { quantity: Quantity::Tasks };
 const CMMF: Across = Across { quantity: Quantity::Resource(0) };
 
-/// Wang, Li and Liang, INFOCOM 2014 (arXiv 1308.0083), figures 1 to 3: global dominant shares of 5/7; by DRF on each server
-/// alone six tasks each. Virtual dominant shares, by hand: the first server has room for (10, 2) tasks, the second for (2, 10).
+/// Wang, Li and Liang, INFOCOM 2014 (arXiv 1308.0083), figures 1 to 3: global dominant shares of 5/7; by DRF on each server alone six tasks
+/// each. Virtual dominant shares, derived manually: the first server has room for (10, 2) tasks, the second for (2, 10).
 #[test]
 fn two_servers_for_two_kinds_of_tasks() {
     let users = vec![user(0, tenths(&[2, 10]), None), user(1, tenths(&[10, 2]), None)];
@@ -73,7 +73,7 @@ fn constraints_count_where_they_bind() {
     }
 }
 
-/// The share of tasks is of those that a user could run without its constraint. By hand: of machines with 4 and 12 the first
+/// A share of tasks is relative to the tasks that a user could run without its constraint. Derivation: of machines with 4 and 12 the first
 /// user could run 16 tasks and the second, with tasks twice as large, 8; both may run on the first machine only.
 #[test]
 fn shares_of_tasks_forget_constraints() {
@@ -107,7 +107,7 @@ fn too_large_an_instance_is_an_error() {
     assert!(message.contains("750 pairs of a user and a machine") && message.contains("at most 500"), "{message}");
 }
 
-/// A random instance on up to so many machines; weights are one number a user.
+/// A random instance on up to `most` machines; weights are one number per user.
 fn draw(rng: &mut ChaCha8Rng, most: usize, users: usize) -> Instance {
     let dims = rng.random_range(1..=3);
     let machines = rng.random_range(1..=most);
@@ -132,7 +132,7 @@ fn draw(rng: &mut ChaCha8Rng, most: usize, users: usize) -> Instance {
     Instance::on_machines((0..dims).map(|r| format!("r{r}")).collect(), entries, users).expect("a good instance")
 }
 
-/// All of them are DRF on one machine, and CMMF is fair in its resource alone, as progressive filling has it.
+/// On one machine all of them equal DRF, and CMMF is fair in its resource alone, as in progressive filling.
 #[test]
 fn on_one_machine_it_is_progressive_filling() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
@@ -173,7 +173,7 @@ fn per_server_shares_are_found_and_checked() {
     assert!(changed > 2000, "{changed}");
 }
 
-/// So many machines of one entry are as good as entries of one machine each.
+/// An entry of several equal machines is equivalent to entries of one machine each.
 #[test]
 fn equal_machines_may_be_written_as_one() {
     let mut rng = ChaCha8Rng::seed_from_u64(4);

@@ -1,9 +1,9 @@
-//! Machines that fill up again in turn, in floats: near their rest stands who runs where, and what stops whom.
+//! Refills machines in turn, in floats. Near convergence it shows which users run on each machine, and what limits the others.
 
 use super::Site;
 use crate::Exact;
 
-/// The users that run on each machine, those that have all their tasks, and the resource that stops each of the others there.
+/// The users that run on each machine, the users that run all their tasks, and the limiting resource of each other user there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// User and machine.
@@ -56,7 +56,7 @@ impl Turns<'_> {
         moved
     }
 
-    /// Progressive filling of one machine from the shares that users have by what they run elsewhere.
+    /// Progressive filling of one machine, starting from the shares that users have by their tasks on other machines.
     fn fill(&mut self, m: usize) {
         /// The next thing that happens to a user or a resource.
         enum Next {

@@ -24,14 +24,14 @@ named! {
 named! {
     /// The rule for minimums that add up to more than the total.
     Overcommit {
-        /// The base is the minimum as far as it is requested.
+        /// The base is the requested part of the minimum.
         Keep "keep": "Every group is given its base and the sum exceeds the total",
         Scale "scale": "All are cut to the same part of their base",
         Level "level": "The total is shared by min, up to the base",
     }
 }
 
-/// The rules by which runtime quotas are worked out.
+/// The rules for runtime quotas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
     /// The meaning of a minimum.
@@ -147,7 +147,7 @@ impl Quota {
                 Overcommit::Scale => by(&claims.base)?,
                 Overcommit::Level => by(&claims.promised)?,
             };
-            // Nothing is left for the water above the minimums.
+            // No water is left above the minimums.
             return Ok(Poured { level: Exact::ZERO, ..shared });
         }
         match self.variant {

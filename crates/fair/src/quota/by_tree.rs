@@ -16,7 +16,7 @@ pub fn by_tree(total: &Exact, buckets: &[Bucket<Exact>]) -> Result<Poured<Exact>
         // Children of a quota of 0 get 0, as in the other methods.
         scaled.parts().map(|(number, _)| number.max(0).unsigned_abs()).ok_or_else(too_fine)
     };
-    // A bucket counts its low in the level, whatever variant it stands for.
+    // In both variants a bucket counts its low amount in the level.
     let mut water = Water::new(Semantics::MaxMinLevel);
     water.set_total(whole(total, amount)?);
     let mut ids = Vec::with_capacity(buckets.len());

@@ -15,7 +15,7 @@ pub struct Group {
     pub parent: Option<usize>,
     /// Its weight when the rest above the minimums is shared (at least 0).
     pub ratio: Vec<Exact>,
-    /// Its minimum: guaranteed as far as it is requested.
+    /// Its minimum: the requested part of it is guaranteed.
     pub min: Vec<Exact>,
     /// Its maximum; `None` is without limit.
     pub max: Vec<Option<Exact>>,
@@ -28,7 +28,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group right under the top that asks for so much, of ratio 1, without minimum or limit.
+    /// A group right under the root with this request and ratio 1, without minimum or limit.
     pub fn new(name: impl Into<String>, request: Vec<Exact>) -> Group {
         let dims = request.len();
         Group {
@@ -47,7 +47,7 @@ impl Group {
 /// An oddity of an instance that nevertheless has an answer. [`Quota`](super::Quota) says which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Concern {
-    /// There is no capacity of a resource that a group names: nobody gets any.
+    /// A group names a resource that is missing in the capacity: its quota is 0.
     Lacking {
         /// The resource.
         resource: String,
@@ -76,7 +76,7 @@ impl fmt::Display for Concern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Concern::Lacking { resource } => {
-                write!(f, "there is no {resource} in [capacity]: the runtime quota of it is 0 for every group")
+                write!(f, "there is no {resource} in [capacity]: its runtime quota is 0 for every group")
             }
             Concern::MaxBelowMin { group, resource } => {
                 write!(f, "group '{group}': its max of {resource} is below its min; the min is cut to the max")
@@ -102,11 +102,11 @@ pub struct GroupInstance {
 }
 
 impl GroupInstance {
-    /// Checks the parts. The capacity is `None` for a resource that groups name and nobody has; vectors have one entry
-    /// a resource, and shorter ones are a programmer's error.
+    /// Checks the parts. The capacity is `None` for a resource that groups name and the cluster lacks. Vectors have one entry per resource;
+    /// shorter ones are a programmer's error.
     ///
-    /// Errors: [`Error::Plan`] that names the group, for no resources, no groups, names that stand twice or are `root`,
-    /// negative amounts, parents that do not exist, and groups that are their own ancestors.
+    /// Errors: [`Error::Plan`] that names the group, for no resources, no groups, duplicate names, the name `root`, negative amounts,
+    /// unknown parents, and groups that are their own ancestors.
     pub fn new(resources: Vec<String>, capacity: Vec<Option<Exact>>, groups: Vec<Group>) -> Result<GroupInstance> {
         let mut children = vec![Vec::new(); groups.len()];
         let mut top = Vec::new();
@@ -149,7 +149,7 @@ impl GroupInstance {
         if let Some(amount) = self.capacity.iter().flatten().find(|amount| amount.is_negative()) {
             return Err(Error::plan("capacity", amount, "at least 0"));
         }
-        // A group that cannot be reached from the top stands on a cycle, or under one.
+        // A group that cannot be reached from the root is part of a cycle, or a descendant of one.
         let reached: HashSet<usize> = self.order.iter().copied().collect();
         match (0..self.groups.len()).find(|i| !reached.contains(i)) {
             None => Ok(()),
@@ -165,7 +165,7 @@ impl GroupInstance {
         &self.resources
     }
 
-    /// How much there is of each; `None` for a resource that groups name and nobody has.
+    /// The capacity of each resource; `None` for a resource that groups name and the cluster lacks.
     pub fn capacity(&self) -> &[Option<Exact>] {
         &self.capacity
     }

@@ -1,14 +1,12 @@
-//! Quota groups: how much of each resource a group may use at this moment, its runtime quota.
+//! Quota groups: the runtime quota of a group is the amount of each resource that it may use at this moment.
 //!
-//! Every resource by itself, and every parent by itself: the parent's quota is poured over its groups like water into
-//! buckets, with the ratio as floor and the request as area, so that the water stands at one level. A minimum is
-//! either kept out of the water and given first ([`Variant::MinPlusShare`]), or counts as water
-//! ([`Variant::MaxMinLevel`]). Exact fractions; whole amounts by two kinds of [`Rounding`]. The level is found by
-//! any of the methods, which agree ([`Method`]).
+//! Each resource and each parent is computed independently. The parent's quota is poured over its groups like water into buckets, with the
+//! ratio as floor area and the request as volume, until the water is at one level. A minimum is either excluded from the water and given
+//! first ([`Variant::MinPlusShare`]), or counts as water ([`Variant::MaxMinLevel`]). Results are exact fractions, or whole amounts by two
+//! kinds of [`Rounding`]. The methods to find the level agree ([`Method`]).
 //!
-//! Not modelled: time. Source: the first article of the Fuxi series (Alibaba Cloud), sections 2 to 4; Koordinator's
-//! elastic quotas for the hierarchy, minimums that are not lent and the largest remainder. docs/quota.md lists where
-//! the article's text is repaired.
+//! Not modelled: time. Source: the first article of the Fuxi series (Alibaba Cloud), sections 2 to 4; Koordinator's elastic quotas for the
+//! hierarchy, minimums that are not lent and the largest remainder. docs/quota.md lists the corrections to the article's text.
 
 mod allocation;
 mod by_tree;

@@ -4,13 +4,13 @@ use super::pour::{Bucket, Method, pour};
 use crate::{Allocation, Exact, Instance, Limit, Mechanism, Number, Tasks};
 use plimsoll_base::error::Result;
 
-/// The outcome of the policy `quota` in a static state, exact: every user is a group right under the top, its weights
-/// are its ratios, and it has neither min nor max.
+/// The outcome of the policy `quota` in a static state, exact. Each user is a group right under the root; its weights are its ratios, and
+/// it has neither min nor max.
 ///
-/// A group requests its tasks' demand of each resource; endless tasks request the whole capacity of each resource they
-/// need. Every resource is poured by itself, and a user runs `min_r quota_r / demand_r` tasks: the part of its other
-/// quotas that it cannot use is requested and given, and so stays idle. Users that need a resource of capacity 0
-/// request nothing and get nothing. Without a min the variants are one. Cost: O(resources · users log users).
+/// A group requests its tasks' demand of each resource; endless tasks request the whole capacity of each resource they need. Each resource
+/// is poured independently, and a user runs `min_r quota_r / demand_r` tasks. The part of its other quotas that it cannot use is requested
+/// and given, and so stays idle. Users that need a resource of capacity 0 request nothing and get nothing. Without a min the variants are
+/// equal. Cost: O(resources · users log users).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerUser;
 

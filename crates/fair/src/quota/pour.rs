@@ -1,7 +1,7 @@
 //! Water in buckets: one resource of one parent, by the level or in rounds.
 //!
-//! A bucket holds `min(high, max(low, h ratio))` at the level h; the sum over all never falls as h rises, so that the
-//! least level at which all that can be given is given is unique, and with it the content of each bucket.
+//! A bucket contains `min(high, max(low, h ratio))` at the level h. The sum over all buckets never falls as h rises. Therefore the lowest
+//! level that hands out the total (or all that the buckets can take) is unique, and with it the content of each bucket.
 
 use std::cmp::Ordering;
 
@@ -32,7 +32,7 @@ impl<N: Number> Bucket<N> {
         }
     }
 
-    /// Whether its content depends on the level at all.
+    /// Whether its content depends on the level.
     fn moves(&self) -> bool {
         !self.ratio.is_zero() && self.low < self.high
     }
@@ -117,7 +117,7 @@ fn sorted<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     Poured { content: buckets.iter().map(|bucket| bucket.at(&level)).collect(), level, rounds: 0 }
 }
 
-/// The contents of all buckets together between two points: an amount, and so much more for each unit of level.
+/// The contents of all buckets together between two points: an amount, and its increase per unit of level.
 #[derive(Clone)]
 struct Contents<N> {
     still: N,
@@ -148,7 +148,7 @@ fn in_rounds<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     if lows >= *total {
         taking.clear();
     } else if lows.plus(&wants) <= *total {
-        // There is enough for everybody: the article's step 2.
+        // The total is enough for all requests: the article's step 2.
         taking.drain(..).for_each(|i| content[i] = buckets[i].high.clone());
     }
     // A group that takes part shares its minimum with the others until it is certain that it keeps it.

@@ -52,13 +52,11 @@ pub fn largest_remainder(total: &Exact, buckets: &[Bucket<Exact>], names: &[&str
     }
 }
 
-/// The water rises unit by unit: the group that reaches its next whole unit at the lowest level has it first, ties by
-/// name.
+/// Hands out whole units one by one: the next unit goes to the group that reaches its next whole unit at the lowest level, ties by name.
 ///
-/// So the order in which units are given away does not depend on how many there are, and nobody loses one when there
-/// are more: the divisor method of Jefferson and D'Hondt between `low` and `high`. The level of `poured` says at once
-/// which units come first, fewer than one a group are left, and no group has less than the exact share cut to whole
-/// units. Amounts and total are whole.
+/// The order of the units does not depend on their number, and no group loses a unit if the total grows: the divisor method of Jefferson
+/// and D'Hondt between `low` and `high`. The level of `poured` determines the first units; fewer than one unit per group remain, and no
+/// group has less than its exact share rounded down. Amounts and total are whole.
 pub fn monotone(poured: &Poured<Exact>, buckets: &[Bucket<Exact>], names: &[&str]) -> Vec<Exact> {
     let mut content: Vec<Exact> = poured.content.iter().map(Exact::floor).collect();
     let mut rest = poured.content.iter().zip(&content).fold(Exact::ZERO, |sum, (all, whole)| &sum + &(all - whole));

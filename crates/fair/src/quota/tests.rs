@@ -29,8 +29,8 @@ fn buckets(rng: &mut ChaCha8Rng, lows: bool) -> Vec<Bucket<Exact>> {
     (0..rng.random_range(1..9)).map(|_| bucket(rng)).collect()
 }
 
-/// The definition: each holds `min(high, max(low, h ratio))`, together they hold all that can be given, and at no lower
-/// level they do.
+/// The definition: each bucket contains `min(high, max(low, h ratio))`, together they contain the total (or as much as they can take), and
+/// at no lower level they do.
 fn is_defined(total: &Exact, buckets: &[Bucket<Exact>], poured: &Poured<Exact>) {
     let sum = |of: &dyn Fn(&Bucket<Exact>) -> Exact| buckets.iter().fold(Exact::ZERO, |sum, bucket| &sum + &of(bucket));
     for (bucket, content) in buckets.iter().zip(&poured.content) {
@@ -67,7 +67,7 @@ fn all_methods_give_what_is_defined() {
         at_a_boundary += usize::from(buckets.iter().any(|bucket| full(&bucket)));
         nothing_full += usize::from(sorted.content.iter().zip(&buckets).all(|(held, bucket)| *held < bucket.high));
     }
-    // The cases in which the article's strict test finds no boundary.
+    // The cases without a boundary in the article's strict test.
     assert!(rounds >= 5 && at_a_boundary > 1000 && nothing_full > 1000, "{rounds} {at_a_boundary} {nothing_full}");
 }
 

@@ -1,4 +1,4 @@
-//! Groups with quotas, as they stand in an instance or a quota file.
+//! Reads groups with quotas from an instance or a quota file.
 
 use std::collections::HashMap;
 
@@ -174,9 +174,9 @@ fn named(node: &Node, key: &str, resources: &[String]) -> Result<Vec<Option<Exac
     Ok(amounts)
 }
 
-/// Fails at the first group that stands on a cycle of parents.
+/// Fails at the first group on a cycle of parents.
 fn no_cycle(list: &[Node], groups: &[Group]) -> Result<()> {
-    // For each group: followed to the top already, or the group from which it is being followed.
+    // For each group: `usize::MAX` until visited, then the group at which the walk started, or the root.
     let mut seen = vec![usize::MAX; groups.len()];
     for start in 0..groups.len() {
         let mut at = start;

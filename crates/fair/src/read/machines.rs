@@ -1,4 +1,4 @@
-//! Machines: `[[machine]]` with capacities, and the names by which users say where they may run.
+//! Machines: `[[machine]]` with capacities, and the names that a user's `on` may list.
 
 use std::collections::HashSet;
 
@@ -13,9 +13,9 @@ const MACHINES_MAX: u64 = 1_000_000_000;
 
 const EXPECTED: &str = "expected at least one [[machine]] with a capacity";
 
-/// The resources, and the machines; without a `capacity` of the whole the resources come in order of appearance.
+/// Returns the resources and the machines. Without a `capacity` of the whole, resources are in order of appearance.
 ///
-/// One entry without a capacity of its own is so many equal parts of the whole.
+/// One entry without a capacity of its own divides the whole into equal parts.
 pub fn machines_in(entry: &Entry, capacity: Option<(Vec<String>, Vec<Exact>)>) -> Result<(Vec<String>, Vec<Machines>)> {
     let Value::List(list) = &entry.node.value else {
         let problem = format!("{} is no list of machines; {EXPECTED}", entry.node.shown());
@@ -67,7 +67,7 @@ fn resources_of(list: &[Node]) -> Result<Vec<String>> {
     let mut resources = Vec::new();
     for (at, node) in list.iter().enumerate() {
         let (name, ..) = head(at, node)?;
-        // Where it is missing is told when the machine itself is read.
+        // A missing capacity is reported when the machine itself is read.
         if let Some(own) = node.get("capacity") {
             for resource in capacity_in(&own.node, &format!("machine '{name}', capacity"))?.0 {
                 if !resources.contains(&resource) {

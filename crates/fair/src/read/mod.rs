@@ -58,7 +58,7 @@ fn question(tree: &Node) -> Result<Question> {
     table(tree, "instance", "[capacity] with [[user]] or [[group]]")?;
     match (tree.get("group"), tree.get("user")) {
         (Some(group), Some(_)) => {
-            let problem = "stand beside [[user]]; expected only users, or only groups";
+            let problem = "are given beside [[user]]; expected only users, or only groups";
             Err(group.place.wrong("groups", problem))
         }
         (Some(group), None) => Ok(Question::Groups(groups::groups_in(tree, group)?)),
@@ -174,7 +174,7 @@ fn capacity_in(node: &Node, key: &str) -> Result<(Vec<String>, Vec<Exact>)> {
     Ok((entries.iter().map(|entry| entry.key.clone()).collect(), capacity))
 }
 
-/// One number a resource; `otherwise` for those that are not named.
+/// Reads one number per resource; `otherwise` for resources that are not named.
 fn vector(node: &Node, key: &str, resources: &[String], otherwise: Exact, expected: &str) -> Result<Vec<Exact>> {
     let entries = table(node, key, &example(resources))?;
     let mut vector = vec![otherwise; resources.len()];

@@ -15,9 +15,9 @@ named! {
     /// as it is requested), the reach the amount that can be used (the request, cut to the max).
     Semantics {
         /// `base + min(reach - base, level ratio)`. The article, Koordinator.
-        MinPlusShare "min-plus-share": "The min first; the ratio shares what is left on top of it",
+        MinPlusShare "min-plus-share": "The min first; the ratio shares the rest on top of it",
         /// `min(reach, max(base, level ratio))`. YARN's fair scheduler.
-        MaxMinLevel "max-min-level": "The ratio shares all; nobody stays below its min",
+        MaxMinLevel "max-min-level": "The ratio shares all; no group stays below its min",
     }
 }
 
@@ -189,10 +189,10 @@ impl Break {
     }
 }
 
-/// Amounts and ratios of break points, summed; entering ones count negatively.
+/// Amounts and ratios of break points, summed; points where a group enters count negatively.
 ///
-/// A running sum from the lowest break point on is within [`LIMIT`] of 0 in both parts, and so is that of any block,
-/// when all points stand in their places. Sums of old and new points together may wrap around; the exact sums fit.
+/// A running sum from the lowest break point on is within [`LIMIT`] of 0 in both parts, and so is the sum of any block, if all points are
+/// in their places. Sums of old and new points together may wrap around; the exact sums fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weight {
     pub amount: i64,
@@ -295,7 +295,7 @@ impl Target {
         missing <= i128::from(self.open - below.ratio) * i128::from(at.0)
     }
 
-    /// The level itself, given all that lies below it.
+    /// The level, given the weight below it.
     pub fn level(&self, below: Weight) -> Level {
         Level { numerator: (self.above - below.amount) as u64, denominator: (self.open - below.ratio) as u64 }
     }

@@ -68,10 +68,10 @@ pub(super) fn compare(a: (u64, u64), b: (u64, u64)) -> Ordering {
 /// Bits of a key behind the leading one.
 const PLACES: u32 = 56;
 
-/// Fractions of at most so many bits in numerator and denominator together have equal keys only if they are equal.
+/// Fractions of at most `DISTINCT` bits in numerator and denominator together have equal keys only if they are equal.
 ///
-/// Two unequal fractions `a/b < c/d` differ by `1/(b d)` or more, which is `1/(b c)` of the larger: no less than one
-/// step of a key when `b c` has at most as many bits as a key has places.
+/// Two unequal fractions `a/b < c/d` differ by at least `1/(b d)`, which is `1/(b c)` of the larger. That is at least one step of a key if
+/// `b c` has at most as many bits as a key has places.
 pub(super) const DISTINCT: u32 = PLACES;
 
 /// The binary exponent and the first [`PLACES`] places of `amount / ratio`, in one word.

@@ -1,4 +1,4 @@
-//! The blocks of an [`Order`](super::order::Order): arrays side by side, so that a search reads keys and nothing else.
+//! The blocks of an [`Order`](super::order::Order) as parallel arrays, so that a search reads only keys.
 
 use super::group::Weight;
 

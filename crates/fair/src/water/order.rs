@@ -87,10 +87,10 @@ impl Order {
         cursor
     }
 
-    /// Finds the leaf in which the point stands or belongs; where in it is not known yet.
+    /// Finds the leaf that contains the point, or into which it belongs; the position within the leaf is not determined.
     ///
-    /// Apart from [`Order::locate`], because inner blocks are in the cache and leaves are not: two searches that
-    /// descend first wait for both leaves at once. Written where it stays, as copying a block just written stalls.
+    /// Separate from [`Order::locate`], since inner blocks are in the cache and leaves are not: two searches that descend first wait for
+    /// both leaves at once. It updates the cursor in place, since a copy of a block just written stalls.
     #[inline]
     pub fn descend(&self, cursor: &mut Cursor, point: &Point, source: &impl Source) {
         let mut at = self.root;
@@ -110,7 +110,7 @@ impl Order {
         rank(self.row(leaf), point, source).0 as u32
     }
 
-    /// Whether the point stands before the leaf's first.
+    /// Whether the point is before the leaf's first point.
     pub fn before_leaf(&self, point: &Point, leaf: u32, source: &impl Source) -> bool {
         let row = self.row(leaf);
         match point.key.cmp(&row.key(0)) {
@@ -317,7 +317,7 @@ impl Order {
     }
 }
 
-/// How many points of a row stand before this one, and whether it stands there itself.
+/// Returns the number of points of a row before this one, and whether the row contains it.
 #[inline]
 fn rank<const N: usize>(row: &Row<N>, point: &Point, source: &impl Source) -> (usize, bool) {
     let rank = row.rank(point.key);

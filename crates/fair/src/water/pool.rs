@@ -24,15 +24,15 @@ const GROUPS: u32 = 1 << 31;
 /// Points between an old level and the new one that are passed one by one; the tree finds those farther away.
 const STEPS: usize = 24;
 
-/// Sibling groups, the total they share, and the level between them.
+/// Sibling groups, the total they share, and its level.
 ///
-/// One change (a request, a limit, a ratio, a join, a leave, the total) and the level after it take O(log n),
-/// amortised; the runtime quota of a group at the level takes O(1). The level is looked for when it is asked for,
-/// starting from where it was, so changes in between cost no search.
+/// One change (a request, a limit, a ratio, a join, a leave, the total) and the level after it take O(log n), amortised. The runtime quota
+/// of a group at the level takes O(1). The level is searched on request, starting from its previous value, so several changes in a row cost
+/// one search.
 ///
-/// The order is late on purpose: while the total is enough for all, it is not needed; and where the level was last,
-/// only points near it must be in their places, those farther away count as below or above wherever they stand. Points
-/// that have moved wait in a list, and all of them are put in their places when the level leaves the neighbourhood.
+/// The order is updated lazily. If the total is enough for all, the order is not needed. Near the previous level, only points close to it
+/// must be in their places; points farther away count as below or above wherever they are stored. Moved points are collected in a list, and
+/// all of them are reordered when the level leaves the neighbourhood.
 ///
 /// Equal inputs in equal order give equal answers and identifiers.
 #[derive(Clone, Debug)]
@@ -46,8 +46,7 @@ pub struct Water {
     gap: Gap,
     /// The shape of the order for which the gap holds.
     shape: u64,
-    /// Around the level; every point that is within, or was within when it last stood in its place, stands in its
-    /// place.
+    /// The neighbourhood of the level. Each point that is within it now, or was within it when it was last stored, is in its place.
     pub(super) window: Option<Window>,
     /// The true sums below the window less those below it in the order.
     drift: Weight,
@@ -123,8 +122,7 @@ impl Water {
         self.set_use(id, request, self.member(id).group.held)
     }
 
-    /// Changes a group's request, and the part of it that is its floor. Errors and panics: as
-    /// [`Water::change`].
+    /// Changes a group's request, and the part of the request that is its floor. Errors and panics: as [`Water::change`].
     #[inline]
     pub fn set_use(&mut self, id: GroupId, request: u64, held: u64) -> Result<()> {
         let group = Group { request, held, ..self.member(id).group };
@@ -162,8 +160,7 @@ impl Water {
         self.member(id).standing()
     }
 
-    /// The lowest level at which the total is handed out, or all that is requested; the ground when the total does not
-    /// pass the bases.
+    /// Returns the lowest level that hands out the total, or all requests; the ground if the total does not exceed the bases.
     pub fn level(&mut self) -> Level {
         match self.level {
             Some(level) => level,
@@ -171,7 +168,7 @@ impl Water {
         }
     }
 
-    /// Whether the total is enough for all: everybody has its reach, at the level or at any above.
+    /// Whether the total is enough for all: each group has its reach, at the level or at any above.
     pub fn is_enough(&self) -> bool {
         self.sums.enough(self.total)
     }
@@ -279,7 +276,7 @@ impl Water {
         }
     }
 
-    /// Puts the points of one that is late in their places.
+    /// Moves the points of a late group to their places.
     fn catch_up(&mut self, id: u32) {
         let record = &mut self.members.records[id as usize];
         let at = std::mem::take(&mut record.late) as usize - 1;
@@ -376,9 +373,9 @@ impl Water {
 #[repr(align(64))]
 struct Record {
     group: Group,
-    /// Of the point where it leaves, if it has one; [`Record::GONE`] for nobody.
+    /// The key of the point where it leaves, if it has one; [`Record::GONE`] for a removed group.
     key: u64,
-    /// Place among those that are late, from 1; 0 if its points stand in their places.
+    /// Position in the list of late groups, from 1; 0 if its points are in their places.
     late: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The level from nothing, by selection: what does not follow every change asks once.
+//! Computes the level from scratch by selection, for callers that do not follow each change.
 
 use std::cmp::Ordering;
 
@@ -6,8 +6,7 @@ use super::group::{Break, Semantics, Standing, Sums, Weight};
 use super::level::{self, Level};
 use plimsoll_base::error::Result;
 
-/// The lowest level that hands out the total, or all that is requested: the median break point says on which side it lies,
-/// and half are left.
+/// Returns the lowest level that hands out the total, or all requests. The median break point tells the side, and halves the search.
 ///
 /// O(n). Errors: a sum passes [`LIMIT`](super::LIMIT).
 pub fn by_selection(semantics: Semantics, standings: &[Standing], total: u64) -> Result<Level> {

@@ -139,7 +139,7 @@ fn late_orders_say_what_orders_in_time_say() {
                 }
                 assert_eq!(water.level(), level, "seed {seed}, look {look}");
             }
-            assert!(near > 10, "only {near} looks with somebody late");
+            assert!(near > 10, "only {near} searches with a late group");
         }
     }
 }

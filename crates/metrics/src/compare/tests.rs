@@ -59,7 +59,7 @@ fn a_bin_with_all_jobs_is_left_out() {
     assert_eq!((found.bins.len(), found.jobs, found.policies[0].against_baseline.len()), (0, 2, 1));
 }
 
-/// The same runs have the same p-value as in the table of differences, whose family is the metric's.
+/// The same runs have the same p-value as in the table of differences, where the family is the metric.
 #[test]
 fn the_answer_has_the_p_values_of_the_table_of_differences() {
     let policies = [

@@ -6,14 +6,14 @@ use plimsoll_base::units::UserId;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub end: f64,
-    /// The order in which rows were told, of those that end together; after 2^32 rows it begins anew, and then so may that order.
+    /// The order of rows that end together, by their reports; the counter wraps after 2^32 rows.
     pub number: u32,
     /// Its place in [`Rows`].
     pub slot: u32,
 }
 
 impl Row {
-    /// As one number, in the order in which rows end: the bits of positive numbers sort as they do.
+    /// Returns a number that sorts by the end of the row: the bits of positive floats sort as the floats do.
     pub fn pack(self) -> u128 {
         u128::from(self.end.to_bits()) << 64 | u128::from(self.number) << 32 | u128::from(self.slot)
     }
@@ -33,7 +33,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Of none, with demands of so many resources.
+    /// Without rows, for demands of this number of resources.
     pub fn new(dims: usize) -> Rows {
         Rows { dims, facts: Vec::new(), spare: Vec::new() }
     }
@@ -62,8 +62,7 @@ impl Rows {
     }
 }
 
-/// How a user's work goes on. All of them are gone through whenever shares are solved, so that what is not needed for that
-/// lies apart.
+/// The progress of a user's work. All flows are visited whenever shares are solved, so other data are stored elsewhere.
 #[derive(Debug)]
 pub(super) struct Flow {
     pub user: UserId,
@@ -85,7 +84,7 @@ pub(super) struct Flow {
     pub since: f64,
     /// When its first row ends if nothing changes; never if it stands still.
     pub expected: f64,
-    /// The measured work that is left, and how much of it is done in a second at full speed.
+    /// The measured work that is left, and the part of it that is done per second at full speed.
     pub left: f64,
     pub rate: f64,
     /// The age of its work when it was served, added up; see [`Service`](super::Service).
@@ -93,7 +92,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// A user whose first row is about to begin.
+    /// A user with a first row that is about to begin.
     pub fn new(user: UserId, now: f64, delay: f64) -> Flow {
         Flow {
             user,

@@ -1,4 +1,4 @@
-//! Tests of the fluid replay, against a slow twin and by hand.
+//! Tests of the fluid replay, against a slow implementation and derived results.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -82,7 +82,7 @@ fn only_measured_work_counts_but_all_of_it_is_in_the_way() {
     near(both[1].mean_delay().expect("work"), 100.0);
 }
 
-/// Solves anew after every event and looks at every row each time.
+/// Solves after each event and visits every row each time.
 fn slow(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> (Vec<Service>, Vec<f64>) {
     struct Left {
         work: Work,

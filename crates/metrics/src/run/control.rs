@@ -14,7 +14,7 @@ fn response(run: &Run, which: usize) -> Option<f64> {
     Some(run.carried.as_ref()?.response_us?[which] as f64 / 1e6)
 }
 
-/// An amount of work as a part of what was wanted.
+/// An amount of work as a part of the requested work.
 fn part(run: &Run, class: fn(&Carried) -> &Work, amount: fn(&Work) -> u64) -> Option<f64> {
     let work = class(run.carried.as_ref()?);
     (work.wanted > 0).then(|| amount(work) as f64 / work.wanted as f64)

@@ -1,7 +1,7 @@
-//! How long jobs wait and take, over all jobs and by job size.
+//! Waiting and completion times of jobs, over all jobs and by job size.
 //!
-//! [`Delays`] hears of each finished job once and keeps histograms, so memory does not grow with the number of jobs.
-//! [`SizeBins`] keeps the mean completion time by number of tasks, as the DRF paper's Figure 14 does.
+//! [`Delays`] records each finished job once and keeps histograms, so memory does not grow with the number of jobs. [`SizeBins`] has the
+//! mean completion time by number of tasks, as in the DRF paper's Figure 14.
 
 use super::slowdown::Slowdowns;
 use super::{Metrics, float, seconds};
@@ -10,7 +10,7 @@ use plimsoll_base::column::Topic;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time};
 
-/// A job whose last task has finished.
+/// A completed job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedJob {
     /// When it was submitted.
@@ -21,7 +21,7 @@ pub struct FinishedJob {
     pub finish: Time,
     /// How many tasks it had.
     pub tasks: u64,
-    /// Its critical path: what it would take on a cluster without limits.
+    /// Its critical path: its completion time on an unlimited cluster.
     pub ideal: Span,
 }
 

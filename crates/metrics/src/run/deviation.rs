@@ -1,10 +1,9 @@
-//! How far dominant shares are from those that users would have if tasks were divisible.
+//! The deviation of dominant shares from the shares with divisible tasks.
 //!
-//! The fluid reference is weighted DRF over the active users: each has the mean demand of its running and waiting tasks
-//! and no more tasks than those, and a user's fluid share is the dominant share of the bundle that it would hold. And
-//! theorem 7: whole tasks cost no pair of users with work left more than one maximal task of difference, where machines
-//! are each larger than that and are filled one after another; engines that place otherwise may break it, and policies
-//! that aim at something else will.
+//! The fluid reference is weighted DRF over the active users: each has the mean demand of its running and waiting tasks and their number. A
+//! user's fluid share is the dominant share of its bundle there. In addition theorem 7: with whole tasks, the dominant shares of two users
+//! with unfinished work differ by at most one maximal task, if machines are each larger than that and are filled one after another. Engines
+//! with other placement may violate it, and policies with other goals will.
 //! Source: Ghodsi et al., NSDI 2011, §4.2 and theorem 7 (indivisible tasks), §4.3 (weights).
 
 use super::{At, Metrics, mean};
@@ -31,8 +30,8 @@ impl Deviation {
 
 /// Whether the weighted dominant shares of two backlogged users differ by more than the largest of their tasks.
 ///
-/// `gap` is the largest difference, among so many users, and `task` the weighted dominant share of the largest task; `None` for
-/// fewer than two users.
+/// `gap` is the largest difference among `users` users, and `task` the weighted dominant share of the largest task; `None` for fewer than
+/// two users.
 pub fn theorem7_broken(gap: Option<f64>, users: usize, task: Option<f64>) -> Option<bool> {
     let (gap, task) = gap.zip(task).filter(|_| users > 1)?;
     Some(gap > task * (1.0 + TOLERANCE) + TOLERANCE)

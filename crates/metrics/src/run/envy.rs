@@ -23,7 +23,7 @@ pub struct Envy {
     /// The largest envy among users with bounded envy, 0 upwards (0.5: half as many tasks again); 0 when it is
     /// within [`TOLERANCE`]. `None` if no complaining user can run anything with its own bundle.
     pub max_bounded: Option<f64>,
-    /// How many users envy somebody, by more than [`TOLERANCE`].
+    /// The number of users that envy another one by more than [`TOLERANCE`].
     pub count: usize,
     /// How many of them can run nothing with their own bundle but something with another's: their envy has no bound.
     pub unbounded: usize,
@@ -33,8 +33,8 @@ pub struct Envy {
 
 /// Computes the envy among `users`.
 ///
-/// `None` when nobody may complain. Cost: O(n · skyline · dims), and O(s log s) for the s users with a bundle that the largest one
-/// does not contain.
+/// `None` if no user is backlogged. Cost: O(n · skyline · dims), and O(s log s) for the s users with a bundle that the largest one does not
+/// contain.
 pub fn envy<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> Option<Envy> {
     let skyline = skyline(users.clone().map(|user| per_weight(&user)));
     let mut result = Envy { max_bounded: None, count: 0, unbounded: 0, users: 0 };
@@ -43,7 +43,7 @@ pub fn envy<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> Option
         let wants = user.wants();
         let mut best = own;
         for bundle in &skyline {
-            // Nobody runs more tasks than it has.
+            // No user runs more tasks than it has.
             if best >= user.tasks {
                 break;
             }
@@ -89,10 +89,10 @@ fn contains(bundle: &Bundle, other: &Bundle) -> bool {
     bundle.iter().zip(other).all(|(held, other)| held >= other)
 }
 
-/// Keeps the bundles that no other one reaches in every resource, one of each set of equal ones; each comes with its sum.
+/// Keeps the bundles that no other one reaches in every resource, one of each set of equal ones; each is given with its sum.
 ///
-/// In order of falling sum a bundle comes after all that contain it, so each needs to be compared with the kept ones
-/// only. Most are contained in the first, and need not be sorted.
+/// In order of falling sum a bundle follows all bundles that contain it, so each is compared with the kept ones only. Most are contained in
+/// the first, and need not be sorted.
 fn skyline(bundles: impl Iterator<Item = (f64, Bundle)> + Clone) -> Vec<Bundle> {
     let Some(first) = bundles.clone().min_by(by_sum) else { return Vec::new() };
     let mut others: Vec<(f64, Bundle)> = bundles.filter(|(_, bundle)| !contains(&first.1, bundle)).collect();

@@ -1,9 +1,8 @@
-//! How evenly something is shared, in one number.
+//! Indices of evenness.
 //!
-//! Every function takes the weighted dominant shares s_i / w_i of the backlogged users (a user with nothing waiting
-//! has what it wants, so its small share is no unfairness), in any order, finite and not negative. [`jain`], [`gini`]
-//! and [`ratio`] do not change when all shares are scaled; [`gap`] is in units of the share. [`JainSum`] keeps the
-//! Jain index of a changing set of users in constant time a change.
+//! Each function takes the weighted dominant shares s_i / w_i of the backlogged users (the small share of a user without waiting tasks is
+//! not unfair), in any order, finite and non-negative. [`jain`], [`gini`] and [`ratio`] do not change when all shares are scaled; [`gap`]
+//! is in units of the share. [`JainSum`] maintains the Jain index of a changing set of users in constant time per change.
 
 use super::{At, Metrics, float, mean};
 use plimsoll_base::column::Unit;
@@ -43,10 +42,9 @@ pub fn gap(shares: &[f64]) -> Option<f64> {
     Some(max - min)
 }
 
-/// Gives min y / max y.
+/// Computes min y / max y.
 ///
-/// Range: 0 (somebody holds nothing) to 1 (all alike). `None` without users, and when all shares are 0 (0/0).
-/// Cost: O(n).
+/// Range: 0 (some user has nothing) to 1 (all equal). `None` without users, and if all shares are 0 (0/0). Cost: O(n).
 pub fn ratio(shares: &[f64]) -> Option<f64> {
     let (min, max) = extremes(shares)?;
     (max > 0.0).then(|| min / max)
@@ -73,14 +71,14 @@ pub const SHARE_MAX: u64 = 1 << 48;
 ///
 /// Rounds to the nearest 2^-32, so it is off by at most 2^-33 of a cluster; above [`SHARE_MAX`] it stays there.
 pub fn fixed_share(share: f64) -> u64 {
-    // The cast takes what is negative or NaN to 0, and saturates.
+    // The cast maps negative values and NaN to 0, and saturates.
     ((share * WHOLE as f64).round() as u64).min(SHARE_MAX)
 }
 
-/// The Jain index of a changing set of users, exact in integer shares, O(1) a change.
+/// The Jain index of a changing set of users, exact in integer shares, O(1) per change.
 ///
-/// Sums are integers, so the order of changes leaves no trace. A share below 2^-33 of the cluster counts as 0.
-/// Units: [`fixed_share`], each at most [`SHARE_MAX`]. A caller removes only what it added.
+/// Sums are integers, so the order of changes does not matter. A share below 2^-33 of the cluster counts as 0. Units: [`fixed_share`], each
+/// at most [`SHARE_MAX`]. A caller removes only values that it added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JainSum {
     users: u64,

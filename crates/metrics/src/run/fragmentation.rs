@@ -1,4 +1,4 @@
-//! How much of what is free is of no use to the workload.
+//! The share of free amounts that the workload cannot use.
 
 use super::{How, Metrics};
 use plimsoll_base::column::{Column, Unit};

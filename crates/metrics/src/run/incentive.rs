@@ -1,9 +1,9 @@
-//! Whether users are better off sharing than each with its own part of the cluster.
+//! Sharing incentive: compares each user's bundle with its own part of the cluster.
 //!
-//! The part of user i is w_ij / Σ_k w_kj of each resource, over all active users k. Sharing pays for it at an instant
-//! when its bundle runs at least as many of its tasks as its part would, no more than it has. The counting is that of the
-//! property check ([`Wants`](plimsoll_fair::Wants)), with divisible tasks: a user whose part would run 2.7 tasks and that
-//! runs 2 counts as below. Only backlogged users are judged.
+//! The part of user i is w_ij / Σ_k w_kj of each resource, over all active users k. Sharing pays for it at an instant when its bundle runs
+//! at least as many of its tasks as its part would, up to its number of tasks. The counting is that of the property check
+//! ([`Wants`](plimsoll_fair::Wants)), with divisible tasks: a user whose part would run 2.7 tasks and that runs 2 counts as below. Only
+//! backlogged users are evaluated.
 //! Source: Ghodsi et al., NSDI 2011, §3 (sharing incentive).
 
 use super::{At, Metrics, mean};
@@ -14,7 +14,7 @@ use plimsoll_base::units::MAX_DIMS;
 /// How one backlogged user fares against its part of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
-    /// Tasks that its bundle runs over those that its part would run; 0 upwards, 1 is break-even.
+    /// Tasks that its bundle runs over tasks that its part would run; from 0, with 1 as break-even.
     pub ratio: f64,
     /// The dominant share of the tasks that it runs fewer than its part would: with one weight for all resources and more
     /// tasks than the part would run it is max(0, part − dominant share). Fraction of the cluster, 0 to 1.
@@ -54,7 +54,7 @@ pub struct Incentive {
 }
 
 impl Incentive {
-    /// Sums up [`standings`]; `None` when nobody was judged.
+    /// Summarises [`standings`]; `None` if no user was evaluated.
     pub fn of(standings: &[Option<Standing>]) -> Option<Incentive> {
         let nobody =
             Incentive { min_ratio: f64::INFINITY, below: 0, users: 0, max_shortfall: 0.0, total_shortfall: 0.0 };

@@ -130,7 +130,7 @@ enum How {
     Float(fn(&Run) -> Option<f64>),
     /// A measure of each resource.
     Floats(fn(&Run, usize) -> Option<f64>),
-    /// On the grid: the mean over the points at which somebody waits and there is a value.
+    /// On the grid: the mean over the points with waiting tasks and a value.
     Mean(fn(&Sample) -> Option<f64>),
     /// Such a mean of each resource.
     Means(fn(&Sample, usize) -> Option<f64>),
@@ -179,7 +179,7 @@ const fn shares(name: &'static str, about: &'static str, of: fn(&Run, usize) -> 
     Column::new(name, about, How::Floats(of)).unit(Unit::Share)
 }
 
-/// A mean over the grid points at which somebody waits.
+/// A mean over the grid points with waiting tasks.
 const fn mean(name: &'static str, about: &'static str, of: fn(&Sample) -> Option<f64>) -> Column<How> {
     Column::new(name, about, How::Mean(of))
 }
@@ -201,7 +201,7 @@ struct GridMean {
 }
 
 impl GridMean {
-    /// A value that holds at so many grid points.
+    /// Adds a value for a number of grid points.
     fn add(&mut self, value: Option<f64>, points: u64) {
         if let Some(value) = value {
             self.sum += value * points as f64;
@@ -222,13 +222,13 @@ pub struct GridMeans {
 }
 
 impl GridMeans {
-    /// None yet, over so many resources.
+    /// Without values, for a number of resources.
     pub fn new(dims: usize) -> GridMeans {
         let on_grid = runs().map(|column| column.value).filter(How::is_on_grid);
         GridMeans { dims, means: on_grid.map(|how| (how, Default::default())).collect() }
     }
 
-    /// Adds a state that holds at so many grid points, whether or not anybody waits.
+    /// Adds a state for a number of grid points, with or without waiting tasks.
     pub fn watch(&mut self, state: &State, points: u64) {
         for (how, means) in &mut self.means {
             if let How::Always(of) = how {
@@ -237,7 +237,7 @@ impl GridMeans {
         }
     }
 
-    /// Adds a sample that holds at so many grid points. Nothing is unfair while nobody waits.
+    /// Adds a sample for a number of grid points; ignored unless tasks wait.
     pub fn add(&mut self, sample: &Sample, points: u64) {
         if sample.backlogged.is_empty() {
             return;

@@ -20,7 +20,7 @@ pub struct Sample {
     pub fluid: Vec<f64>,
     /// How each fares against its part of the cluster.
     pub standings: Vec<Option<Standing>>,
-    /// The weighted dominant shares of those that wait.
+    /// The weighted dominant shares of the backlogged users.
     pub backlogged: Vec<f64>,
     /// The Gini coefficient of these.
     pub gini: Option<f64>,
@@ -28,7 +28,7 @@ pub struct Sample {
     pub gap: Option<f64>,
     /// The smallest over the largest of these.
     pub ratio: Option<f64>,
-    /// The largest task of those that wait, as a weighted dominant share.
+    /// The largest waiting task, as a weighted dominant share.
     pub task: Option<f64>,
     /// Whether two of these differ by more than that.
     pub theorem7_broken: Option<bool>,
@@ -43,7 +43,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Evaluates the state anew, over the users that run or wait for something: `active`, and `users` in the same order.
+    /// Evaluates the state, over the users with running or waiting tasks: `active`, and `users` in the same order.
     ///
     /// Errors: [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
     pub fn take(&mut self, state: &State, active: &[UserId], users: &Snapshots, fluid: &mut Fluid) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Stranded capacity: what is free on machines and too little, or of the wrong shape, for every task that waits for it.
+//! Stranded capacity: free amounts on machines that are too small, or of the wrong shape, for every waiting task.
 
 use super::{At, How, Metrics};
 use plimsoll_base::column::{Column, Unit};
@@ -6,14 +6,14 @@ use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 use plimsoll_sim::cluster::Machines;
 use plimsoll_sim::record::State;
 
-/// Stranded capacity, as a share of the cluster: the sum of what is free of resource r on *stranded* machines, over c_r.
+/// Computes stranded capacity as a share of the cluster: the sum of free amounts of resource r on *stranded* machines, over c_r.
 ///
-/// A machine is stranded if it is there, if some head (the next task of a queue) may use it by its labels and place, and if
-/// it has no room for any of these heads. A machine that no head may use is idle, not stranded; so is, by definition, one with
-/// room for a head that waits for something else, such as quota or the other tasks of its gang.
+/// A machine is stranded if it is present, if some head (the next task of a queue) may use it by its labels and place, and if it has no
+/// room for any of these heads. A machine that no head may use is idle, not stranded. A machine with room for a head that waits for
+/// something else, such as quota or the other tasks of its gang, is not stranded either.
 ///
-/// `heads` are the scope of each head and its need; `may_use` tells whether a scope has a machine. Shape: `dims` resources, then
-/// zeros; 0 for a resource that the cluster has none of. Cost: O(machines · (scopes + least needs of their heads)).
+/// `heads` are the scope of each head and its need; `may_use` returns whether a scope has a machine. Shape: `dims` resources, then zeros; 0
+/// for a resource with capacity 0. Cost: O(machines · (scopes + least needs of their heads)).
 pub fn stranded(
     machines: &Machines,
     capacity: &Resources,
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(share(&machines, &[(0, &[3, 1])]), [3.0 / 12.0; 2], "too large for both");
         assert_eq!(share(&machines, &[(0, &[2, 1])]), [1.0 / 12.0; 2], "the second has room");
         assert_eq!(share(&machines, &[(0, &[3, 1]), (0, &[1, 3]), (0, &[1, 1])]), [0.0; 2]);
-        // Room on the second is of no use to who may only use the first, and what nobody may use is not stranded.
+        // Room on the second machine is useless for tasks of the first one only, and machines without possible tasks are not stranded.
         assert_eq!(share(&machines, &[(1, &[2, 2])]), [1.0 / 12.0; 2]);
         assert_eq!(share(&machines, &[(2, &[3, 3])]), [2.0 / 12.0; 2]);
         assert_eq!(share(&machines, &[(1, &[2, 2]), (2, &[2, 2])]), [1.0 / 12.0; 2]);

@@ -8,7 +8,7 @@ use plimsoll_sim::books::Books;
 use plimsoll_sim::record::{Fate, JobRecord, Launch, Reach, Stuck, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::TaskSet;
 
-/// Sums and counts over the whole run, or, where it says so, over its measured window.
+/// Sums and counts over the whole run, or, where stated, over its measured window.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// Tasks launched.
@@ -27,7 +27,7 @@ pub struct Totals {
     pub(super) jobs_finished: u64,
     pub(super) tasks: u64,
     pub(super) finished: u64,
-    /// Launches of tasks released in the window, and how long those waited; the same of those that start with all of their row.
+    /// Launches of tasks released in the window, and their total wait; the same for launches of whole rows.
     pub(super) waited: u64,
     pub(super) task_wait_us: u128,
     pub(super) task_wait_max: Span,
@@ -40,20 +40,19 @@ pub struct Totals {
     pub(super) lost_us: u128,
     /// By how much tasks took longer than they would have at full speed.
     pub(super) slowed_us: u128,
-    /// Tasks with a location where they would run best, those that started there, and those that started in another room.
+    /// Tasks with a preferred place, tasks that started there, and tasks that started in another room.
     pub(super) located: u64,
     pub(super) located_there: u64,
     pub(super) located_elsewhere: u64,
     pub(super) last_end: Time,
-    /// Integrals over the window: what tasks reserved and used, also until the last submission, and the time in which more was used
-    /// than there is.
+    /// Integrals over the window: reserved and used amounts, also until the last submission, and the time with more use than capacity.
     pub(super) held_us: [u128; MAX_DIMS],
     pub(super) used_us: [u128; MAX_DIMS],
     pub(super) used_until_last_submit_us: [u128; MAX_DIMS],
     pub(super) over_us: [u64; MAX_DIMS],
     /// The most of each resource that was used at once in the window.
     pub(super) peak_used: [u64; MAX_DIMS],
-    /// The integral of the Jain index of the backlogged users, and the time in which there was one.
+    /// The integral of the Jain index of the backlogged users, and the time with such an index.
     pub(super) jain_us: f64,
     pub(super) jain_time: u64,
     /// Whether the policy reserves slots, or something else than is used.
@@ -90,7 +89,7 @@ impl Totals {
         }
     }
 
-    /// Tasks were launched; `measured` tells whether they were released in the window.
+    /// Records a launch of tasks; `measured` is whether they were released in the window.
     pub fn launched(&mut self, launch: &Launch, measured: bool) {
         let count = u64::from(launch.count);
         let waited = u128::from(launch.wait.0) * u128::from(count);
@@ -163,7 +162,7 @@ pub(super) fn part(integral: u128, span: Span, of: u64) -> Option<f64> {
     (span.0 > 0 && of > 0).then(|| integral as f64 / (span.0 as f64 * of as f64))
 }
 
-/// The mean of so many values in millionths: of spans in microseconds, in seconds.
+/// The mean of `count` values in millionths: of spans in microseconds, in seconds.
 pub(crate) fn mean_s(sum_us: u128, count: u64) -> Option<f64> {
     (count > 0).then(|| sum_us as f64 / count as f64 / 1e6)
 }

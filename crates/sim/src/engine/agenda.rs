@@ -1,12 +1,11 @@
-//! The clock and the queue of what is to come, shared by the engine and the control plane.
+//! The clock and the queue of future events, shared by the engine and the control plane.
 //!
-//! Entries leave in order of [`EventKey`]: time, class, then the order in which they were scheduled. An entry is one
-//! 128-bit number, which halves its cost against a struct; what it stands for lies in a slab with generations, so cancelling
-//! is cheap and a stale ticket is harmless.
+//! Entries leave in order of [`EventKey`]: time, class, then insertion order. An entry is one 128-bit number, which halves its cost against
+//! a struct. Its payload is in a slab with generations, so cancelling is cheap and a stale ticket is harmless.
 //!
-//! Only the entries that leave soon are in a heap, so few that they stay in the cache. All others lie unsorted in tiers, a
-//! later one for later times, and a tier is halved again and again when its turn comes (a quicksort that sorts no more than
-//! it must). With 100,000 events to come one heap of all costs a miss of the cache a level.
+//! Only the next entries are in a heap, small enough for the cache. All others are unsorted in tiers, a later tier for later times, and a
+//! tier is halved repeatedly when it is reached (a quicksort that sorts no more than necessary). With 100,000 future events, one heap of
+//! all costs a cache miss per level.
 
 use std::cmp::Reverse;
 
@@ -166,7 +165,7 @@ impl<E> Agenda<E> {
         self.live
     }
 
-    /// Whether nothing is to come.
+    /// Whether there are no future events.
     pub fn is_empty(&self) -> bool {
         self.live == 0
     }
@@ -266,7 +265,7 @@ impl<E> Agenda<E> {
         self.free.push(slot);
     }
 
-    /// Numbers all entries anew in their order: once in a billion events.
+    /// Renumbers all entries in their order: once in a billion events.
     fn renumber(&mut self) {
         let mut entries = self.entries.drain();
         entries.sort_unstable();
@@ -296,7 +295,7 @@ mod tests {
         assert_eq!(order, ["c", "b", "e", "a", "d"]);
     }
 
-    /// Events at few instants and at many, so many that there are tiers, and with an end: when fewer come than go.
+    /// Events at few instants and at many, enough for several tiers, with a phase in which more events leave than arrive.
     #[test]
     fn agrees_with_a_sorted_map_under_random_use() {
         for (seed, steps, instants) in [(1, 60_000, 50), (2, 60_000, 1 << 40), (3, 60_000, 3)] {

@@ -46,7 +46,7 @@ impl Core<'_> {
         Ok(arrival.into_iter().chain(later).min())
     }
 
-    /// Takes all rows of this instant, and those that follow of a job that goes on, then puts them in line.
+    /// Takes all rows of this instant, and the following rows of an unfinished job, then enqueues them.
     pub(super) fn arrive(&mut self) -> Result<()> {
         if self.outside.source.peek()?.is_none_or(|next| next.submit > self.now) {
             self.enqueue_later();
@@ -130,8 +130,8 @@ impl Core<'_> {
         Ok(Some(slot))
     }
 
-    /// The same, and starts so many of its tasks on each of these machines, whatever the policy says. Errors: [`Error::Mismatch`] as
-    /// well if they cannot run there, or are others than all; in words that follow on the name of the tasks.
+    /// The same, and starts its tasks on these machines with these counts, whatever the policy decides. Errors: [`Error::Mismatch`] also if
+    /// they cannot run there, or the counts do not sum to all tasks; the message continues after the name of the tasks.
     pub(super) fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
         let wrong = |problem: String| Err(Error::Mismatch { problem });
         let Some(slot) = self.enter(since)? else { return wrong("larger than any machine".to_owned()) };
@@ -172,7 +172,7 @@ impl Core<'_> {
         }
     }
 
-    /// The tasks of a set are wanted from now on: it stands in line, or will when its request is known.
+    /// Submits a set: its tasks are in a queue now, or once the control plane knows the request.
     fn submit(&mut self, slot: SetSlot) {
         if self.outside.control.is_some() {
             self.notes.tell(Told::Submitted(slot));
@@ -328,7 +328,7 @@ impl Core<'_> {
             let now = self.now;
             let set = &mut self.work.sets[slot];
             set.awaits_stage = false;
-            // A row of a straddling job whose stage ended before it was even submitted waits for its arrival.
+            // A row of a straddling job with a stage that ended before the row was submitted waits for its arrival.
             if set.release > now {
                 continue;
             }

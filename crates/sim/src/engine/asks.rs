@@ -1,8 +1,7 @@
-//! Waiting tasks that ask running ones for their room, and what is reserved for them meanwhile.
+//! Waiting tasks that ask running ones for their room, and the reservations for them.
 //!
-//! Interactive preemption: tasks that are asked go on for a while, and are stopped only if they have not ended by then. Whom a
-//! task asks is the rule's to propose ([`Preemption`]); gangs do not ask. The rules are in `docs/cluster.md`, "Priorities and
-//! giving back".
+//! Interactive preemption: asked tasks continue for a while, and are stopped only if they have not ended by then. The rule ([`Preemption`])
+//! proposes the victims of a task; gangs do not ask. The rules are in `docs/cluster.md`, "Priorities and giving back".
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -26,20 +25,20 @@ use crate::record::{Fate, Turn};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
 
-/// The run's rule for who may ask whom.
+/// The run's rule for the victims of a task.
 enum Rule {
     Urgent(Urgent),
     Share(Share),
     Order(Order),
 }
 
-/// All that is asked for.
+/// All open requests.
 pub(super) struct Asks {
     /// How long tasks that are asked may go on.
     within: Span,
     /// The run's rule; the policy's own if there is none.
     rule: Option<Rule>,
-    /// In the order in which they were made.
+    /// In the order of their creation.
     open: BTreeMap<u64, Request>,
     made: u64,
     /// How many rounds it has seen.
@@ -48,9 +47,9 @@ pub(super) struct Asks {
     /// How many tasks of each entry are asked.
     asked: HashMap<Victim, u32>,
     due: BTreeSet<(Time, u64)>,
-    /// When what runs next falls back in the order, if anybody waits for it.
+    /// When a running task next falls back in the order, if any task waits for that.
     wake: Option<Time>,
-    /// The first of these waits until so many tasks may be stopped as it takes, and the others behind it.
+    /// The first request waits until the preemption limit allows all of its victims, and the others wait behind it.
     held: bool,
 }
 
@@ -67,7 +66,7 @@ impl Asks {
         Asks { within, rule, open, made: 0, rounds: 0, of_queue, asked, due, wake: None, held: false }
     }
 
-    /// Forgets a request and all that it asked.
+    /// Removes a request and all of its asks.
     fn remove(&mut self, id: u64) -> Option<Request> {
         let request = self.open.remove(&id)?;
         self.due.remove(&(request.deadline, id));
@@ -81,7 +80,7 @@ impl Asks {
     }
 }
 
-/// So many tasks of an entry are asked no longer.
+/// Releases asked tasks of an entry.
 fn spare(all: &mut HashMap<Victim, u32>, victim: &Victim, count: u32) {
     if let Some(asked) = all.get_mut(victim) {
         *asked -= count;
@@ -102,7 +101,7 @@ impl Extension for Asks {
         there.collect::<Vec<u64>>().into_iter().for_each(|id| self.withdraw(core, id));
     }
 
-    /// Withdraws needless requests, reserves what is free, and stops tasks whose time is over.
+    /// Withdraws needless requests, reserves free amounts, and stops tasks at their deadlines.
     fn stop(&mut self, core: &mut Core) -> Result<bool> {
         for id in self.ids() {
             if !self.still_wanted(core, id) {
@@ -121,7 +120,7 @@ impl Extension for Asks {
         Ok(core.outcome.forced > before)
     }
 
-    /// Starts what has its room.
+    /// Starts tasks whose room is completely reserved.
     fn before_round(&mut self, core: &mut Core) -> Result<()> {
         self.reserve(core);
         for id in self.ids() {
@@ -139,8 +138,8 @@ impl Extension for Asks {
         Ok(())
     }
 
-    /// The room of a task that has started elsewhere may serve others at once; queues whose next task fits nowhere
-    /// ask, and what is to stop at once stops in the next round.
+    /// The reservation of a task that has started on another machine may serve others at once. Queues with a next task that fits nowhere
+    /// make requests, and tasks with a deadline of now stop in the next round.
     fn after_round(&mut self, core: &mut Core) -> Result<bool> {
         Ok(self.ids().into_iter().any(|id| !self.still_wanted(core, id)) || self.make(core)?)
     }
@@ -173,7 +172,7 @@ impl Asks {
         }
     }
 
-    /// Reserves what is free for requests that lack it, and asks no task for more than is still missing.
+    /// Reserves free amounts for requests that lack them, and releases asked tasks that are no longer needed.
     fn reserve(&mut self, core: &mut Core) {
         let Asks { open, asked, .. } = self;
         for request in open.values_mut() {
@@ -182,8 +181,8 @@ impl Asks {
         }
     }
 
-    /// The deadline of a request has come: stops what it asked and still runs, unless the rule would not ask it any more. Returns false if
-    /// too many were stopped of late.
+    /// The deadline of a request has come: stops asked tasks that still run, unless the rule would no longer ask them. Returns false if the
+    /// preemption limit of the current window is reached.
     fn force(&mut self, core: &mut Core, id: u64) -> Result<bool> {
         let Some(request) = self.open.get(&id) else { return Ok(true) };
         let choices = request.choices(core);
@@ -208,7 +207,7 @@ impl Asks {
         Ok(true)
     }
 
-    /// Whether the user that asks stays behind those that give, with all that was taken for it and not started yet.
+    /// Whether the requesting user stays behind the givers, with all amounts taken for it and not started yet.
     fn is_fair(&self, core: &Core, id: u64, request: &Request) -> bool {
         let user = core.work.sets[request.set].user;
         let taken =
@@ -239,13 +238,13 @@ impl Asks {
         Ok(())
     }
 
-    /// Queues whose next task fits nowhere ask, the most urgent first; whether a deadline is over at once.
+    /// Makes requests for queues with a next task that fits nowhere, the most urgent first. Returns whether a deadline is now.
     fn make(&mut self, core: &mut Core) -> Result<bool> {
         self.rounds += 1;
         let least = core.running.victims.as_ref().and_then(|victims| victims.least_urgent());
         let queues = match core.options.on_blocked {
             OnBlocked::Skip | OnBlocked::Easy | OnBlocked::Conservative => core.site.scopes.blocked(),
-            // Who stands behind the first that does not fit has not been tried.
+            // Queues behind the first one that does not fit have not been tried.
             OnBlocked::Stop => core.site.scopes.first().map(|(_, queue)| queue).into_iter().collect(),
         };
         let falls_back = matches!(self.rule, Some(Rule::Order(_))) && !queues.is_empty();
@@ -255,7 +254,7 @@ impl Asks {
         for queue in queues {
             let Some(head) = core.work.queues.head(queue) else { continue };
             let set = &core.work.sets[head];
-            // Nobody asks a task that is as urgent.
+            // A task does not ask tasks of the same urgency.
             let useless = matches!(self.rule, Some(Rule::Urgent(_))) && least.is_none_or(|least| set.priority >= least);
             if !set.gang && !useless {
                 askers.push(Reverse((self.turn(core, head, &changes), core.line_key(queue), queue)));
@@ -286,7 +285,7 @@ impl Asks {
         Ok(any && self.within == Span::ZERO)
     }
 
-    /// The place of a queue's next set among those that ask: by urgency, by what its user will hold, or as in line.
+    /// The place of a queue's next set in the order of requests: by urgency, by its user's prospective allocation, or by rank.
     fn turn(&self, core: &Core, set: SetSlot, changes: &HashMap<UserId, Pending>) -> Rank {
         let set = &core.work.sets[set];
         match self.rule {
@@ -299,7 +298,7 @@ impl Asks {
         }
     }
 
-    /// The changes that all requests together will make, if the rule goes by them.
+    /// The changes of allocations by all requests together, if the rule uses them.
     fn changes(&self, core: &Core) -> HashMap<UserId, Pending> {
         let goes_by_it = matches!(self.rule, Some(Rule::Share(_)));
         pending(core, self.open.values().filter(|_| goes_by_it))
@@ -331,7 +330,7 @@ impl Asks {
         let (demand, footprint) = work.sets.needs(set);
         let ask = policy::Ask { footprint, demand, tasks: 1 };
         let head = work.view(set);
-        // The more urgent task wins for good; others could stop each other for ever.
+        // The more urgent task wins permanently; otherwise two tasks could stop each other without end.
         let but_of = (!matches!(self.rule, Some(Rule::Urgent(_)))).then_some(*now);
         let scope = work.queues.scope(queue);
         let keyed = matches!(self.rule, Some(Rule::Order(_)));
@@ -381,7 +380,7 @@ impl Asks {
         let waits = (core.work.sets[set].row, core.work.sets[set].since);
         let deadline = core.now + self.within;
         let mut request = Request { queue, set, waits, machine, reserved, asked, room: proposal.room, deadline };
-        // What was gone through and is not needed is not asked; nothing of it is counted yet.
+        // Visited tasks that are not needed are not asked; none of them is counted yet.
         request.spare(core);
         if request.asked.is_empty() && self.rule.is_none() {
             return Err(senseless("tasks that hold nothing that is short"));
@@ -396,7 +395,7 @@ fn senseless(what: &str) -> Error {
 }
 
 impl Core<'_> {
-    /// Whether the policy admits so many tasks more of a queue's next set.
+    /// Whether the policy admits this number of further tasks of a queue's next set.
     fn admits(&self, queue: QueueId, tasks: u32) -> bool {
         let Some(head) = self.work.queues.head(queue) else { return false };
         let view = self.work.view(head);

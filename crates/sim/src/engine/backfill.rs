@@ -1,19 +1,18 @@
-//! Backfilling: tasks start ahead of others in line if that delays no reservation (`on_blocked` easy and conservative).
+//! Backfilling: tasks start ahead of others in the queue if that delays no reservation (`on_blocked` easy and conservative).
 //!
-//! A round asks all task sets that wait, not only the next of each queue: a set that does not start steps aside, and the next one of
-//! its queue, in the order inside users, stands in line as if it were its user's next. Sets are asked in rank order. What has room for
-//! as long as its estimate, beside all reservations so far, starts. Of the others the first (`easy`: Lifka, JSSPP 1995) or every one
-//! (`conservative`: Mu'alem and Feitelson, IEEE TPDS 2001) gets a reservation: the earliest time, as long as its estimate, in which it
-//! fits. A gang is reserved for as a whole, tasks of other sets one by one.
+//! A round visits all waiting task sets, not only the next of each queue: a set that does not start steps aside, and the next one of its
+//! queue, in the order inside users, is ranked as its user's next. Sets are visited in rank order. A set with room for its estimated
+//! duration, beside all reservations so far, starts. Of the others the first (`easy`: Lifka, JSSPP 1995) or every one (`conservative`:
+//! Mu'alem and Feitelson, IEEE TPDS 2001) gets a reservation: the earliest period of its estimated duration in which it fits. A gang has
+//! one reservation, other sets one per task.
 //!
-//! Reservations are for one round: the next makes them anew, in the rank order of then. So ends that come early are made use of at
-//! once, by the first in line then. A task that has outlived its estimate is expected to end a microsecond from now; an estimate of
-//! zero counts as one microsecond. A set that the policy tells to wait is passed over, and asked again in the next round.
+//! Reservations are for one round: the next round recomputes them in its rank order. So early ends are used at once, by the first in the
+//! queue then. A task that has outlived its estimate is expected to end a microsecond from now; an estimate of zero counts as one
+//! microsecond. A set that the policy lets wait is skipped, and visited again in the next round.
 //!
-//! There are no machines to tell apart (placement `pooled`). Cost of a round: O(w log w) for w waiting task sets, and where one has room
-//! behind one that has none, O(r log r + v p) more for r running task sets, v reservations and sets with room, and a profile of p
-//! instants, at most one a running set and two a reservation. Each task of a set that is no gang has a reservation of its own;
-//! those that begin together count as one here.
+//! Placement is `pooled`. Cost of a round: O(w log w) for w waiting task sets. If one has room behind one without, O(r log r + v p) more
+//! for r running task sets, v reservations and sets with room, and a profile of p instants, at most one per running set and two per
+//! reservation. Each task of a set that is no gang has a reservation of its own; those that begin together count as one here.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -82,14 +81,14 @@ impl Profile {
         self.free[last..].iter_mut().zip(need).for_each(|(free, need)| *free += need * u64::from(tasks));
     }
 
-    /// The first instant, if there is any, in the time from `at` to `end` from which on there is too little.
+    /// The first instant in the time from `at` to `end` with too little free, if there is any.
     fn lacking(&self, at: usize, end: Time, need: &[u64]) -> Option<usize> {
         (at..self.times.len())
             .take_while(|at| self.times[*at] < end)
             .find(|at| need.iter().zip(self.free(*at)).any(|(need, free)| need > free))
     }
 
-    /// The first instant from `at` on from which so much is free for so long.
+    /// The first instant from `at` on with enough free for the whole span.
     fn earliest(&self, mut at: usize, need: &[u64], span: Span) -> Option<usize> {
         while at < self.times.len() {
             match self.lacking(at, end_of(self.times[at], span), need) {
@@ -106,7 +105,7 @@ impl Profile {
         during.map(|at| times(self.free(at), need)).min().unwrap_or(u64::MAX)
     }
 
-    /// Takes so much from the instant `at` to `end`, where it is free.
+    /// Takes an amount from the instant `at` to `end`, where it is free.
     fn take(&mut self, at: usize, end: Time, need: &[u64]) {
         let behind = self.times.partition_point(|time| *time < end);
         if end < Time::NEVER && self.times.get(behind) != Some(&end) {
@@ -135,7 +134,7 @@ struct Ahead {
     wanted: Vec<(SetSlot, u32)>,
     /// Tasks that were started: when they end, their set and how many.
     started: Vec<(Time, SetSlot, u32)>,
-    /// The amounts beside all that runs and all reservations; made for the first set that has room and might be in the way of one.
+    /// The amounts beside all running tasks and reservations; computed for the first set that has room and might delay a reservation.
     profile: Option<Profile>,
 }
 
@@ -178,7 +177,7 @@ impl Core<'_> {
         }
         let free = self.site.machines.free(POOL);
         let fits = self.need_of(slot).iter().zip(free.0).all(|(need, free)| *need <= free);
-        // What runs ends, so that there is room later, too, unless for a reservation.
+        // Running tasks end, so that there is room later, too, unless for a reservation.
         if fits && (ahead.wanted.is_empty() || self.delays_none(slot, ahead)) {
             let end = end_of(self.now, self.expected(slot));
             match &mut ahead.profile {
@@ -213,7 +212,7 @@ impl Core<'_> {
         profile.lacking(0, end_of(self.now, self.expected(slot)), &self.need_of(slot)).is_none()
     }
 
-    /// Reserves for so many tasks of a set, or for a gang: the earliest times in which they fit, if there are any.
+    /// Reserves for a number of tasks of a set, or for a gang: the earliest periods in which they fit, if there are any.
     fn reserve(&self, profile: &mut Profile, slot: SetSlot, times: u32) {
         let (need, span) = (self.need_of(slot), self.expected(slot));
         let (mut from, mut left) = (0, u64::from(times));
@@ -240,7 +239,7 @@ impl Core<'_> {
         if set.duration == Span::ENDLESS { Span::ENDLESS } else { set.normal }
     }
 
-    /// The amounts that are expected to be free, by the estimates of what runs and of what was started in this round.
+    /// The amounts that are expected to be free, by the estimates of running tasks and of tasks started in this round.
     fn profile(&self, started: &[(Time, SetSlot, u32)]) -> Profile {
         let next = end_of(self.now, Span::ZERO);
         let end = |set: SetSlot, start: Time| end_of(start, self.expected(set)).max(next);

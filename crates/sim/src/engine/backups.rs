@@ -1,8 +1,8 @@
 //! Backup instances: a second instance of a task that takes much longer than its like; the first to end counts.
 //!
-//! The rule is that of Fuxi's job masters (Zhang et al., VLDB 2014): a backup is made once most tasks of the row have
-//! ended, for a task that has run several times longer than those did on average, and longer than the user has declared normal
-//! (`estimate_s`). Its criterion on the size of the input has nothing to go by here, where the tasks of a row are alike.
+//! The rule is that of Fuxi's job masters (Zhang et al., VLDB 2014): a backup is made once most tasks of the row have ended, for a task
+//! that has run several times longer than their mean, and longer than the user has declared normal (`estimate_s`). Its criterion on the
+//! size of the input does not apply here, where the tasks of a row are alike.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,11 +15,10 @@ use crate::record::{Fate, Salvage};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Span, Time};
 
-/// When a task gets a backup instance: never one that starts with others of its row (gang) or may not be stopped (stable), and
-/// one at a time.
+/// When a task gets a backup instance: never one that starts with others of its row (gang) or may not be stopped (stable), and one at a
+/// time.
 ///
-/// The backup waits in its row's place in line. If one instance is stopped or fails while the other runs, the task goes on in the
-/// other alone.
+/// The backup waits in its row's position. If one instance is stopped or fails while the other runs, the task continues in the other alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backup {
     /// The share of its row's tasks that must have ended, in millionths.
@@ -28,7 +27,7 @@ pub struct Backup {
     pub(super) longer: u64,
 }
 
-/// News of instances since the extension last heard them.
+/// Changes of instances since the extension last read them.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Instance {
     /// It runs.
@@ -76,7 +75,7 @@ struct Row {
     /// How long a task takes as its user sees it.
     normal: Span,
     begun: BTreeMap<u32, Task>,
-    /// Tasks with one instance, which runs, by its start: the first of them is the next to get a backup.
+    /// Tasks with one running instance, by its start: the first of them is the next to get a backup.
     alone: BTreeSet<(Time, u32)>,
     /// When it does as things stand.
     due: Option<Time>,
@@ -102,7 +101,7 @@ impl Row {
     }
 }
 
-/// Rows whose tasks may get backups.
+/// Rows with tasks that may get backups.
 pub(super) struct Backups {
     rule: Backup,
     rows: HashMap<u64, Row>,
@@ -130,7 +129,7 @@ impl Backups {
         may_have(set) && !task.is_some_and(knows)
     }
 
-    /// Hears what began and what was stopped; whether a set was withdrawn from its queue. Errors: the recorder's.
+    /// Reads the starts and stops; returns whether a set was withdrawn from its queue. Errors: the recorder's.
     pub fn hear(&mut self, core: &mut Core) -> Result<bool> {
         let Some(mut news) = core.notes.instances.take() else { return Ok(false) };
         let mut any = false;
@@ -173,7 +172,7 @@ impl Backups {
         self.plan(id);
     }
 
-    /// Works out anew when the next task of a row gets a backup.
+    /// Recomputes when the next task of a row gets a backup.
     fn plan(&mut self, id: u64) {
         let Some(row) = self.rows.get_mut(&id) else { return };
         let due = row.next(self.rule);
@@ -183,7 +182,8 @@ impl Backups {
         self.due.extend(due.map(|at| (at, id)));
     }
 
-    /// An instance was stopped and waits again: not if the other runs, which goes on alone; else a backup that waits is withdrawn.
+    /// An instance was stopped and would wait again. It does not if the other one runs, which continues alone; else a waiting backup is
+    /// withdrawn.
     fn again(&mut self, core: &mut Core, from: SetSlot, slot: SetSlot) -> Result<bool> {
         let set = &core.work.sets[slot];
         let id = (set.row, set.number);
@@ -209,7 +209,7 @@ impl Backups {
         Ok(true)
     }
 
-    /// An instance has failed: whether its task goes on in another that runs. A backup that waits is withdrawn.
+    /// An instance has failed: returns whether its task continues in another running one. A waiting backup is withdrawn.
     pub fn goes_on(&mut self, core: &mut Core, id: (u64, u32), tasks: &Running) -> Result<bool> {
         let Some(task) = self.task(id) else { return Ok(false) };
         let other = task.instances.iter().find(|instance| instance.set() != tasks.set).copied();

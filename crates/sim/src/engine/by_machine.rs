@@ -70,7 +70,7 @@ impl Core<'_> {
             }
             let head = self.work.waiting_head(queue);
             let user = self.work.sets[head].user;
-            // The plan of a gang is made anew: another user's may have been made since.
+            // The plan of a gang is recomputed, since another user's may have changed the machines.
             if self.work.sets[head].gang && self.room(head, &mut None).is_none() {
                 continue;
             }
@@ -105,7 +105,7 @@ impl Core<'_> {
                 pairs.set(other, best);
             }
         }
-        // Those that came and are still there fit nowhere.
+        // Queues that joined and are still there fit nowhere.
         came.retain(|queue| self.round.stand[queue.index()] == Stand::Blocked);
         let mut left: Vec<(LineKey, QueueId)> = came.iter().map(|queue| (self.line_key(*queue), *queue)).collect();
         left.sort_unstable();
@@ -116,7 +116,7 @@ impl Core<'_> {
         self.work.sets[self.work.waiting_head(queue)].gang
     }
 
-    /// The machine among these on which a queue's next task stands first, and its place; ties go to the first machine.
+    /// The machine among these with the best rank of a queue's next task, and the rank; ties go to the first machine.
     fn best_on(&mut self, queue: QueueId, machines: &[MachineId]) -> Option<(LineKey, MachineId)> {
         let head = self.work.waiting_head(queue);
         let usual = self.line_key(queue);

@@ -1,5 +1,5 @@
-//! The core: clock, books, machines, waiting and running tasks, and the verbs by which a run goes on: [`Core::enqueue`],
-//! [`Core::launch`], [`Core::finish`], [`Core::stop`] and [`Core::withdraw`].
+//! The core: clock, books, machines, waiting and running tasks, and the verbs that change them: [`Core::enqueue`], [`Core::launch`],
+//! [`Core::finish`], [`Core::stop`] and [`Core::withdraw`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::policy::{Ask, Displaces, Needs, Queue};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
 
-/// Jobs with something left to do, their task sets, and the queues in which sets wait.
+/// Unfinished jobs, their task sets, and the queues of waiting sets.
 pub(super) struct Work {
     pub jobs: Jobs,
     pub sets: Sets,
@@ -62,7 +62,7 @@ impl Work {
         }
     }
 
-    /// Orders sets anew whose keys may have changed; the queues that they stand in, and whether these have another head.
+    /// Reorders sets with keys that may have changed; returns their queues, and whether these have another head.
     fn order_anew(&mut self, now: Time) -> Vec<(QueueId, bool)> {
         let Work { sets, queues, ordered: Some(ordered), .. } = self else { return Vec::new() };
         let mut headed = |ordered: &Ordered, queue: QueueId| {
@@ -91,7 +91,7 @@ impl Work {
         }
     }
 
-    /// The set whose task a user would launch next if there were room for any.
+    /// The set that a user would launch from next if there were room.
     pub fn first(&self, user: UserId) -> Option<SetSlot> {
         if self.queues.are_whole() {
             return self.queues.head(self.queues.whole(user));
@@ -108,7 +108,7 @@ impl Work {
         }
     }
 
-    /// The set whose task a queue launches next. Panics: when nothing waits in it (a programmer error).
+    /// The set that a queue launches from next. Panics: if the queue is empty (a programmer error).
     pub fn waiting_head(&self, queue: QueueId) -> SetSlot {
         self.queues.head(queue).expect("a queue in line has a head")
     }
@@ -201,8 +201,8 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// The instant is over: tells policy and recorder. Returns when the policy wants a round though nothing happens. Errors:
-    /// the recorder's.
+    /// The instant is over: reports it to policy and recorder. Returns when the policy requires a round without any event. Errors: the
+    /// recorder's.
     pub fn settle(&mut self) -> Result<Option<Time>> {
         let changed = &mut self.notes.changed;
         self.outside.recorder.settled(self.now, &changed.since_instant, &self.books)?;
@@ -211,7 +211,7 @@ impl<'a> Core<'a> {
         Ok(wake)
     }
 
-    /// A request for so many tasks of a set.
+    /// A request for a number of tasks of a set.
     pub fn ask(&self, set: SetSlot, tasks: u32) -> Ask<'_> {
         let (demand, footprint) = self.work.sets.needs(set);
         Ask { footprint, demand, tasks }
@@ -261,19 +261,19 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// Before a round: orders sets anew whose keys may have changed.
+    /// Before a round: reorders sets with keys that may have changed.
     pub fn order_anew(&mut self) {
         for (queue, other_head) in self.work.order_anew(self.now) {
             if other_head {
                 self.head_changed(queue);
             } else {
-                // Its head may stand elsewhere among those of its user's other queues.
+                // The position of its head among its user's other queues may differ.
                 self.round.rerank(queue);
             }
             let user = self.work.queues.user(queue);
             self.note_head(user);
             self.outside.recorder.head(user);
-            // A rank may go by the demand that the books have for the user, whichever queue it is in.
+            // A rank may depend on the user's total demand in the books, in all of its queues.
             self.work.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
         }
     }
@@ -308,7 +308,7 @@ impl<'a> Core<'a> {
             *left.entry(set.job).or_default() += u64::from(set.left);
         }
         for (job, sum) in left {
-            // Those that are too large are left for ever, without a set.
+            // Tasks that are too large are left permanently, without a set.
             assert!(self.work.jobs[job].left >= sum, "the tasks left of a job add up at {:?}", self.now);
         }
     }

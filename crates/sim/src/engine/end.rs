@@ -11,7 +11,7 @@ use crate::record::{Fate, Salvage, Stuck, StuckRecord, TaskRecord};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
 
-/// Room that is held, and by whom.
+/// Reserved room, and its owner.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub user: UserId,
@@ -24,8 +24,7 @@ pub(super) struct Held {
 }
 
 impl Core<'_> {
-    /// Has what is kept of a user fetched into the cache who is about to change: with a hundred thousand users it has left the
-    /// cache since it last did.
+    /// Prefetches the state of a user that is about to change: with a hundred thousand users it has left the cache since its last change.
     pub(super) fn fetch_user(&self, user: UserId) {
         self.books.fetch(user);
         self.work.queues.fetch(user);
@@ -35,8 +34,8 @@ impl Core<'_> {
     pub(super) fn finish_due(&mut self) -> Result<()> {
         while self.running.next_time() == Some(self.now) {
             let Some(running) = self.running.pop(&self.work.sets) else { break };
-            // Has what the next end needs fetched while the processor goes on with this one. With many tasks at once all of
-            // it has left the cache since they began.
+            // Prefetches the data of the next end while the processor works on this one. With many tasks at once they have left the cache
+            // since the start.
             let next = self.running.fetch_ahead().map(|next| (next.set, next.job));
             if let Some((set, job)) = next {
                 self.work.sets.fetch(set);
@@ -58,7 +57,7 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// Tasks have ended for good.
+    /// Tasks have ended permanently.
     pub(super) fn finish(&mut self, finish: Running, fate: Fate) -> Result<()> {
         if let Some(ordered) = &mut self.work.ordered {
             ordered.over(&finish, true, self.now);
@@ -69,7 +68,7 @@ impl Core<'_> {
         self.leave_job(finish.job, finish.set, finish.count.get())
     }
 
-    /// Takes a set that waits, of which nothing has begun, out of its queue for good: its task goes on in another instance.
+    /// Removes a waiting set without a started task from its queue permanently: its task continues in another instance.
     pub(super) fn withdraw(&mut self, slot: SetSlot) -> Result<()> {
         self.dequeue(slot);
         let set = &mut self.work.sets[slot];
@@ -96,7 +95,7 @@ impl Core<'_> {
         self.notes.changed.mark(user);
     }
 
-    /// So many tasks of a set are no longer to end.
+    /// Removes tasks of a set that will not end from its job.
     pub(super) fn leave_job(&mut self, job: JobSlot, set: SetSlot, tasks: u32) -> Result<()> {
         self.livelock.progress();
         self.work.jobs[job].left -= u64::from(tasks);
@@ -150,7 +149,7 @@ impl Core<'_> {
         self.notes.changed.mark(user);
     }
 
-    /// Forgets a set none of whose tasks is left, and releases what waited for it.
+    /// Forgets a set without remaining tasks, and releases rows that waited for it.
     pub(super) fn leave_set(&mut self, slot: SetSlot) {
         let set = &self.work.sets[slot];
         if set.left == 0 {
@@ -159,7 +158,7 @@ impl Core<'_> {
         }
     }
 
-    /// Tells of tasks that ran until `finish`, or still run, and do not start anew.
+    /// Reports tasks that ran until `finish`, or still run, and do not start again.
     pub(super) fn report(&mut self, tasks: &Running, finish: Option<Time>, fate: Fate) -> Result<()> {
         let given_up = matches!(fate, Fate::Lost | Fate::GivenUp);
         let salvage = Salvage {
@@ -170,7 +169,7 @@ impl Core<'_> {
         self.report_with(tasks, finish, fate, salvage)
     }
 
-    /// Tells of tasks, and how their time counts.
+    /// Reports tasks, and how their time counts.
     pub(super) fn report_with(
         &mut self,
         tasks: &Running,
@@ -200,14 +199,15 @@ impl Core<'_> {
         })
     }
 
-    /// Reports what is left, at the horizon (`cut`) or because nothing is to come: running tasks, waiting and held rows, unfinished jobs.
+    /// Reports the rest, at the horizon (`cut`) or because there are no future events: running tasks, waiting and postponed rows,
+    /// unfinished jobs.
     pub(super) fn close(&mut self, cut: bool) -> Result<()> {
         while let Some(running) = self.running.pop(&self.work.sets) {
             self.report(&running, None, Fate::Running)?;
         }
         for slot in self.work.sets.by_row() {
             let set = &self.work.sets[slot];
-            // A backup is told of by the other instance of its task.
+            // A backup is reported by the other instance of its task.
             if set.waiting == 0 || set.backup {
                 continue;
             }

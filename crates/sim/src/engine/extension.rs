@@ -15,14 +15,14 @@ use plimsoll_base::units::{MachineId, Time};
 
 /// The points at which the engine calls an extension. Every method defaults to nothing.
 ///
-/// Events in between stand in the core's [`Notes`](super::notes::Notes), in order.
+/// Events between the calls are in the core's [`Notes`](super::notes::Notes), in order.
 pub(super) trait Extension {
-    /// When it next has something to do though nothing else happens.
+    /// When it next has to act without any other event.
     fn next(&self) -> Option<Time> {
         None
     }
 
-    /// Tasks whose time is over are over, unless an extension has to say something about it.
+    /// Tasks at their end times end, unless an extension decides otherwise.
     fn due(&mut self, _core: &mut Core) -> Result<()> {
         Ok(())
     }
@@ -30,7 +30,8 @@ pub(super) trait Extension {
     /// A machine takes nothing new from now on.
     fn withdrawn(&mut self, _core: &mut Core, _machine: MachineId) {}
 
-    /// The policy has prepared a round: stops tasks whose time is over; whether any were, so that the policy is asked again.
+    /// The policy has prepared a round: stops tasks at their deadlines. Returns whether any were stopped, so that the policy is called
+    /// again.
     fn stop(&mut self, _core: &mut Core) -> Result<bool> {
         Ok(false)
     }
@@ -61,7 +62,7 @@ pub(super) struct Extensions {
 }
 
 impl Extensions {
-    /// Those that options and policy ask for; the core takes notes for them.
+    /// The extensions required by options and policy; the core records changes for them.
     pub fn new(core: &Core, needs: &Needs) -> Extensions {
         let (options, cluster) = (&core.options, &*core.site.cluster);
         let placed = options.placement != Placement::Pooled;
@@ -82,7 +83,7 @@ impl Extensions {
         extensions
     }
 
-    /// All but the events of machines, in the order in which they are called.
+    /// All but the events of machines, in the order of their calls.
     fn each(&mut self) -> impl Iterator<Item = &mut dyn Extension> {
         let Extensions { any: _, events: _, remote: _, faults, falling, hoards, slowdown, asks } = self;
         let list: [Option<&mut dyn Extension>; 5] = [
@@ -95,12 +96,12 @@ impl Extensions {
         list.into_iter().flatten()
     }
 
-    /// Whether some tasks have room of their own: a round is held for them though nobody waits in line.
+    /// Whether some tasks have reserved room: a round is run for them even without waiting queues.
     pub fn holds_room(&self) -> bool {
         self.asks.is_some() || self.hoards.is_some()
     }
 
-    /// Whether none of them has anything to do, as in most runs.
+    /// Whether no extension has anything to do, as in most runs.
     fn idle(&self, core: &Core) -> bool {
         !self.any && core.work.queues.are_whole()
     }
@@ -136,8 +137,7 @@ impl Extensions {
         self.each().for_each(|extension| extension.withdrawn(core, machine));
     }
 
-    /// Has a control carry on: tells it what has happened, and does what it says. Errors: the control's, and those of an end
-    /// that tables cannot hold.
+    /// Reports the changes to a control, and carries out its orders. Errors: the control's, and those of an end that tables cannot hold.
     pub fn carry(&mut self, core: &mut Core) -> Result<()> {
         let Some(mut remote) = self.remote.take() else { return Ok(()) };
         let carried = remote.carry(core, &mut |core, machine| self.withdrawn(core, machine));

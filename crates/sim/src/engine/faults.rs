@@ -1,8 +1,8 @@
-//! Faults of tasks: attempts that fail and are made anew, stragglers, and (`backups.rs`) backup instances.
+//! Faults of tasks: failing attempts with retries, stragglers, and (`backups.rs`) backup instances.
 //!
-//! Drawn for each attempt of each task (by row, number and attempt) from a stream of its own, so that every policy meets the same
-//! faults in the same attempts of the same tasks, in whatever order it launches them. Only in a closed loop the number of a row
-//! depends on the policy: it is that of its submission.
+//! Drawn for each attempt of each task (by row, number and attempt) from a stream of its own, so that every policy meets the same faults in
+//! the same attempts of the same tasks, in whatever order it launches them. Only in a closed loop the number of a row depends on the
+//! policy: it is that of its submission.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -22,9 +22,9 @@ use plimsoll_base::units::{Span, Time};
 
 /// How tasks fail, straggle and are backed up.
 ///
-/// As text: parts such as `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`, each at most once and in any order. An attempt fails
-/// with the first chance, at an instant that is uniform over its run; a task is tried again so many times, and then given up. An
-/// attempt is a straggler with the chance before the `x`, and then takes so many times longer. For backups see `backups.rs`.
+/// As text: parts such as `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`, each at most once and in any order. An attempt fails with the
+/// first chance, at an instant that is uniform over its run; a task is retried up to this number of times, and then given up. An attempt is
+/// a straggler with the chance before the `x`, and then takes longer by the factor after it. For backups see `backups.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Faults {
     /// The chance that an attempt fails, in millionths.
@@ -157,8 +157,8 @@ impl FaultsSoFar {
         FaultsSoFar { retries: faults.retries, failures: HashMap::new(), backups: faults.backup.map(Backups::new) }
     }
 
-    /// An attempt has failed: its task goes on in its other instance, is tried again or is given up; a gang as one, with what of
-    /// it is `due` at the same instant.
+    /// An attempt has failed: its task continues in its other instance, is retried or is given up; a gang as one, with the tasks of it that
+    /// are `due` at the same instant.
     fn fail(&mut self, core: &mut Core, task: (u64, u32), tasks: Running, due: &mut Vec<Running>) -> Result<()> {
         if let Some(backups) = &mut self.backups
             && backups.goes_on(core, task, &tasks)?
@@ -196,7 +196,7 @@ impl Extension for FaultsSoFar {
         self.backups.as_ref()?.next()
     }
 
-    /// Attempts whose time has come end: the first instance of a task for good, and what fails perhaps to be made anew.
+    /// Ends attempts at their end times: the first instance of a task permanently, and failed attempts possibly with a retry.
     fn due(&mut self, core: &mut Core) -> Result<()> {
         self.hear(core)?;
         let mut due = std::mem::take(&mut core.running.due);
@@ -256,8 +256,8 @@ mod tests {
         }
     }
 
-    /// How often attempts fail and straggle, how long failed ones ran, and whether that depends on what else is drawn. The bounds
-    /// are five standard errors.
+    /// How often attempts fail and straggle, how long failed ones ran, and whether that depends on the other draws. The bounds are five
+    /// standard errors.
     #[test]
     fn attempts_are_drawn_with_their_chances() {
         const ATTEMPTS: u32 = 40_000;

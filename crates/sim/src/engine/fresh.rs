@@ -11,7 +11,7 @@ use super::queues::QueueId;
 pub(super) struct Fresh {
     /// Those of the beginning of a round, the first one last: to sort them costs less than a heap, and most are taken once.
     sorted: Vec<(LineKey, QueueId)>,
-    /// Those that came or moved in its course.
+    /// Queues that joined or moved during the round.
     moved: BinaryHeap<Reverse<(LineKey, QueueId)>>,
 }
 
@@ -21,7 +21,7 @@ impl Fresh {
         self.sorted.push(at);
     }
 
-    /// All are there with which the round begins.
+    /// Sorts the initial queues of the round.
     pub fn sort(&mut self) {
         self.sorted.sort_unstable_by(|a, b| b.cmp(a));
     }

@@ -1,7 +1,7 @@
-//! Task sets that start all together or not at all.
+//! Task sets that start all of their tasks together or none.
 //!
-//! A gang holds nothing until there is room for all of its tasks at one instant, so that no two of them can block each
-//! other. Its room is planned machine by machine, as if its tasks were launched one by one, and taken only when the plan is whole.
+//! A waiting gang reserves nothing until there is room for all of its tasks at one instant, so that no two of them can block each other.
+//! Its room is planned machine by machine, as if its tasks were launched one by one, and taken only when the plan is complete.
 
 use super::core::Core;
 use super::hoard::Hoards;
@@ -38,7 +38,7 @@ impl Kinds {
         let mut room = 0u64;
         for (kind, machines) in &self.kinds {
             let parts = self.devices.iter().filter(|d| (1..WHOLE).contains(&need.0[**d]));
-            // What is left over of one device and of another make no third part.
+            // The rests of two devices do not add up to a third part.
             let parts = parts.map(|d| kind.0[*d] / WHOLE * (WHOLE / need.0[*d])).min().unwrap_or(u64::MAX);
             room = room.saturating_add(times(&kind.0, &need.0).min(parts).min(enough).saturating_mul(*machines));
             if room >= enough {
@@ -49,7 +49,7 @@ impl Kinds {
     }
 }
 
-/// How often a need goes into what is free.
+/// How often a need fits into free amounts.
 pub(super) fn times(free: &[u64], need: &[u64]) -> u64 {
     free.iter().zip(need).filter(|(_, need)| **need > 0).map(|(free, need)| free / need).min().unwrap_or(u64::MAX)
 }

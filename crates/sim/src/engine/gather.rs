@@ -1,5 +1,5 @@
-//! The room that machines have for a task, and would have, while running tasks are gone through that may be stopped for it: the
-//! part that all rules for whom to ask have in common.
+//! The room of machines for a task, including the room of running tasks visited so far that may be stopped for it: the common part of all
+//! preemption rules.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use plimsoll_base::units::{MachineId, Resources};
 pub(super) struct Gathered(HashMap<MachineId, (Resources, Vec<(u64, u32)>)>);
 
 impl Gathered {
-    /// Adds as many of equal tasks, by their key, machine, number and what each holds, as it takes for what is short there; the
-    /// proposal, once that machine has enough room.
+    /// Adds as many of equal tasks (key, machine, number, and amounts of each) as are needed for the shortage there. Returns the proposal
+    /// once that machine has enough room.
     pub fn add(
         &mut self,
         ask: &Ask,
@@ -31,7 +31,7 @@ impl Gathered {
     }
 }
 
-/// How many tasks that hold so much each it takes for what is short in each resource that they hold.
+/// How many tasks of these amounts are needed to cover the shortage of each resource that they use.
 pub(super) fn short(need: &[u64], room: &Resources, each: &[u64]) -> u64 {
     let needs = need.iter().zip(room.0).zip(each).filter(|((need, room), each)| *need > room && **each > 0);
     needs.map(|((need, room), each)| (need - room).div_ceil(*each)).max().unwrap_or(0)

@@ -1,7 +1,7 @@
-//! Gangs that hold what room they find until it is enough, or until their patience ends: the other way to start together.
+//! Gangs that reserve room as they find it until it is enough, or until their patience ends: the alternative way to start together.
 //!
-//! It is here to be compared with waiting empty-handed (`gang`): what is held lies idle, and two gangs that hold half of the
-//! cluster each wait for each other until the first gives up. The rules are in `docs/cluster.md`, "Gangs".
+//! It serves as a comparison with waiting without reservations (`gang`): reserved room is idle, and two gangs that hold half of the cluster
+//! each wait for each other until the first gives up. The rules are in `docs/cluster.md`, "Gangs".
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,18 +31,18 @@ struct Sleeper {
     /// Where it stood then: a level up it is awake.
     queue: QueueId,
     row: u64,
-    /// It gave up just before the round that goes on.
+    /// It gave up just before the current round.
     rests: bool,
 }
 
-/// All that is held, and the gangs that have given up.
+/// All reservations, and the gangs that have given up.
 #[derive(Debug)]
 pub(super) struct Hoards {
     patience: Span,
     of: BTreeMap<QueueId, Hoard>,
     due: BTreeSet<(Time, QueueId)>,
-    /// Gangs that hold nothing until a machine wakes them that was freed by something else than a gang. If what gangs
-    /// give back woke them, two that can never start would wake each other for ever.
+    /// Gangs without reservations until a machine wakes them that was freed by something else than a gang. Otherwise two gangs that can
+    /// never start would wake each other without end by the room they return.
     asleep: BTreeMap<SetSlot, Sleeper>,
     /// Machines where something ended, or that joined or were relabelled, between the last round and this one.
     freed: Vec<MachineId>,
@@ -115,7 +115,7 @@ impl Hoards {
         core.plan.first().map(|(machine, _)| *machine)
     }
 
-    /// Gives back all that a gang holds.
+    /// Releases all reservations of a gang.
     fn scatter(&mut self, core: &mut Core, queue: QueueId) {
         let Some(hoard) = self.of.remove(&queue) else { return };
         self.due.remove(&(hoard.gives_up, queue));
@@ -137,8 +137,8 @@ impl Extension for Hoards {
         queues.collect::<Vec<QueueId>>().into_iter().for_each(|queue| self.scatter(core, queue));
     }
 
-    /// Gives back what is held for too long, or for a gang that is not the next of its queue any more. A gang that has given up
-    /// holds nothing from now on, until it wakes.
+    /// Releases reservations that are too old, or of a gang that is no longer the next of its queue. A gang that has given up reserves
+    /// nothing from now on, until it wakes.
     fn before_round(&mut self, core: &mut Core) -> Result<()> {
         self.freed.clear();
         self.freed.append(core.notes.freed.get_or_insert_default());
@@ -163,7 +163,7 @@ impl Extension for Hoards {
     }
 }
 
-/// The need of so many tasks.
+/// The need of a number of tasks.
 fn times(one: &Resources, count: u32) -> Resources {
     let mut amount = *one;
     amount.0.iter_mut().for_each(|amount| *amount *= u64::from(count));

@@ -76,7 +76,7 @@ impl Ordered {
         Ordered { order, capacity, line: BTreeSet::new(), sets: Vec::new(), jobs: Vec::new(), touched: BTreeSet::new() }
     }
 
-    /// Whether a row lacks the estimate that the order goes by.
+    /// Whether a row lacks the estimate that the order requires.
     pub fn lacks_estimate(&self, row: &TaskSet) -> bool {
         self.order.goes_by() == GoesBy::Estimate && row.estimate.is_none()
     }
@@ -123,7 +123,7 @@ impl Ordered {
         self.keep(slot, self.sets[from.index()]);
     }
 
-    /// So much of the work of each task of a set, which waits again, is kept: its job has so much less left.
+    /// Keeps a part of the work of each task of a set that waits again: its job has less work left.
     pub fn kept(&mut self, slot: SetSlot, set: &ActiveSet, saved: Span) {
         let facts = &mut self.sets[slot.index()];
         let less = saved.0.min(facts.each);
@@ -137,7 +137,7 @@ impl Ordered {
         self.jobs[job.index()].open += u128::from(self.sets[slot.index()].each);
     }
 
-    /// One of two instances of a task has left its queue for good.
+    /// One of two instances of a task has left its queue permanently.
     pub fn withdrawn(&mut self, slot: SetSlot, job: JobSlot) {
         self.jobs[job.index()].open -= u128::from(self.sets[slot.index()].each);
     }
@@ -179,7 +179,7 @@ impl Ordered {
         let job = &mut self.jobs[set.job.index()];
         job.waiting += u64::from(set.waiting);
         job.in_line.push(slot);
-        // It may have changed with time while nothing of its job was in line.
+        // It may have changed with time while no set of its job was in a queue.
         self.touched.insert(set.job);
         let key = self.key(slot, set, now);
         let facts = &mut self.sets[slot.index()];
@@ -211,7 +211,7 @@ impl Ordered {
         self.line.range(least..).take_while(move |(of, ..)| *of == queue).map(|(.., slot)| *slot)
     }
 
-    /// When a running job's key next changes though none of its tasks starts or ends; nothing if it never does, or all the time.
+    /// When a running job's key next changes without a start or end of its tasks; `None` if it never does, or continuously.
     pub fn changes(&self, job: JobSlot, now: Time) -> Option<Time> {
         let facts = &self.jobs[job.index()];
         self.order.changes(&facts.view(now), facts.breadth, now)
@@ -241,7 +241,7 @@ impl Ordered {
         self.line.insert(self.stand(slot, &sets[slot]));
     }
 
-    /// Tasks run no longer; if they have ended their job has so much less left.
+    /// Tasks no longer run; if they have ended, their job has less work left.
     pub fn over(&mut self, tasks: &Running, ended: bool, now: Time) {
         let count = u128::from(tasks.count.get());
         let each = if ended { u128::from(self.sets[tasks.set.index()].each) } else { 0 };
@@ -256,7 +256,7 @@ impl Ordered {
         self.touched.insert(tasks.job);
     }
 
-    /// Computes the keys anew that may have changed: before every round. Returns the queues that they stand in.
+    /// Recomputes the keys that may have changed, before each round. Returns the queues of these sets.
     pub fn key_anew(&mut self, sets: &Sets, now: Time) -> Vec<QueueId> {
         let mut moved = Vec::new();
         let jobs = std::mem::take(&mut self.touched);

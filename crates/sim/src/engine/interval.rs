@@ -1,4 +1,4 @@
-//! The time between two instants, as recorders hear of it: the state that held, with the heads of all queues.
+//! The time between two instants for recorders: the state that held, with the heads of all queues.
 
 use super::core::Core;
 use super::jobs::Sets;
@@ -30,7 +30,7 @@ impl Waiting for Heads<'_> {
 }
 
 impl Core<'_> {
-    /// Lets time pass up to `to`, and tells the recorder of the state meanwhile. Errors: the recorder's.
+    /// Advances the clock to `to`, and reports the state of the interval to the recorder. Errors: the recorder's.
     pub(super) fn advance(&mut self, to: Time) -> Result<()> {
         if to > self.now {
             let machines = (!self.site.pooled).then_some(&self.site.machines);

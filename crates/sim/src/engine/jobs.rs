@@ -22,7 +22,7 @@ impl JobSlot {
     }
 }
 
-/// A job some of whose tasks have not ended. Its name lies apart, so that this is one line of the cache.
+/// A job with unfinished tasks. Its name is stored elsewhere, so that this fits one cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct ActiveJob {
@@ -204,7 +204,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Whether a row that waits for stages may start; if not it is kept back.
+    /// Returns whether a row that depends on stages may start; if not, it is postponed.
     pub fn await_stage(&mut self, slot: JobSlot, row: u64, set: SetSlot, after: Vec<u32>) -> bool {
         let stages = self[slot].stages.get_or_insert_default();
         if stages.ready(&after) {
@@ -214,7 +214,7 @@ impl Jobs {
         true
     }
 
-    /// Some tasks of a row are to start anew, as a row of their own.
+    /// Some tasks of a row will start again, as a row of their own.
     pub fn row_split(&mut self, slot: JobSlot, stage: u32) {
         let Some(stages) = &mut self[slot].stages else { return };
         if let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| *known == stage) {

@@ -1,4 +1,4 @@
-//! Launches: tasks are placed, and begin at once or when the control plane says so.
+//! Launches: tasks are placed, and begin at once or on the control plane's order.
 
 use std::num::NonZeroU32;
 
@@ -96,7 +96,7 @@ impl Core<'_> {
         self.plan = plan;
     }
 
-    /// Launches the next tasks of a set that waits: on each machine so many.
+    /// Launches the next tasks of a waiting set, with a number for each machine.
     pub(super) fn launch_set(&mut self, slot: SetSlot, parts: &[(MachineId, u32)]) {
         let (queue, user) = (self.work.sets[slot].queue, self.work.sets[slot].user);
         let tasks = parts.iter().map(|(_, count)| count).sum();
@@ -154,13 +154,13 @@ impl Core<'_> {
         }
     }
 
-    /// Tasks with what is known of their set now.
+    /// Tasks with the current data of their set.
     pub(super) fn of_row(&self, tasks: &Running) -> OfRow {
         let set = &self.work.sets[tasks.set];
         OfRow { tasks: *tasks, row: set.row, gang: self.falls_together(tasks.set), endless: self.is_endless(tasks.set) }
     }
 
-    /// Whether the tasks of a set lose their units together: those of a gang do, but none that is never stopped by choice.
+    /// Whether the tasks of a set lose their units together: those of a gang do, unless it is never stopped by choice.
     pub(super) fn falls_together(&self, set: SetSlot) -> bool {
         let set = &self.work.sets[set];
         set.gang && !set.stable

@@ -1,9 +1,9 @@
-//! The line of queues whose next task fitted nowhere, in rank order, searched for the first that fits a freed machine.
+//! The line of queues with a next task that fitted nowhere, in rank order, searched for the first that fits a freed machine.
 //!
-//! A sorted list in blocks, and blocks in groups. Demands are told apart by class: members of a class need about the same of
-//! every resource but the leading one, of which each block and group knows the least need in every class. A search so passes over
-//! what cannot help, and is charged to what it finds. A linear scan over users collapses at 10^4, and so does a search for what
-//! fits the most that any freed machine has of each resource, since heads that fit no single machine are found again and again.
+//! A sorted list in blocks, and blocks in groups. Demands are divided into classes: members of a class need about the same of every
+//! resource but the leading one. Each block and group stores the least need of it in every class. A search thus skips blocks without a
+//! fitting demand, and its cost is charged to the queues it finds. A linear scan over users collapses at 10^4, and so does a search by the
+//! largest free amount of each resource over all machines, since heads that fit no single machine are found again and again.
 
 use super::offers::{CLASSES, Classes, Offers};
 use super::queues::QueueId;
@@ -124,27 +124,27 @@ pub struct Line {
 }
 
 impl Line {
-    /// An empty line for demands of so many dimensions.
+    /// An empty line for demands of this number of dimensions.
     pub fn new(dims: usize) -> Line {
         Line { classes: Classes::new(dims), blocks: Vec::new(), groups: Vec::new(), len: 0, latest: 0 }
     }
 
-    /// How many queues stand in it.
+    /// The number of queues in it.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nobody does.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The classes of demands that it tells apart.
+    /// The classes of demands.
     pub(super) fn classes(&self) -> &Classes {
         &self.classes
     }
 
-    /// The block in which a place is or would be.
+    /// The block that contains a place, or would contain it.
     fn block_of(&mut self, place: &LineKey) -> usize {
         let begins = |block: &Block| block.keys.first().is_some_and(|first| first <= place);
         let (at, next) = (self.blocks.get(self.latest), self.blocks.get(self.latest + 1));
@@ -179,7 +179,7 @@ impl Line {
         self.len += 1;
     }
 
-    /// Takes the queue at a place out of line. Panics: if nobody stands there.
+    /// Removes the queue at a place. Panics: if there is none.
     pub fn remove(&mut self, place: &LineKey) {
         let at = self.block_of(place);
         let slot = self.blocks[at].keys.binary_search(place).expect("who stands in line is at its place");
@@ -191,7 +191,7 @@ impl Line {
         self.len -= 1;
     }
 
-    /// Blocks from this one on stand elsewhere.
+    /// Updates the groups from this block on, after blocks have moved.
     fn group_anew(&mut self, block: usize) {
         self.groups.truncate(block / GROUP);
         let rest = self.blocks.chunks(GROUP).skip(self.groups.len());
@@ -203,7 +203,7 @@ impl Line {
         self.blocks.first().map(|block| (block.keys[0], block.queues[0]))
     }
 
-    /// The first queue at or behind `from` whose demand fits a freed machine.
+    /// The first queue at or behind `from` with a demand that fits a freed machine.
     pub fn first_fitting(&mut self, from: Option<&LineKey>, offers: &Offers) -> Option<(LineKey, QueueId)> {
         let (mut at, mut start) = (0, 0);
         if let Some(from) = from {
@@ -231,7 +231,7 @@ impl Line {
         None
     }
 
-    /// Everybody in line.
+    /// All queues in it.
     pub fn queues(&self) -> Vec<QueueId> {
         self.blocks.iter().flat_map(|block| block.queues.iter().copied()).collect()
     }

@@ -1,4 +1,4 @@
-//! Detection of runs whose tasks preempt one another without any progress.
+//! Detection of runs with tasks that preempt one another without any progress.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::record::{Fate, Salvage};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time};
 
-/// A run is examined after so many preemptions without progress.
+/// The number of preemptions without progress after which a run is examined.
 const MOST: u64 = 10_000;
 
-/// Or after so many preemptions per running task, where that is more.
+/// Or this number of preemptions per running task, if that is more.
 const MOST_PER_TASK: u64 = 10;
 
 /// The most jobs that an error names.
@@ -23,7 +23,7 @@ const NAMED: usize = 5;
 pub(super) struct Livelock {
     preemptions: u64,
     since: Time,
-    /// The jobs whose tasks were stopped.
+    /// The jobs with stopped tasks.
     jobs: BTreeSet<JobSlot>,
 }
 

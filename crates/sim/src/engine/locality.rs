@@ -30,7 +30,7 @@ impl Falling {
         Falling { delay, due: BTreeSet::new(), of: HashMap::new() }
     }
 
-    /// A set stands in a queue from now on: it falls back later unless it may start anywhere.
+    /// A set has joined a queue: it falls back later unless it may start on any machine.
     fn joined(&mut self, core: &Core, slot: SetSlot) {
         let scope = core.work.queues.scope(core.work.sets[slot].queue);
         if core.site.scopes.get(scope).location != Location::Cluster {
@@ -47,7 +47,7 @@ impl Falling {
         }
     }
 
-    /// Hears which sets have joined a queue or left it.
+    /// Reads which sets have joined or left a queue.
     fn hear(&mut self, core: &mut Core) {
         let Some(mut standing) = core.notes.standing.take() else { return };
         for standing in standing.drain(..) {
@@ -91,7 +91,7 @@ impl Core<'_> {
         true
     }
 
-    /// Moves a set that stands in line to its user's queue for another scope, in the same place.
+    /// Moves a waiting set to its user's queue for another scope, in the same position.
     pub(super) fn move_to(&mut self, slot: SetSlot, scope: ScopeId) {
         let (user, old) = (self.work.sets[slot].user, self.work.sets[slot].queue);
         let queue = self.work.queues.id(user, scope);

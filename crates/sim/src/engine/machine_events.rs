@@ -21,7 +21,7 @@ impl EventsSoFar {
 }
 
 impl Extensions {
-    /// Applies the events of machines at this instant, and tells the extensions of machines that take nothing new.
+    /// Applies the events of machines at this instant, and reports machines without new starts to the extensions.
     pub fn machine_events(&mut self, core: &mut Core) -> Result<()> {
         while self.next_event(&core.site.cluster).is_some_and(|at| at <= core.now)
             && let Some(EventsSoFar(count)) = &mut self.events
@@ -59,7 +59,7 @@ impl Core<'_> {
         self.notes.freed(machine);
     }
 
-    /// A machine is gone with what runs there, and gangs with tasks there stop everywhere.
+    /// A machine fails with its tasks, and gangs with tasks there stop on all machines.
     fn fail(&mut self, machine: MachineId) -> Result<()> {
         let struck = self.running.victims.as_ref().map(|victims| victims.on(machine)).unwrap_or_default();
         for ticket in struck {

@@ -1,11 +1,11 @@
 //! The event loop: one run, one thread, bit for bit reproducible.
 //!
-//! At every instant: what ended ends, what arrives arrives, rows released by an ended stage join behind the arrivals,
-//! and one round of launches follows. A task of zero duration ends in a further pass of the same instant, after that
-//! instant's round. Arrivals are streamed and never enter the queue, so memory grows with what is active.
+//! At every instant, due tasks end, rows arrive, rows released by an ended stage join behind the arrivals, and one round of launches
+//! follows. A task of zero duration ends in a further pass of the same instant, after that instant's round. Arrivals are streamed and never
+//! enter the queue, so memory grows with the active tasks.
 //!
-//! The engine is a core, which knows tasks, machines, queues and rounds, and extensions, each in its own file, called at
-//! fixed points in a fixed order.
+//! The engine is a core, which knows tasks, machines, queues and rounds, and extensions, each in its own file, called at fixed points in a
+//! fixed order.
 
 mod agenda;
 mod arrive;
@@ -182,7 +182,7 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
     Partitions::check(&needs.labels, cluster, options.placement)
 }
 
-/// Checks whether somebody may carry out the decisions of such a run. Errors: [`Error::Mismatch`].
+/// Checks whether a control may carry out the decisions of such a run. Errors: [`Error::Mismatch`].
 pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
     let why = if options.slowdown.is_some() {
         "machines slow down (slowdown)"
@@ -236,10 +236,10 @@ impl<'a> Engine<'a> {
         Ok(Engine { core, extensions, wake: None, cut: false })
     }
 
-    /// Before the first step: takes the next row of the source, the only one of its job and submitted at 0, and starts all its
-    /// tasks, so many on each of these machines, whatever the policy would say: so a run begins from a given state. `since` is when
-    /// they could have started at the earliest: it tells the older from the younger, and may be any instant. Errors: those of the
-    /// row, and [`Error::Mismatch`] if there is no such row, or a machine is not one that it may use or has no room for its tasks.
+    /// Before the first step: takes the next row of the source, the only one of its job and submitted at 0, and starts all its tasks with
+    /// these counts per machine, whatever the policy would decide: a run thus begins from a given state. `since` is when they could have
+    /// started at the earliest; it orders tasks by age, and may be any instant. Errors: those of the row, and [`Error::Mismatch`] if there
+    /// is no such row, or a machine is not in its scope or has no room for its tasks.
     pub fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
         self.core.begin(parts, since)?;
         self.extensions.begun(&mut self.core)
@@ -251,8 +251,8 @@ impl<'a> Engine<'a> {
         Ok(self.core.enter(since)?.is_some())
     }
 
-    /// Before the first step, where nobody waits and so nothing is to happen: a round all the same, in which the policy sees what is
-    /// there, and may take back. Errors: as [`run`].
+    /// Before the first step, without waiting tasks and thus without an event: runs a round all the same, so that the policy sees the state
+    /// and may reclaim. Errors: as [`run`].
     pub fn look(&mut self) -> Result<()> {
         self.serve()
     }
@@ -282,8 +282,8 @@ impl<'a> Engine<'a> {
         self.core.now
     }
 
-    /// Goes on to the next instant at which anything happens, and through its rounds; returns it, or nothing when the run is
-    /// over. Errors: as [`run`].
+    /// Advances to the next instant with an event, and runs its rounds. Returns the instant, or `None` when the run is over. Errors: as
+    /// [`run`].
     pub fn step(&mut self) -> Result<Option<Time>> {
         let stops = self.core.outside.control.as_ref().is_some_and(|control| control.stops());
         let Some(next) = self.next_instant()?.filter(|_| !self.cut && !stops) else { return Ok(None) };
@@ -302,12 +302,12 @@ impl<'a> Engine<'a> {
         Ok(Some(next))
     }
 
-    /// The state: what each user holds and waits for.
+    /// The state: allocation and pending demand of each user.
     pub fn books(&self) -> &Books {
         &self.core.books
     }
 
-    /// The quantities that the policy goes by.
+    /// The quantities that the policy uses.
     pub fn standings(&self) -> Vec<Standing> {
         self.core.outside.policy.standings(&self.core.books)
     }
@@ -317,7 +317,7 @@ impl<'a> Engine<'a> {
         self.core.outside.policy.goes_before(one, other, &self.core.books)
     }
 
-    /// Ends the run here, and tells the recorder what is left. Errors: the recorder's.
+    /// Ends the run here, and reports unfinished tasks to the recorder. Errors: the recorder's.
     pub fn finish(mut self) -> Result<Outcome> {
         self.core.outcome.end = self.core.now;
         let cut = self.cut || self.next_instant()?.is_some();
@@ -386,7 +386,7 @@ impl<'a> Engine<'a> {
         self.core.outside.control.as_ref().is_none_or(|control| control.decides())
     }
 
-    /// Scheduling rounds, until nobody asks for room at once.
+    /// Runs scheduling rounds until no request must be served at once.
     fn serve(&mut self) -> Result<()> {
         loop {
             self.round()?;
@@ -405,7 +405,7 @@ impl<'a> Engine<'a> {
             core.prepare()?;
             core.reclaim()? || self.extensions.stop(core)?
         } {}
-        // After most ends nobody waits.
+        // After most ends no task waits.
         if core.books.total_waiting() == 0 && !self.extensions.holds_room() {
             core.round.forget_freed();
             return Ok(());

@@ -1,5 +1,5 @@
-//! Facts since somebody last looked: changed users for the policy and the recorder, and the rest for extensions, each
-//! kept only if one of them reads it.
+//! Changes since the last reading: changed users for the policy and the recorder, and the rest for extensions, each kept only if one of
+//! them reads it.
 
 use super::agenda::Ticket;
 use super::backups::Instance;
@@ -13,16 +13,16 @@ use plimsoll_base::units::{MachineId, Time, UserId};
 pub(super) enum Standing {
     /// It waits in its queue from now on.
     Joined(SetSlot),
-    /// None of its tasks waits any more.
+    /// No task of the set waits any more.
     Left(SetSlot),
 }
 
 /// Tasks began or stopped to use a machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Load {
-    /// So many tasks started that would end at `end` at full speed, each with this demand for the watched resource.
+    /// Tasks started that would end at `end` at full speed, each with this demand for the watched resource.
     Started { ticket: Ticket, machine: MachineId, count: u32, size: u64, end: Time },
-    /// So much of the watched resource is used no longer.
+    /// This amount of the watched resource is released.
     Ended { machine: MachineId, amount: u64 },
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Notes {
     pub freed: Option<Vec<MachineId>>,
     /// For sets that fall back.
     pub standing: Option<Vec<Standing>>,
-    /// For machines that slow down: the resource that is watched, and the changes.
+    /// For machines that slow down: the watched resource, and the changes.
     pub load: Option<(usize, Vec<Load>)>,
     /// For backup instances.
     pub instances: Option<Vec<Instance>>,
@@ -57,7 +57,7 @@ impl Notes {
         }
     }
 
-    /// Something that a control is to hear of.
+    /// Records a fact for the control.
     pub fn tell(&mut self, told: Told) {
         if let Some(list) = &mut self.remote {
             list.push(told);
@@ -82,7 +82,7 @@ impl Notes {
         }
     }
 
-    /// So many tasks of this demand run no longer.
+    /// Tasks of this demand no longer run.
     pub fn ended(&mut self, machine: MachineId, count: u32, demand: &[u64]) {
         if let Some((dim, list)) = &mut self.load {
             list.push(Load::Ended { machine, amount: demand[*dim] * u64::from(count) });
@@ -98,7 +98,7 @@ pub(super) struct Changed {
     pub since_instant: Vec<UserId>,
 }
 
-/// In which lists a user stands. Side by side: of many users each is far away.
+/// The lists that contain a user, in one place: with many users each list entry is a cache miss.
 #[derive(Clone, Copy, Default)]
 struct Marks {
     round: bool,
@@ -123,14 +123,14 @@ impl Changed {
         }
     }
 
-    /// The policy has heard of them.
+    /// The policy has read them.
     pub fn round_over(&mut self) {
         for user in self.since_round.drain(..) {
             self.marks[user.index()].round = false;
         }
     }
 
-    /// The recorder has heard of them.
+    /// The recorder has read them.
     pub fn instant_over(&mut self) {
         for user in self.since_instant.drain(..) {
             self.marks[user.index()].instant = false;

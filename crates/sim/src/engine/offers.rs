@@ -1,19 +1,18 @@
-//! The room on freed machines, and the classes of demands by which a line is searched for what fits one of them.
+//! The room on freed machines, and the classes of demands for the search of a line.
 
 use super::line::Line;
 use crate::cluster::Machines;
 use plimsoll_base::units::MachineId;
 
-/// How many classes of demands a line tells apart.
+/// The number of classes of demands of a line.
 pub(super) const CLASSES: usize = 16;
 
-/// Classes of demands, each with a floor: its members need at least so much of every resource but the leading one.
+/// Classes of demands, each with a floor: its members need at least this amount of every resource but the leading one.
 ///
-/// The first sixteen combinations make a class each, with nothing but equals in it; others join the class with the highest floor
-/// that they reach.
+/// The first sixteen combinations become classes of equal demands; others join the class with the highest floor that they reach.
 #[derive(Clone, Debug)]
 pub struct Classes {
-    /// The resource by which members of a class are told apart.
+    /// The resource that distinguishes members of a class.
     pub lead: usize,
     /// One floor after the other, the leading resource's being 0.
     floors: Vec<u64>,
@@ -86,7 +85,7 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// Of no machines, with demands of so many dimensions.
+    /// Without machines, for demands of this number of dimensions.
     pub fn new(dims: usize) -> Offers {
         Offers { dims, ..Offers::default() }
     }
@@ -140,13 +139,13 @@ impl Offers {
         }
     }
 
-    /// Whether a machine may have room for a demand of a class that needs so much of the leading resource: it has, if all of
-    /// the class need the same of the others.
+    /// Whether a machine may have room for a demand of a class with this need of the leading resource. Exact if all of the class need the
+    /// same of the others.
     pub(super) fn may_fit(&self, class: u8, lead: u64) -> bool {
         lead < self.bounds[usize::from(class)]
     }
 
-    /// Whether a machine may have room for one of those that need at least so much in each class.
+    /// Whether a machine may have room for a demand with at least these needs by class.
     pub(super) fn may_fit_any(&self, least: &[u64; CLASSES]) -> bool {
         self.bounds.iter().zip(least).any(|(bound, least)| least < bound)
     }
@@ -173,8 +172,8 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Rounds in which freed machines fill up, while queues leave the line and join it again behind or before others: with few
-    /// values, where every demand is a class, and with more than there are classes.
+    /// Rounds that fill freed machines, while queues leave the line and join it again behind or before others: with few values, where every
+    /// demand is a class, and with more than there are classes.
     #[test]
     fn what_is_kept_up_to_date_finds_what_a_scan_finds() {
         for (seed, dims, values) in [(1, 2, 6), (2, 2, 60), (3, 3, 30), (4, 1, 9)] {

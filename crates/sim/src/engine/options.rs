@@ -1,4 +1,4 @@
-//! How a run goes about it, and the counts that it ends with.
+//! Engine options, and the counts at the end of a run.
 
 use super::{Displacing, Distance, Faults, PreemptFrom, Slowdown};
 use crate::cluster::Placement;
@@ -19,7 +19,7 @@ named! {
 }
 
 impl OnBlocked {
-    /// Whether tasks start ahead of others by what is known of the ends of those that run.
+    /// Whether tasks start ahead of others by the known ends of running tasks.
     pub fn backfills(self) -> bool {
         matches!(self, OnBlocked::Easy | OnBlocked::Conservative)
     }
@@ -52,7 +52,7 @@ named! {
     }
 }
 
-/// How a run goes about it.
+/// Engine options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// How a task finds its machine.
@@ -67,7 +67,7 @@ pub struct Options {
     pub slowdown: Option<Slowdown>,
     /// How much longer tasks take away from where they would run best; not for a pooled cluster.
     pub distance: Option<Distance>,
-    /// How tasks fail, straggle and are backed up; not at all if absent.
+    /// How tasks fail, straggle and are backed up; `None`: no faults.
     pub faults: Option<Faults>,
     /// The fate of the tasks on a machine that fails.
     pub on_failure: OnFailure,
@@ -77,7 +77,7 @@ pub struct Options {
     pub fall_back: Option<Span>,
     /// For how long gangs hold room that is not enough yet; they hold none if absent.
     pub hoard: Option<Span>,
-    /// How tasks come by the room of others; not at all if absent.
+    /// How tasks obtain the room of others; `None`: no preemption.
     pub preempt: Option<Preempt>,
     /// Limits and costs of stopping tasks.
     pub displacing: Displacing,
@@ -122,9 +122,9 @@ pub struct Outcome {
     pub peak_running: u64,
     /// How often a task asked others for their room.
     pub asks: u64,
-    /// Asks that came to nothing.
+    /// Withdrawn asks.
     pub asks_withdrawn: u64,
-    /// How often a gang gave up what it held.
+    /// How often a gang released its reservations.
     pub hoards_given_up: u64,
     /// Tasks that were asked and stopped, for they had not ended in time.
     pub forced: u64,
@@ -132,6 +132,6 @@ pub struct Outcome {
     pub failures: u64,
     /// Backup instances made.
     pub backups: u64,
-    /// Those that ended before the first instance.
+    /// Backups that ended before the first instance.
     pub backups_won: u64,
 }

@@ -1,8 +1,8 @@
-//! Waiting tasks may have tasks stopped that come behind them in the order of the run: shortest remaining time, least attained
-//! service and the like with preemption.
+//! Waiting tasks may stop tasks behind them in the order of the run: shortest remaining time, least attained service and the like with
+//! preemption.
 //!
-//! Under a policy of one line (`line/srpt`) anybody's; under all others, where the order is one inside users (`drf/srpt`), those of
-//! the same user. Rules: `docs/cluster.md`, "Room for what is first in the order".
+//! Under a policy of one line (`line/srpt`) the victims are tasks of all users; under all others, where the order is one inside users
+//! (`drf/srpt`), tasks of the same user. Rules: `docs/cluster.md`, "Room for what is first in the order".
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -19,9 +19,9 @@ use plimsoll_base::units::{MachineId, Resources, Time};
 /// The last in the order gives first; of equal keys in the order of stopping.
 #[derive(Default)]
 pub(super) struct Order {
-    /// Everybody's sets are in one line.
+    /// The sets of all users are in one line.
     one_line: bool,
-    /// The largest key of what runs, as of this version of the running tasks.
+    /// The largest key of running tasks, as of this version of them.
     last: Option<(u64, u128)>,
 }
 
@@ -92,7 +92,7 @@ impl Work {
 }
 
 impl Core<'_> {
-    /// Whether all that a request asks still comes behind its task.
+    /// Whether all victims of a request are still behind its task.
     pub(super) fn asks_behind(&self, request: &Request) -> bool {
         let own = self.work.order_of(request.set, self.now);
         let asked = request.choices(self).into_iter().flat_map(|choice| choice.tickets);
@@ -100,7 +100,7 @@ impl Core<'_> {
         { asked }.all(|tasks| self.work.order_of(tasks.set, self.now) > own)
     }
 
-    /// When what runs next falls back in the order though nothing happens.
+    /// When a running task next falls back in the order without any other event.
     pub(super) fn falls_back(&self) -> Option<Time> {
         let ordered = self.work.ordered.as_ref()?;
         let victims = self.running.victims.as_ref()?;

@@ -8,14 +8,13 @@ use crate::record::Reach;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Round, Span, decimal};
 
-/// How many times longer a task takes in the same rack as the machine where it would run best, in the same room, and elsewhere;
-/// in millionths.
+/// The factors by which a task takes longer in the rack of its preferred machine, in the same room, and in other rooms; in millionths.
 ///
-/// A task that would run best in a rack or room takes as long everywhere in it. As text: `1.1,1.3,2`.
+/// A task that prefers a rack or room takes equally long on all of its machines. As text: `1.1,1.3,2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Distance([u64; 3]);
 
-/// One, in the millionths that factors, chances, loads and rates are kept in.
+/// One, in the millionths of factors, chances, loads and rates.
 pub(super) const ONE: u64 = Speed::ONE;
 
 /// The largest factor, load or slowdown.

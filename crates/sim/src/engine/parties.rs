@@ -1,4 +1,4 @@
-//! The parties of a run: what the engine asks and tells, lent to it or its own.
+//! The parties of a run that the engine calls, borrowed or owned.
 
 use std::ops::{Deref, DerefMut};
 
@@ -32,12 +32,12 @@ impl<T: ?Sized> DerefMut for Party<'_, T> {
     }
 }
 
-/// Where tasks come from, who is next, and who hears of it.
+/// The source of tasks, the policy, and the recorder.
 pub struct Parties<'a> {
     pub(super) source: Party<'a, dyn Source + 'a>,
     pub(super) policy: Party<'a, dyn Policy + 'a>,
     pub(super) recorder: Party<'a, dyn Recorder + 'a>,
-    /// The control that carries decisions out; nobody stands in between if absent.
+    /// The control that carries decisions out; `None`: the engine does.
     pub(super) control: Option<Party<'a, dyn Control + 'a>>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Parties<'a> {
         Parties { source, policy, recorder, control: None }
     }
 
-    /// The same with somebody, lent for the time of the run, who carries decisions out.
+    /// The same with a control for the duration of the run.
     pub fn under(self, control: &'a mut (dyn Control + 'a)) -> Parties<'a> {
         Parties { control: Some(Party::Lent(control)), ..self }
     }

@@ -1,8 +1,8 @@
-//! Which task sets are booked apart by label, and what the machines of each label have at present.
+//! Books by label: which task sets are booked separately, and the current capacity of each label's machines.
 //!
-//! A task set belongs to the first of the policy's labels that its label expression requires ([`crate::cluster`]). What a
-//! label has is what the machines have that carry it and are there; what task sets have that require none of the labels
-//! is what those machines have that carry none.
+//! A task set belongs to the first of the policy's labels that its label expression requires ([`crate::cluster`]). The capacity of a label
+//! is that of the present machines that carry it. Task sets that require none of the labels have the capacity of the present machines that
+//! carry none.
 
 use super::site::Site;
 use crate::books::{Books, Partition};
@@ -51,7 +51,7 @@ impl Partitions {
         })
     }
 
-    /// The partitions in which a machine counts.
+    /// The partitions that include a machine.
     fn of_machine(&self, machine: MachineId, labels: &LabelIndex) -> Vec<usize> {
         let carries = |label: &String| labels.carriers(label).is_some_and(|carriers| carriers.contains(machine));
         let carried: Vec<usize> =
@@ -61,7 +61,7 @@ impl Partitions {
 }
 
 impl Site {
-    /// Counts what each partition has from nothing; [`Site::tell_totals`] has the books know.
+    /// Recounts the capacity of each partition; [`Site::tell_totals`] updates the books.
     pub fn count_partitions(&mut self) {
         if self.partitions.labels.is_empty() {
             return;
@@ -81,7 +81,7 @@ impl Site {
         totals
     }
 
-    /// Counts a machine, if it is there, in or out of the partitions in which it is.
+    /// Adds a present machine to its partitions, or removes it.
     pub fn count_machine(&mut self, books: &mut Books, machine: MachineId, into: bool) {
         if self.partitions.labels.is_empty() || !self.machines.is_present(machine) {
             return;
@@ -103,7 +103,7 @@ impl Site {
         }
     }
 
-    /// Adds up again what each partition has. Panics: when it is something else (a programmer error); for audited runs.
+    /// Recomputes the capacity of each partition. Panics: if it differs (a programmer error); for audited runs.
     pub fn audit_partitions(&self, now: Time) {
         if !self.partitions.labels.is_empty() {
             assert_eq!(self.totals(), self.partitions.totals, "what labels have adds up at {now:?}");

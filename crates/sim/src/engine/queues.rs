@@ -1,8 +1,8 @@
-//! Every user's waiting task sets, in the order in which it launches them.
+//! Every user's waiting task sets, in the order of their launches.
 //!
-//! A user has a queue for each [`ScopeId`] that its task sets ask for, nearly always one: a set that waits for a machine
-//! of some kind does not stand in the way of those that may start elsewhere. A queue is threaded through the sets
-//! themselves, so that a hundred thousand users with nothing or one set waiting cost a few bytes each and no allocation.
+//! A user has a queue for each [`ScopeId`] that its task sets require, nearly always one: a set that waits for a machine of some kind does
+//! not block sets that may start on other machines. A queue is threaded through the sets themselves, so that a hundred thousand users with
+//! nothing or one set waiting cost a few bytes each and no allocation.
 
 use std::collections::BTreeMap;
 
@@ -29,13 +29,13 @@ fn order(set: &ActiveSet) -> (Time, u64, u32) {
     (set.release, place(set), set.number)
 }
 
-/// Place among all that were released at one instant.
+/// Position among all sets released at one instant.
 pub fn place(set: &ActiveSet) -> u64 {
     u64::from(set.released) << 63 | set.row
 }
 
-/// The order of a user's sets: priority, release and place as one number, and the number of the task. Sets of different
-/// queues share the first when they are of one row, some of whose tasks were stopped or have fallen back.
+/// The order of a user's sets: priority, release and place as one number, and the number of the task. Sets of different queues share the
+/// first if they are of one row with stopped tasks, or tasks that have fallen back.
 pub fn turn(set: &ActiveSet) -> (u128, u32) {
     (u128::from(set.priority) << 124 | u128::from(set.release.0) << 64 | u128::from(place(set)), set.number)
 }
@@ -131,7 +131,7 @@ impl Queues {
         self.all[queue.index()].scope
     }
 
-    /// The set whose task the queue launches next.
+    /// The set that the queue launches from next.
     pub fn head(&self, queue: QueueId) -> Option<SetSlot> {
         let first = self.all[queue.index()].front.first;
         (first != NONE).then_some(first)
@@ -210,8 +210,8 @@ impl Queues {
     }
 }
 
-/// Puts a set in line: nearly always last; rows released in several passes of one instant come out of order, and tasks
-/// that were stopped nearly always come first.
+/// Inserts a set: nearly always last. Rows released in several passes of one instant arrive out of order, and stopped tasks are nearly
+/// always first.
 fn insert(line: &mut Thread, sets: &mut Sets, slot: SetSlot) {
     let first = line.first != NONE && order(&sets[slot]) < order(&sets[line.first]);
     let mut before = if first { NONE } else { line.last };

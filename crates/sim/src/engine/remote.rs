@@ -1,7 +1,7 @@
-//! Decisions that are carried out by somebody else: what the scheduler has granted, and how far it has come.
+//! Decisions that a control carries out: the granted units, and their stages.
 //!
-//! Between a launch and the beginning of its tasks, and between their end and the room that is free again, lie messages of a
-//! [`Control`]. What users hold in the books are units that were granted and not taken back, whatever runs by them.
+//! Messages of a [`Control`] pass between a launch and the start of its tasks, and between their end and the release of their room. The
+//! allocation of users in the books is the granted and not revoked units, whatever runs in them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ use crate::record::Fate;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{JobId, MachineId, Resources, Time};
 
-/// Something that the core has done since the control was told last.
+/// A change of the core since the last report to the control.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Told {
     /// A set is to wait in line: its request is on its way.
@@ -31,7 +31,7 @@ pub(super) enum Told {
     Home(u32, MachineId),
 }
 
-/// Tasks with what is known of their set, which may be gone when they are told of.
+/// Tasks with the data of their set, which may be gone at the time of the report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OfRow {
     pub tasks: Running,
@@ -53,17 +53,17 @@ enum Stage {
     Over(Held, Vec<DevicePart>, u64),
 }
 
-/// All that is carried out.
+/// All batches in progress.
 #[derive(Debug, Default)]
 pub(super) struct Remote {
     /// The live sets of each row, and some that were.
     rows: HashMap<u64, Vec<SetSlot>>,
     batches: HashMap<Batch, Stage>,
-    /// Room on a machine for units of a row that nobody's tasks use.
+    /// Room on a machine for units of a row without a task.
     spare: HashMap<(MachineId, u64), (u32, Resources)>,
     /// How often a batch was granted or done so far: their order.
     numbers: u64,
-    /// Sets whose request is not known.
+    /// Sets with a request that the control does not know yet.
     unlisted: usize,
     /// Batches that run and have no end.
     endless: usize,
@@ -83,7 +83,7 @@ impl Remote {
         self.unlisted > 0 || self.batches.len() > if horizon { 0 } else { self.endless }
     }
 
-    /// Tells the control what has happened and does what it says, until it has nothing to say.
+    /// Reports changes to the control and carries out its orders, until it has none.
     pub fn carry(&mut self, core: &mut Core, withdrawn: &mut dyn FnMut(&mut Core, MachineId)) -> Result<()> {
         loop {
             let told = core.notes.remote.replace(Vec::new()).unwrap_or_default();
@@ -113,8 +113,8 @@ impl Remote {
         }
     }
 
-    /// Has what begins, ends and is freed at one instant do so in the order in which it was granted and done, as without a
-    /// control: their messages go different ways.
+    /// Sorts starts, ends and releases of one instant by their grants and completions, as without a control: their messages take different
+    /// routes.
     fn in_order(&self, orders: &mut [Order]) {
         let number = |batch: &Batch| match self.batches.get(batch)? {
             Stage::Granted { number, .. } | Stage::Done { number, .. } | Stage::Over(.., number) => Some(*number),
@@ -142,7 +142,7 @@ impl Remote {
             places.into_iter().zip(sorted).for_each(|(at, order)| orders[at] = order);
         }
         let Some(as_said) = as_said else { return };
-        // Nothing is free before it is over.
+        // A batch is over before it is free.
         let mut free: HashSet<Batch> = HashSet::new();
         let early = |order: &Order| match order {
             Order::Free(batch) => {
@@ -316,7 +316,7 @@ impl Remote {
                 continue;
             }
             left -= take;
-            // Units know no gangs: what is left of one starts task by task.
+            // Units know no gangs: the rest of a gang starts task by task.
             set.gang = false;
             if !core.work.sets[slot].listed {
                 core.work.sets[slot].listed = true;
@@ -400,12 +400,12 @@ impl Remote {
     fn stop(&mut self, core: &mut Core, batch: Batch, count: u32, fate: Fate) -> Result<()> {
         let tasks = self.take(core, batch, count);
         let others = if core.falls_together(tasks.set) { self.all_of(core, tasks.set) } else { Vec::new() };
-        // Who carries it out does not know yet that these go with them.
+        // The control does not know yet that these stop together.
         others.iter().for_each(|tasks| core.notes.tell(Told::Stopped(core.of_row(tasks))));
         core.start_anew(std::iter::once(tasks).chain(others).collect(), fate)
     }
 
-    /// Takes out all that a set has.
+    /// Removes all batches of a set.
     fn all_of(&mut self, core: &mut Core, set: SetSlot) -> Vec<Running> {
         let of_gang = |(batch, stage): (&Batch, &Stage)| match stage {
             Stage::Granted { tasks, .. } | Stage::Done { tasks, .. } => (tasks.set == set).then_some(*batch),
@@ -452,7 +452,7 @@ impl Remote {
         Ok(())
     }
 
-    /// Takes the last tasks of a batch out of what is carried out.
+    /// Removes the last tasks of a batch in progress.
     fn take(&mut self, core: &mut Core, batch: Batch, count: u32) -> Running {
         let stage = self.batches.remove(&batch);
         let (rest, last) = match stage {
@@ -484,7 +484,7 @@ impl Remote {
         last
     }
 
-    /// Reports what has not ended with the run. Errors: the recorder's.
+    /// Reports unfinished batches at the end of the run. Errors: the recorder's.
     pub fn close(&mut self, core: &mut Core) -> Result<()> {
         let mut left: Vec<(Batch, Running)> = self
             .batches

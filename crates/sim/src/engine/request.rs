@@ -1,4 +1,4 @@
-//! One request of a waiting task for room on a machine: what it lacks, what is reserved for it, and whom it asks.
+//! One request of a waiting task for room on a machine: its shortage, its reservation, and its victims.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -35,14 +35,14 @@ impl Request {
         let mut missing = amounts(core.work.sets.needs(self.set).1);
         missing.0.iter_mut().zip(self.reserved.0).for_each(|(missing, reserved)| *missing -= reserved);
         if self.room == Room::Open {
-            // Nothing is held for it, but what is free need not be asked for.
+            // Nothing is reserved for it, but free amounts need not be asked for.
             let free = core.site.machines.free(self.machine);
             missing.0.iter_mut().zip(free.0).for_each(|(missing, free)| *missing = missing.saturating_sub(free));
         }
         missing
     }
 
-    /// Reserves what is free on its machine, as far as it is missing.
+    /// Reserves free amounts of its machine up to the shortage.
     pub fn top_up(&mut self, core: &mut Core) {
         if self.room == Room::Open {
             return;
@@ -62,7 +62,7 @@ impl Request {
         Some((ticket, core.running.get(ticket)?))
     }
 
-    /// All that is stopped with the tasks that it asks.
+    /// All tasks that are stopped together with its victims.
     pub fn choices(&self, core: &Core) -> Vec<Choice> {
         let mut choices: Vec<Choice> = Vec::new();
         for (victim, count) in &self.asked {
@@ -76,8 +76,7 @@ impl Request {
         choices
     }
 
-    /// Takes out tasks that are gone, then from the last to the first those that are needed no more. Returns the tasks that
-    /// it asks no longer.
+    /// Removes ended tasks, then from the last to the first tasks that are no longer needed. Returns the tasks that it no longer asks.
     pub fn spare(&mut self, core: &Core) -> Vec<(Victim, u32)> {
         let before = self.asked.clone();
         let missing = self.missing(core);

@@ -1,8 +1,8 @@
-//! The scheduling round: serve in rank order until nobody fits.
+//! The scheduling round: serves in rank order until no task fits.
 //!
-//! Queues whose next task was tried everywhere and fitted nowhere stand *blocked* in the line of their scope; only a machine
-//! of it that has been freed since can admit them, so a round searches the lines for demands within what those machines
-//! have, and nothing else. Queues whose next task has not been tried are *fresh* and are tried everywhere once.
+//! A queue with a next task that was tried on all machines and fitted nowhere is *blocked* in the line of its scope. Only a machine of the
+//! scope that has been freed since can admit it, so a round searches the lines for demands within the free amounts of those machines, and
+//! no others. A queue with an untried next task is *fresh* and is tried on all machines once.
 
 use super::OnBlocked;
 use super::core::Core;
@@ -26,7 +26,7 @@ pub(super) enum Stand {
     Fresh,
     /// The next task fits no machine but, perhaps, those freed since.
     Blocked,
-    /// The policy told it to wait.
+    /// The policy let it wait.
     Refused,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Stand {
 #[derive(Default)]
 pub struct Round {
     pub(super) stand: Vec<Stand>,
-    /// Where a blocked queue stands in line.
+    /// The place of a blocked queue in its line.
     pub(super) keys: Vec<LineKey>,
     pub(super) fresh: Vec<QueueId>,
     /// Blocked queues of users that hold something else than when they were ranked.
@@ -45,11 +45,11 @@ pub struct Round {
     pub(super) freed: Vec<MachineId>,
     order: Fresh,
     pub launches: Vec<Running>,
-    /// The policy has told somebody to wait at some time.
+    /// The policy has let some queue wait before.
     refuses: bool,
     /// The policy lets launches move others.
     moves_others: bool,
-    /// The policy prepares anew after every launch.
+    /// The policy prepares again after each launch.
     after_launches: bool,
     /// The policy ranks users by machine.
     by_machine: bool,
@@ -74,12 +74,12 @@ impl Round {
         }
     }
 
-    /// A round in which nobody waits: nobody can use what was freed.
+    /// A round without waiting tasks: freed room is not used.
     pub fn forget_freed(&mut self) {
         self.freed.clear();
     }
 
-    /// Makes room for so many queues.
+    /// Grows the tables to this number of queues.
     pub fn open(&mut self, queues: usize) {
         self.stand.resize(queues, Stand::Out);
         self.keys.resize(queues, LineKey::default());
@@ -99,12 +99,12 @@ impl Round {
         }
     }
 
-    /// Takes out all queues whose next task has not been tried.
+    /// Removes all fresh queues.
     pub(super) fn take_fresh(&mut self) -> Vec<QueueId> {
         std::mem::take(&mut self.fresh)
     }
 
-    /// A queue's rank may have changed, or it was told to wait and may be asked again.
+    /// A queue's rank may have changed, or the policy let it wait and it may be tried again.
     fn recall(&mut self, queue: QueueId) {
         if self.stand[queue.index()] == Stand::Refused {
             self.stand[queue.index()] = Stand::Fresh;
@@ -151,7 +151,7 @@ impl Core<'_> {
         Ok(all)
     }
 
-    /// Has a policy that wants it prepare anew after a launch; whether it did. Errors: the policy's.
+    /// Lets a policy that requires it prepare again after a launch; returns whether it did. Errors: the policy's.
     fn prepared_again(&mut self) -> Result<bool> {
         if !std::mem::take(&mut self.round.launched) || !self.round.after_launches {
             return Ok(false);
@@ -166,7 +166,7 @@ impl Core<'_> {
         Ok(true)
     }
 
-    /// Those that came join the order of the round.
+    /// New queues join the order of the round.
     fn join_fresh(&mut self) {
         while let Some(queue) = self.round.fresh.pop() {
             let place = self.line_key(queue);
@@ -175,7 +175,7 @@ impl Core<'_> {
         self.round.order.sort();
     }
 
-    /// Serves queues in rank order until nobody fits, then starts what was launched.
+    /// Serves queues in rank order until no task fits, then starts the launched tasks.
     pub(super) fn serve(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
         self.rerank_blocked();
         match self.options.on_blocked {
@@ -239,7 +239,7 @@ impl Core<'_> {
         self.round.keys[queue.index()] = place;
     }
 
-    /// Takes a queue out of the line in which it stands at this place.
+    /// Removes a queue from its line at this place.
     pub(super) fn unblock(&mut self, queue: QueueId, place: &LineKey) {
         self.site.scopes.leave(self.work.queues.scope(queue), place);
     }
@@ -292,7 +292,7 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// Tells the recorder of a decision, if it wants to know.
+    /// Reports a decision to the recorder, if it is enabled.
     pub(super) fn tell(&mut self, queue: QueueId, place: LineKey, turn: Turn) -> Result<()> {
         if !self.outside.recorder.wants_decisions() {
             return Ok(());
@@ -451,7 +451,7 @@ impl Core<'_> {
         Ok(true)
     }
 
-    /// Whether other tasks wait that a policy cannot tell from those of a queue: its user's, in the same partition.
+    /// Whether other tasks wait that are the same for the policy: of the queue's user, in the same partition.
     fn has_rivals(&self, queue: QueueId, partition: Partition) -> bool {
         let rival = |other: QueueId| {
             other != queue

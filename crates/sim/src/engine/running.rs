@@ -35,14 +35,14 @@ impl Running {
     }
 }
 
-/// All that run.
+/// All running tasks.
 pub(super) struct Execution {
     agenda: Agenda<Running>,
     /// In the order of stopping, if any are ever stopped.
     pub victims: Option<Victims>,
     /// The faults of each attempt, if there are any: then every task is an entry of its own.
     pub draws: Option<Draws>,
-    /// Entries whose time has come, if there are faults.
+    /// Entries at their end times, if there are faults.
     pub due: Vec<Running>,
 }
 

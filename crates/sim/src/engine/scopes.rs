@@ -1,8 +1,8 @@
-//! Which machines a task set may start on: those that carry a label, those at a location, or all.
+//! The machines that a task set may start on: those that carry a label, those at a location, or all.
 //!
-//! A scope is a class of machines (by a label expression) at a node of the locality tree. Blocked users stand in a
-//! [`Line`] of their own for every scope, so that a machine with room is offered to the lines of its own node, its rack's, its
-//! room's and the cluster's, and to no other (Zhang et al., VLDB 2014, section 3.1).
+//! A scope is a class of machines (by a label expression) at a node of the locality tree. Each scope has a [`Line`] of blocked queues, so
+//! that a machine with room is offered to the lines of its own node, its rack's, its room's and the cluster's only (Zhang et al., VLDB
+//! 2014, section 3.1).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -37,9 +37,9 @@ pub struct Scope {
     pub class: Option<ClassId>,
     /// Only machines here.
     pub location: Location,
-    /// Queues whose next task fitted nowhere in it.
+    /// Queues with a next task that fitted nowhere in it.
     waiting: Line,
-    /// The room on machines of it that were freed before this round.
+    /// The room on its machines that were freed before this round.
     offers: Offers,
     /// The first queue that fits one of them, as of the last search.
     first: Option<(LineKey, QueueId)>,
@@ -47,7 +47,7 @@ pub struct Scope {
     stale: bool,
 }
 
-/// Empty machines: what fits none of them never starts.
+/// Empty machines: a task that fits none of them never starts.
 pub struct Empty {
     /// Through the policy's lens.
     pub seen: Kinds,
@@ -71,7 +71,7 @@ pub struct Scopes {
     devices: Vec<usize>,
     /// Empty machines of the scopes for which they were asked.
     empty: Vec<Option<Empty>>,
-    /// Scopes that had a freed machine and somebody waiting when this round began.
+    /// Scopes with a freed machine and waiting queues at the beginning of this round.
     active: Vec<ScopeId>,
 }
 
@@ -95,7 +95,7 @@ impl Scopes {
         scopes
     }
 
-    /// The class of machines that carry a label of the source. Errors: what is wrong with the label.
+    /// The class of machines that carry a label of the source. Errors: the problem with the label.
     pub fn class(&mut self, label: u32, text: &str) -> Result<ClassId, String> {
         if let Some(class) = self.classes.get(&label) {
             return Ok(*class);
@@ -105,7 +105,7 @@ impl Scopes {
         Ok(class)
     }
 
-    /// A location of the source. Errors: what is wrong with it.
+    /// A location of the source. Errors: the problem with it.
     pub fn location(&self, text: &str) -> Result<Location, String> {
         self.cluster.locations.find(text)
     }
@@ -187,7 +187,7 @@ impl Scopes {
         machines.find_at(need, class, &self.cluster.locations, *location)
     }
 
-    /// Empty machines of a scope: those of the location for a class while machines may still come to carry its labels.
+    /// Empty machines of a scope: those of the location for a class while machines may still get its labels.
     pub fn empty(&mut self, scope: ScopeId, offers: &[Resources], capacities: &[Resources]) -> &Empty {
         if self.empty.len() <= scope.index() {
             self.empty.resize_with(self.scopes.len(), || None);
@@ -231,7 +231,7 @@ impl Scopes {
         self.labels.relabel(machine, labels);
     }
 
-    /// Notes what freed machines offer, and to which scopes, in this round.
+    /// Records the room of freed machines, by scope, for this round.
     pub fn freed(&mut self, freed: &[MachineId], machines: &Machines) {
         if self.scopes.len() == 1 {
             self.active.extend((!freed.is_empty()).then_some(ScopeId::WHOLE));
@@ -257,7 +257,7 @@ impl Scopes {
         self.active = active;
     }
 
-    /// The round is over: nothing is searched for any more.
+    /// The round is over: no scope is searched any more.
     pub fn round_over(&mut self) {
         self.active.clear();
     }

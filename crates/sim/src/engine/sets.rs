@@ -166,11 +166,11 @@ impl Sets {
         SetSlot(u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active rows"))
     }
 
-    /// A set of tasks of `from` that were stopped at `now` and are to start anew, with what they keep of their work.
+    /// Creates a set of tasks of `from` that were stopped at `now` and will start again, with their saved work.
     pub fn again(&mut self, from: SetSlot, first: u32, tasks: u32, now: Time, keep: &Salvage) -> SetSlot {
         let old = &self[from];
         let set = ActiveSet {
-            // What has no end is no shorter for it: nothing of it is saved.
+            // A task without an end has no saved work.
             duration: Span(old.duration.0 - keep.saved.0),
             kept: Span(old.kept.0.saturating_add(keep.kept.0)),
             since: now,

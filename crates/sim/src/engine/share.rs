@@ -1,9 +1,8 @@
-//! Tasks of users that are behind may have tasks of users that are ahead stopped, as long as they stay behind those who give.
+//! Tasks of users that are behind may stop tasks of users that are ahead, while they stay behind the givers.
 //!
-//! A user takes room only if its share with the task is at most that of each user that gives, without the tasks that it gives: the
-//! first of the strategies for fair sharing of Kueue ("LessThanOrEqualToFinalShare"), here by the policy's own ranks. Who gave is
-//! not behind who took, so it takes nothing back from it until something else has changed.
-//! The rules are in `docs/cluster.md`, "Room for fair shares".
+//! A user gets room only if its share with the task is at most that of each giver without the tasks that it gives: the first of the
+//! strategies for fair sharing of Kueue ("LessThanOrEqualToFinalShare"), here by the policy's own ranks. The giver is not behind the
+//! receiver, so it takes nothing back from it until something else has changed. The rules are in `docs/cluster.md`, "Room for fair shares".
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +18,7 @@ use plimsoll_base::units::{MachineId, Resources, UserId};
 /// Users by their shares, the one that is furthest ahead first.
 #[derive(Default)]
 pub(super) struct Share {
-    /// As of this version of the running tasks, of all that run any.
+    /// As of this version of the running tasks, all users with running tasks.
     ahead: (Option<u64>, Vec<(Rank, UserId)>),
 }
 
@@ -36,7 +35,7 @@ struct Given {
     gangs: HashSet<u32>,
 }
 
-/// The share of a user that gets and gives so much, and the amounts that it holds then.
+/// The share of a user after these gains and losses, and its allocation then.
 fn after(shares: &dyn Shares, user: UserId, pending: Pending, books: &Books) -> (Rank, Resources) {
     let mut held = amounts(books.held(user));
     add(&mut held, &pending.gains.0, 1);
@@ -44,7 +43,7 @@ fn after(shares: &dyn Shares, user: UserId, pending: Pending, books: &Books) -> 
     (shares.of(user, held.slice(books.dims()), books), held)
 }
 
-/// The place of a user among those that ask: its share with all that it has asked for.
+/// The place of a user among the requesting ones: its share with all of its requests.
 pub(super) fn turn(policy: &dyn Policy, user: UserId, pending: Pending, books: &Books) -> Rank {
     policy.shares().map_or(Rank::default(), |shares| after(shares, user, pending, books).0)
 }
@@ -54,7 +53,7 @@ fn take(sum: &mut Resources, each: &[u64], count: u32) {
 }
 
 impl Share {
-    /// The users that are ahead of a share without what they are to give, the furthest first; of equal ones the last to appear.
+    /// The users ahead of a share without the amounts they are to give, the furthest first; of equal ones the last to appear.
     fn ahead_of(&mut self, share: Rank, shares: &dyn Shares, running: &dyn RunningView, books: &Books) -> Vec<UserId> {
         let users = || (0..books.users() as u32).map(UserId).filter(|user| books.running(*user) > 0);
         if self.ahead.0 != Some(running.version()) {
@@ -84,7 +83,7 @@ impl Preemption for Share {
         let Some(shares) = running.shares() else { return Ok(None) };
         let (now, mut then) = after(shares, queue.user, running.pending(queue.user), books);
         add(&mut then, ask.footprint, 1);
-        // Whoever would hold more than there is leaves nothing for the task, whatever others give.
+        // An allocation beyond the capacity leaves no room for the task, whatever others give.
         if !covers(books.offered(), &then.0) {
             return Ok(None);
         }
@@ -144,7 +143,7 @@ fn give(
 }
 
 impl Core<'_> {
-    /// Whether a user that gets so much would still be behind all of these after they have given so much.
+    /// Whether a user would still be behind all of these after these gains and losses.
     pub(super) fn stays_behind(&self, user: UserId, gains: Resources, givers: &HashMap<UserId, Pending>) -> bool {
         let Some(shares) = self.outside.policy.shares() else { return false };
         let with = after(shares, user, Pending { gains, ..Pending::default() }, &self.books).0;

@@ -12,12 +12,12 @@ use crate::policy::{Lens, Needs};
 use crate::workload::synthetic::random::stream;
 use plimsoll_base::units::{MachineId, Resources};
 
-/// The machines of a run and what is known of them.
+/// The machines of a run and their state.
 pub(super) struct Site {
     pub cluster: Arc<Cluster>,
     /// How the policy sees machines and demands.
     pub lens: Lens,
-    /// There are no machines to tell apart.
+    /// The cluster is one pool.
     pub pooled: bool,
     pub machines: Machines,
     /// The devices that each running task holds, if devices have identities.

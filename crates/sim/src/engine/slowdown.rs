@@ -13,13 +13,13 @@ use plimsoll_base::units::{MachineId, Time};
 /// How many points a curve may have.
 const POINTS: usize = 8;
 
-/// How many times longer tasks take on a machine, by its load: the memory that its tasks truly use over what it has.
+/// The slowdown of tasks on a machine, by its load: the memory that its tasks use over its capacity.
 ///
-/// Between points the slowdown is linear, up to the first it is 1, behind the last it goes on as before it. As text:
-/// `1:1,1.25:4`, loads and slowdowns.
+/// Between points the slowdown is linear, up to the first it is 1, behind the last it continues the last segment. As text: `1:1,1.25:4`,
+/// loads and slowdowns.
 ///
-/// With ` by size` behind the points they are of a task that uses as much memory as the machine has, and others suffer
-/// in proportion to what they use: a task that waits for a certain part of its pages waits the longer the more it has.
+/// With ` by size` behind the points they apply to a task that uses as much memory as the machine has, and others slow down in proportion
+/// to their use: a task with a certain part of its pages missing waits in proportion to the number of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slowdown {
     /// Loads and slowdowns, in millionths; the first `len` are meant.
@@ -38,7 +38,7 @@ impl Slowdown {
         self.points[..self.len].iter().any(|&(_, slowdown)| slowdown > ONE)
     }
 
-    /// The slowdown of a machine that uses so much of what it has, in millionths.
+    /// The slowdown of a machine with this use of its capacity, in millionths.
     pub fn at(&self, used: u64, capacity: u64) -> u64 {
         if used == 0 {
             return ONE;
@@ -57,7 +57,7 @@ impl Slowdown {
         }
     }
 
-    /// The slowdown of a task that uses so much of a machine that is slowed down so much, in millionths.
+    /// The slowdown of a task of this size on a machine with this slowdown, in millionths.
     fn of(&self, slowdown: u64, size: u64, capacity: u64) -> u64 {
         if !self.by_size || capacity == 0 {
             return slowdown;
@@ -191,7 +191,7 @@ impl Hosts {
 }
 
 impl Extension for Hosts {
-    /// Moves the ends of tasks on machines whose load has changed.
+    /// Moves the ends of tasks on machines with a changed load.
     fn after_round(&mut self, core: &mut Core) -> Result<bool> {
         if let Some((_, load)) = &mut core.notes.load {
             load.drain(..).for_each(|load| self.hear(load, core.now));

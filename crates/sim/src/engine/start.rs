@@ -1,4 +1,4 @@
-//! Tasks that somebody outside starts between two steps, whatever the policy says: a learned scheduler, which decides by itself.
+//! Tasks that a caller starts between two steps, whatever the policy decides: for a learned scheduler.
 
 use super::core::Core;
 use super::hoard::Hoards;
@@ -14,7 +14,7 @@ pub struct Next {
     pub row: u64,
     /// When it could have started at the earliest.
     pub release: Time,
-    /// Its place among all that were released at that instant: arrivals before rows that a stage released, then by row.
+    /// Its position among all sets released at that instant: arrivals before rows that a stage released, then by row.
     pub place: u64,
     /// The number of its next task within the job.
     pub number: u32,
@@ -100,7 +100,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Serves by arrival, or nobody.
+    /// Serves by arrival, or none.
     struct Line {
         admits: bool,
     }

@@ -1,4 +1,4 @@
-//! Running tasks that are stopped before their end, and start anew: the one way in which any does.
+//! Running tasks that are stopped before their end, and start again: the only path for that.
 
 use std::num::NonZeroU32;
 
@@ -56,8 +56,8 @@ impl Core<'_> {
         Ok(any)
     }
 
-    /// The running tasks that a rule proposes to stop. Errors: [`Error::Mismatch`] for tasks that do not run, so many or at all,
-    /// or may not be stopped by choice: the rule is wrong.
+    /// The running tasks that a rule proposes to stop. Errors: [`Error::Mismatch`] for tasks that do not run in this number, or may not be
+    /// stopped by choice: the rule is wrong.
     pub(super) fn displaceable(&self, ticket: Ticket, count: u32) -> Result<Running> {
         let may = |tasks: &&Running| {
             let set = &self.work.sets[tasks.set];
@@ -117,8 +117,8 @@ impl Core<'_> {
             }
         }
         stopped.sort_unstable_by_key(|(tasks, _)| tasks.first);
-        // One set for each run of numbers: what is left of a gang may have lost some to their end. Where each task has a fate of
-        // its own it may wait without those beside it, as do those that keep unlike amounts of their work.
+        // One set for each run of numbers: some tasks of a gang may have ended. If each task has a fate of its own, it may wait without its
+        // neighbours, as do tasks with different amounts of saved work.
         let alone = self.running.draws.is_some();
         let together = |(a, keep): &(Running, Salvage), (b, other): &(Running, Salvage)| {
             let alike = keep.kept == other.kept && keep.saved == other.saved;

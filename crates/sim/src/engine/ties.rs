@@ -4,7 +4,7 @@ use super::Ties;
 use crate::books::Books;
 use plimsoll_base::units::UserId;
 
-/// Computes the key by which a run orders users of equal rank.
+/// Computes the key that orders users of equal rank.
 #[derive(Default)]
 pub(super) struct TieBreaker {
     rule: Ties,
@@ -17,7 +17,7 @@ pub(super) struct TieBreaker {
 const SERVED: u64 = 1 << 32;
 
 impl TieBreaker {
-    /// Returns a breaker for a run in which nothing has been launched.
+    /// Returns a breaker for a run without launches so far.
     pub fn new(rule: Ties) -> TieBreaker {
         TieBreaker { rule, ..TieBreaker::default() }
     }

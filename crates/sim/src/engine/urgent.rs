@@ -1,4 +1,4 @@
-//! Urgent tasks may have less urgent ones stopped: those that the rule lets them ask.
+//! Urgent tasks may stop less urgent ones, as the rule permits.
 //!
 //! The rules are in `docs/cluster.md`, "Priorities and giving back".
 
@@ -88,7 +88,7 @@ fn eligible(from: PreemptFrom, asker: UserId, running: &dyn RunningView, books: 
     above_quota(groups, running, books)
 }
 
-/// The users whose group, or one above it, holds more than its runtime quota, by id and partition.
+/// The users with a group, or one above it, that uses more than its runtime quota, by id and partition.
 fn above_quota(groups: &dyn Groups, running: &dyn RunningView, books: &Books) -> Result<Vec<bool>> {
     let (tree, levels, dims) = (groups.tree(), groups.levels()?, books.dims());
     let group = |user: u32| tree.group_of(running.name(UserId(user)));

@@ -1,7 +1,7 @@
-//! Running tasks in the order in which they are stopped, and the rule for which of them may be stopped by choice.
+//! Running tasks in the order of stopping, and the rule for tasks that may be stopped by choice.
 //!
-//! Tasks to take back quota from are looked up by user, tasks to ask for their room among all: both hold only tasks that
-//! may be stopped by choice. What a machine takes with it when it fails is looked up by machine: all that runs there.
+//! Tasks to reclaim quota from are found by user, tasks to ask for their room among all: both indexes contain only tasks that may be
+//! stopped by choice. The tasks that fail with a machine are found by machine: all tasks there.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -11,15 +11,15 @@ use super::jobs::{ActiveSet, SetSlot};
 use super::running::Running;
 use plimsoll_base::units::{MachineId, Time, UserId};
 
-/// Whether tasks may be stopped by choice, to take back quota or for the room of a more urgent task: not if they are marked
-/// stable. The one rule for all that stops tasks by choice; a machine that fails stops everything on it.
+/// Whether tasks may be stopped by choice, to reclaim quota or for the room of a more urgent task: not if they are marked stable. The
+/// single rule for all stops by choice; a machine that fails stops everything on it.
 ///
-/// Source: the third article on FuxiMaster: what an online service holds is never revoked without its consent.
+/// Source: the third article on FuxiMaster: resources of an online service are never revoked without its consent.
 pub(super) fn may_be_stopped(set: &ActiveSet) -> bool {
     !set.stable
 }
 
-/// The order of stopping: the least urgent first, then those that started last, then the last in the trace.
+/// The order of stopping: the least urgent first, then the latest start, then the last in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Victim {
     priority: Reverse<u8>,
@@ -48,11 +48,11 @@ impl Victim {
 /// Running tasks by user and by machine.
 #[derive(Clone, Debug, Default)]
 pub struct Victims {
-    /// By user, those that may be stopped by choice.
+    /// By user, the tasks that may be stopped by choice.
     users: Vec<BTreeMap<Victim, Ticket>>,
     /// By machine, all.
     machines: Vec<BTreeMap<Victim, Ticket>>,
-    /// All that may be stopped by choice, if urgent tasks may ask for room.
+    /// All tasks that may be stopped by choice, if urgent tasks may ask for room.
     all: Option<BTreeMap<Victim, Ticket>>,
     /// The running tasks of each gang: it is stopped as one.
     gangs: HashMap<SetSlot, BTreeMap<Victim, Ticket>>,
@@ -96,18 +96,18 @@ impl Victims {
         }
     }
 
-    /// All that runs of a gang, in no order; nothing if it is none.
+    /// All running tasks of a gang, in no order; empty if it is none.
     pub fn parts(&self, set: SetSlot) -> impl Iterator<Item = Ticket> {
         self.gangs.get(&set).into_iter().flat_map(BTreeMap::values).copied()
     }
 
-    /// All that runs of a gang, the first tasks first; nothing if it is none.
+    /// All running tasks of a gang, the first tasks first; empty if it is none.
     pub fn gang(&self, set: SetSlot) -> Vec<Ticket> {
         // Its tasks started at one instant, and of these the last in the trace is stopped first.
         self.gangs.get(&set).into_iter().flat_map(|gang| gang.values().rev()).copied().collect()
     }
 
-    /// All that may be stopped by choice, in the order of stopping; nothing unless they are kept.
+    /// All tasks that may be stopped by choice, in the order of stopping; empty unless they are indexed.
     pub fn all(&self) -> impl Iterator<Item = (&Victim, &Ticket)> {
         self.all.iter().flatten()
     }

@@ -29,7 +29,7 @@ pub(super) struct View<'a> {
     asker: Option<Asker<'a>>,
 }
 
-/// For whom tasks would be stopped.
+/// The task that victims would be stopped for.
 pub(super) struct Asker<'a> {
     /// The machines that it may use.
     pub scope: ScopeId,
@@ -46,7 +46,7 @@ pub(super) struct Asker<'a> {
 }
 
 impl<'a> View<'a> {
-    /// All that may be stopped by choice.
+    /// All tasks that may be stopped by choice.
     pub fn new(
         work: &'a Work,
         running: &'a Execution,
@@ -58,8 +58,8 @@ impl<'a> View<'a> {
         View { work, running, site, source, choosing, now, policy: None, asker: None }
     }
 
-    /// The tasks that nobody else has asked for, on the machines that an asker may use; for a rule that is not the policy's, with
-    /// what that says of its users.
+    /// The tasks that no other request has asked, on the machines that the requesting task may use; for a rule that is not the policy's,
+    /// with the policy's view of its users.
     pub fn for_asker(self, asker: Asker<'a>, policy: Option<&'a dyn Policy>) -> View<'a> {
         View { policy, asker: Some(asker), ..self }
     }

@@ -1,4 +1,4 @@
-//! Decisions on task sets whose turn never came in a round: the log has a row for them, too.
+//! Decisions on task sets that were not reached in a round: the log has a row for them, too.
 
 use super::OnBlocked;
 use super::core::Core;

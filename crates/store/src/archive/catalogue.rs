@@ -1,6 +1,6 @@
-//! The entries of a zip file, as they stand in it byte by byte (APPNOTE 6.3.10, 4.3.7 to 4.3.16). Programs look for entries in
-//! different ways: some at the end, some from the start, some by the long form of the catalogue, some by the short one. All
-//! ways must lead to the same entries, which follow one another without a gap.
+//! The entries of a zip file, byte by byte (APPNOTE 6.3.10, 4.3.7 to 4.3.16). Programs search for entries in different ways: from the end,
+//! from the start, by the long or by the short form of the catalogue. All ways must lead to the same entries, which follow one another
+//! without a gap.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -35,7 +35,7 @@ struct Listed {
     is_marked_folder: bool,
 }
 
-/// The bits of a mode that tell kinds of files apart, those of a folder, and those of a plain file.
+/// The bits of a mode for the kind of file, with the values for a folder and for a plain file.
 const KINDS: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 const PLAIN: u32 = 0o100_000;
@@ -53,10 +53,10 @@ const BEHIND: usize = 16;
 /// The place of a catalogue: how many entries it has, how long it is, and where it begins.
 type Place = (u64, u64, u64);
 
-/// An entry, or nothing for the archive as a whole, and what is wrong with it.
+/// The name of an entry, empty for the archive as a whole, and the problem.
 pub type Problem = (String, String);
 
-/// Reads the entries. Errors: what is wrong, of which entry.
+/// Reads the entries. Errors: an entry and its problem.
 pub fn read(file: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Problem> {
     let whole = |problem: String| (String::new(), problem);
     let (entries, size, start) = end(file).map_err(whole)?;
@@ -142,7 +142,7 @@ fn bytes(file: &mut (impl Read + Seek), at: u64, many: usize) -> Result<Vec<u8>,
 }
 
 impl Listed {
-    /// The first entry of these bytes, and its length. Errors: what is wrong with it.
+    /// The first entry of these bytes, and its length. Errors: the problem.
     fn read(bytes: &[u8]) -> Result<(Listed, usize), Problem> {
         let damaged = || (String::new(), "its catalogue is damaged".to_owned());
         let fixed = bytes.get(..LISTED).filter(|fixed| fixed.starts_with(b"PK\x01\x02")).ok_or_else(damaged)?;
@@ -172,7 +172,7 @@ impl Listed {
         Ok((listed, length))
     }
 
-    /// Checks that it is a plain file or a folder, for every program. Errors: what it is instead.
+    /// Checks that every program reads it as a plain file or a folder. Errors: its kind.
     fn check(&self) -> Result<(), &'static str> {
         let is_folder = self.name.ends_with('/');
         match self.mode & KINDS {
@@ -217,7 +217,7 @@ fn local(file: &mut (impl Read + Seek), listed: &Header, name: &str, at: u64) ->
     }
 }
 
-/// Where the next entry begins, behind the bytes of this one and what is said behind them. Errors: in words.
+/// Returns the start of the next entry, after the data and the data descriptor of this one. Errors: a description.
 fn behind(file: &mut (impl Read + Seek), listed: &Header, start: u64) -> Result<u64, String> {
     let end = start.checked_add(listed.packed).ok_or("it is cut short")?;
     if !listed.has_sizes_behind() {

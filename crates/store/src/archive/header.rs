@@ -1,6 +1,6 @@
-//! The header of an entry of a zip file, which stands in the same layout in the catalogue and before the entry's bytes.
+//! The header of an entry of a zip file, with the same layout in the catalogue and before the entry's data.
 //!
-//! All that programs heed in different ways is refused, so that each of them unpacks the same.
+//! Fields that programs interpret differently are refused, so that all of them unpack the same files.
 
 /// The length of a header, without its signature.
 pub(super) const HEADER: usize = 26;
@@ -9,19 +9,19 @@ pub(super) const HEADER: usize = 26;
 /// others are in Info-ZIP's `extrafld.txt`.)
 const HARMLESS: [u64; 5] = [0x000A, 0x5455, 0x5855, 0x7855, 0x7875];
 
-/// The kind of the field with sizes that do not fit 32 bits, and of a name that only some programs heed.
+/// The id of the extra field with sizes beyond 32 bits, and of a second name that only some programs use.
 const WIDE: u64 = 0x0001;
 const SECOND_NAME: u64 = 0x7075;
 
-/// A size that stands in the field for large ones.
+/// The marker of a size that is in the field for large ones.
 const ALL_ONES: u64 = 0xFFFF_FFFF;
 
-/// The version of the format that has all that is taken here (4.5, with sizes of 64 bits): programs skip what is newer.
+/// The version of the format with all supported features (4.5, with 64-bit sizes): programs skip newer entries.
 const NEWEST: u64 = 45;
 
 /// The flags that do not matter: how hard a compressor tried.
 const EFFORT: u64 = 0b110;
-/// The flag of sizes that stand behind the bytes of an entry.
+/// The flag of sizes after the data of an entry.
 const SIZES_BEHIND: u64 = 1 << 3;
 /// The flag of a name in UTF-8.
 const UTF_8: u64 = 1 << 11;
@@ -45,7 +45,7 @@ pub(super) struct Header {
     pub crc32: u32,
     pub packed: u64,
     pub size: u64,
-    /// The lengths of what follows: the name, and the extra fields.
+    /// The lengths of the name and the extra fields that follow.
     pub name: usize,
     pub extra: usize,
 }
@@ -83,12 +83,12 @@ impl Header {
         }
     }
 
-    /// Whether sizes stand behind the bytes.
+    /// Whether sizes are after the data.
     pub fn has_sizes_behind(&self) -> bool {
         self.flags & SIZES_BEHIND != 0
     }
 
-    /// Whether the name is in UTF-8, and not in the code page of whoever unpacks it.
+    /// Whether the name is in UTF-8 instead of the local code page.
     pub fn is_utf_8(&self) -> bool {
         self.flags & UTF_8 != 0
     }
@@ -109,8 +109,8 @@ impl Header {
     }
 }
 
-/// Takes the sizes that do not fit their fields from the extra fields: those that say so, in this order, and no others.
-/// Errors: in words, also for fields that some programs heed and others do not.
+/// Reads the sizes that do not fit their fields from the extra fields: the marked ones, in this order. Errors: a description, also for
+/// fields that only some programs interpret.
 pub(super) fn widen(mut extra: &[u8], fields: &mut [&mut u64]) -> Result<(), &'static str> {
     const DAMAGED: &str = "its extra fields are damaged";
     let mut wide = None;

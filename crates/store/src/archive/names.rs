@@ -1,8 +1,8 @@
-//! Names that may stand in one archive: every file system takes them, and takes no two of them for one.
+//! Names that are valid together in one archive: every file system accepts them and keeps them distinct.
 
 use crate::portable;
 
-/// Checks names; those of folders end with `/`. Errors: a name, and what is wrong with it.
+/// Checks names; names of folders end with `/`. Errors: a name and its problem.
 pub fn check(names: &[String]) -> Result<(), (String, &'static str)> {
     let mut sorted = Vec::with_capacity(names.len());
     for name in names {
@@ -12,7 +12,7 @@ pub fn check(names: &[String]) -> Result<(), (String, &'static str)> {
         }
         sorted.push((folded(own), own.len() < name.len(), name));
     }
-    // What stands below a name follows it at once.
+    // Names below a folder follow it directly.
     sorted.sort_by(|(one, is_folder, _), (other, other_is, _)| (one, is_folder).cmp(&(other, other_is)));
     for pair in sorted.windows(2) {
         let ((above, is_folder, _), (folded, _, name)) = (&pair[0], &pair[1]);
@@ -27,7 +27,7 @@ pub fn check(names: &[String]) -> Result<(), (String, &'static str)> {
     Ok(())
 }
 
-/// The character that stands for `/`: sorted before every other one of a name.
+/// The replacement of `/` for sorting: before any other character of a name.
 const BELOW: char = '\0';
 
 /// A name as the least particular file system knows it: upper and lower case are the same (by way of the lower case, since
@@ -46,7 +46,7 @@ fn folded(name: &str) -> String {
     folded
 }
 
-/// Why a path may not stand in an archive, whatever else does; `None` for a good one.
+/// Returns why a path is not valid in any archive; `None` for a valid one.
 pub fn problem(path: &str) -> Option<&'static str> {
     let is_version = |version: &str| version.bytes().all(|byte| byte.is_ascii_digit());
     let (_, last) = path.rsplit_once('/').unwrap_or(("", path));

@@ -31,7 +31,7 @@ impl Held {
     }
 }
 
-/// A value of one of several kinds of columns: few values, many, all that there are, mostly none.
+/// A value of one of several kinds of columns: few distinct values, many, all, mostly null.
 fn value(kind: Kind, variety: u32, row: usize, random: &mut ChaCha8Rng) -> Held {
     if [0, 0, 0, 30, 99, 100, 50, 1][variety as usize] > random.random_range(0..100) {
         return Held::Null;

@@ -20,7 +20,7 @@ use plimsoll_sim::workload::{Input, Source};
 /// How many mutated files are read.
 const MUTATIONS: u64 = 3000;
 
-/// A table of whole numbers, doubles and names in row groups of so many rows, with or without compression.
+/// A table of integers, doubles and names in row groups of `group` rows, with or without compression.
 fn table(rows: i32, group: usize, compression: CompressionOptions) -> Vec<u8> {
     let names = |name: &dyn Fn(i32) -> String| {
         let mut column = MutablePlString::new();
@@ -42,7 +42,7 @@ fn table(rows: i32, group: usize, compression: CompressionOptions) -> Vec<u8> {
     written(&columns, group, compression)
 }
 
-/// Columns as polars writes them, in row groups of so many rows.
+/// Columns as polars writes them, in row groups of `group` rows.
 pub(crate) fn written(columns: &[(&str, Box<dyn Array>)], group: usize, compression: CompressionOptions) -> Vec<u8> {
     let field = |(name, array): &(&str, Box<dyn Array>)| Field::new((*name).into(), array.dtype().clone(), true);
     let rows = columns[0].1.len();
@@ -246,7 +246,7 @@ fn columns_of_other_types_are_named_if_they_are_needed_and_ignored_if_not() {
         );
         assert_eq!(read_table(&file, &odd).expect("the other columns are fine"), 10);
     }
-    // Of columns that a trace does not have, those that could not be resources are passed over.
+    // Columns that a trace does not have and that cannot be resources are skipped.
     let noted = |footer: &mut FileMetaData| footer.schema[7].name = "created".to_owned();
     let odd = with_footer(&bytes, |footer| {
         noted(footer);
