@@ -1,6 +1,6 @@
-//! Static allocations of users on machines that differ, some of whom may run on some machines only.
+//! Static allocations of users on different machines, with users that may run on some machines only.
 //!
-//! No run has them: they compare the shares that policies for runs compare.
+//! No policy of a run: a comparison for the shares of such policies.
 
 use std::sync::Arc;
 

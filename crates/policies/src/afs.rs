@@ -1,11 +1,11 @@
 //! Kueue's admission fair sharing: the user with the lowest moving average of usage is next.
 //!
-//! Source: kubernetes-sigs/kueue, `pkg/util/admissionfairsharing` and KEP 4136. The average of a user is brought up to date once an
-//! interval, `c <- c / 2^(interval / half-life) + a * usage` with `a` the part that is forgotten, and an admitted workload is charged
-//! `a` times its request at once and for good, so that many admissions within an interval do not all go to one user.
+//! Source: kubernetes-sigs/kueue, `pkg/util/admissionfairsharing` and KEP 4136. The average of a user is updated once per interval, `c <- c
+//! / 2^(interval / half-life) + a * usage` with `a` the decayed part. An admitted workload is charged `a` times its request at once and
+//! permanently, so that many admissions within an interval are not all of one user.
 //!
-//! Departures from the source: amounts are shares of the cluster, where the source adds raw amounts with a weight a resource; a
-//! user's weight divides the sum; the interval has fixed bounds, so that a late update does not decay by more.
+//! Departures from the source: amounts are shares of the cluster, where the source adds raw amounts with a weight per resource; a user's
+//! weight divides the sum; the interval has fixed bounds, so that a late update does not decay by more.
 
 use super::decay::{Adds, Memory, Usage};
 use super::price::UsagePrices;

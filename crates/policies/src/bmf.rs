@@ -1,4 +1,4 @@
-//! Bottleneck max-min fairness: each user has a used-up resource of which no other user has a larger share.
+//! Bottleneck max-min fairness: each user has a bottleneck, a used-up resource with no larger share of another user.
 //!
 //! Source: Bonald and Roberts, SIGMETRICS 2015.
 

@@ -26,7 +26,7 @@ pub struct Branch {
     pub share: u64,
     /// The groups under it.
     pub groups: Vec<u32>,
-    /// The users of it that have appeared.
+    /// The users that have appeared in it.
     pub users: Vec<UserId>,
 }
 

@@ -1,23 +1,23 @@
-//! The memory of policies: the usage of each user, which is forgotten by halves.
+//! Decayed usage: the usage of each user, with exponential decay by a half-life.
 //!
-//! Time is cut into *periods*. Within a period the integral of what a user holds is exact; when the period is over it joins what
-//! is left of earlier ones, which shrinks by `0.5^(period / half-life)`, a factor in steps of 2^-32 that is made of integers
-//! alone, so that every platform rounds alike. Nothing shrinks in between.
+//! Time is divided into *periods*. Within a period the integral of a user's allocation is exact. At its end it is added to the remaining
+//! usage of earlier periods, which shrinks by `0.5^(period / half-life)`, a factor in steps of 2^-32 that is computed in integers, so that
+//! every platform rounds alike. There is no decay within a period.
 
 use plimsoll_base::units::{Span, Time, UserId};
 use plimsoll_sim::books::Books;
 
-/// A half-life, and how often what is forgotten is counted.
+/// A half-life, and the period of the decay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// After so long half of it is forgotten: 0 remembers nothing, [`Span::ENDLESS`] everything.
+    /// The half-life: 0 keeps nothing, [`Span::ENDLESS`] everything.
     pub half_life: Span,
     /// Above 0.
     pub period: Span,
 }
 
 impl Memory {
-    /// Reads `HALF_LIFE[:PERIOD]`, spans or `0` and `inf`. Errors: what is expected.
+    /// Reads `HALF_LIFE[:PERIOD]`, spans or `0` and `inf`. Errors: the expected form.
     pub fn parse(text: &str, usual_period: Span) -> Result<Memory, String> {
         let (half_life, period) = text.split_once(':').map_or((text, None), |(one, other)| (one, Some(other)));
         let span = |text: &str| plimsoll_base::units::span(text).map_err(|_| expected());
@@ -30,7 +30,7 @@ impl Memory {
         if period == Span::ZERO { Err(expected()) } else { Ok(Memory { half_life, period }) }
     }
 
-    /// Reads `HALF_LIFE[:PERIOD]` and whatever stands behind the next colon. Errors: what is expected.
+    /// Reads `HALF_LIFE[:PERIOD]` and returns the text behind the next colon. Errors: the expected form.
     pub fn parse_before(text: &str, usual_period: Span) -> Result<(Memory, Option<&str>), String> {
         let (half_life, rest) = text.split_once(':').map_or((text, None), |(one, other)| (one, Some(other)));
         let Some(rest) = rest else { return Memory::parse(half_life, usual_period).map(|memory| (memory, None)) };
@@ -55,7 +55,7 @@ fn expected() -> String {
     "a half-life and perhaps a period above 0, such as 1h, 7d:5m, 0 or inf".to_owned()
 }
 
-/// 1 in the integers that factors are kept in.
+/// 1 in the fixed-point representation of factors.
 pub const ONE: u64 = 1 << 32;
 
 /// `0.5^(over / under)` in steps of 2^-32: the binary digits of the fraction say of which roots of a half it is the product.
@@ -113,7 +113,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Nobody has held anything.
+    /// Without usage.
     pub fn new(adds: Adds, memory: Memory, dims: usize) -> Usage {
         Usage {
             adds,
@@ -171,7 +171,7 @@ impl Usage {
         self.elapsed
     }
 
-    /// So many periods are over.
+    /// Applies the decay of a number of periods.
     fn age(&mut self, periods: u64) {
         let period = u128::from(self.period.0);
         if self.left == ONE {
@@ -199,7 +199,7 @@ impl Usage {
         let any = self.end <= now;
         while self.end <= now {
             if self.live.is_empty() {
-                // Nothing changes before somebody holds something.
+                // Nothing changes before the first allocation.
                 let periods = now.since(self.end).0 / self.period.0 + 1;
                 self.end = Time(self.end.0 + periods * self.period.0);
                 self.age(periods);

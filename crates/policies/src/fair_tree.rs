@@ -1,15 +1,15 @@
-//! Slurm's fair tree: groups that have used little for their share go first, and inside a group users likewise.
+//! Slurm's fair tree: groups with little usage for their share are first, and inside a group users likewise.
 //!
-//! At the end of every period users are ranked anew. Among siblings the *level share* decides: the share of a group or user among
-//! its siblings, over its part of their decayed usage; 0 without a share, endless without usage. The tree is walked from the
-//! cluster down, siblings with the larger level share first, users before groups where they tie. Users that tie share a rank;
-//! groups that tie have their children put together in one list, each with the level share that it has among its own siblings; a
-//! user that ties with a group has the rank of the group's best user. Ranks behind a tie are left out.
+//! At the end of every period users are ranked. Among siblings the *level share* decides: the share of a group or user among its siblings,
+//! over its part of their decayed usage; 0 without a share, endless without usage. The tree is walked from the cluster down, siblings with
+//! the larger level share first, users before groups if they tie. Users that tie share a rank. Groups that tie have their children merged
+//! into one list, each with the level share among its own siblings; a user that ties with a group has the rank of the group's best user.
+//! Ranks behind a tie are skipped.
 //!
 //! Source: SchedMD, "Fair Tree Fairshare Algorithm" and `fair_tree.c` of Slurm (Cox and Morrison, Brigham Young University).
 //!
-//! Departures from the source: a task's usage is the sum of its shares of the cluster, where a site sets billing weights;
-//! users are known from their first task on; equal groups are merged, as the text has it, which the program fails to do.
+//! Departures from the source: a task's usage is the sum of its shares of the cluster, where a site sets billing weights; users are known
+//! from their first task on; equal groups are merged, as in the text, which the program fails to do.
 
 use std::cmp::Ordering;
 
@@ -48,9 +48,9 @@ pub static ROW: PolicyRow = PolicyRow {
 /// Slurm's usual `PriorityCalcPeriod`.
 pub(super) const PERIOD: Span = Span::from_secs(300);
 
-/// Serves users by rank; users of one rank go by the run's tie rule.
+/// Serves users by rank; the run's tie rule orders users of one rank.
 ///
-/// Cost: O(1) per rank; O(users log users) a period, and whenever users appear.
+/// Cost: O(1) per rank; O(users log users) per period, and whenever users appear.
 struct FairTree {
     branches: Branches,
     usage: Usage,
@@ -137,7 +137,7 @@ impl Child {
     }
 }
 
-/// The rank of every user, 0 first, given what each has used.
+/// The rank of every user, 0 first, by their usage.
 fn ranks(branches: &Branches, usage: &[u64]) -> Vec<u32> {
     let mut sums = vec![0u128; branches.groups().len()];
     for (user, (group, _)) in branches.users().iter().enumerate() {
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// The ranks of users under this file, whose usage is given by name in order of appearance.
+    /// The ranks of users under this file, with usage by name in order of appearance.
     fn of(groups: &str, users: &[(&str, u64)]) -> Vec<u32> {
         let file = QuotaFile::parse(Path::new("tree.toml"), groups).expect("a good file");
         let mut branches = Branches::of("fair-tree", &file, &Default::default()).expect("ratios");
@@ -235,13 +235,13 @@ mod tests {
 
     #[test]
     fn ties_share_ranks_and_merge_groups() {
-        // Users that tie, and the rank behind them is left out.
+        // Users that tie; the rank behind them is skipped.
         assert_eq!(of(TWO, &[("a1", 20), ("a2", 20), ("b1", 60)]), [0, 0, 2]);
-        // Groups that tie: their users stand in one list, by their level shares 2, 2/3 and 4, 4/7.
+        // Groups that tie: their users are in one list, by their level shares 2, 2/3 and 4, 4/7.
         assert_eq!(of(TWO, &[("a1", 10), ("a2", 30), ("b1", 5), ("b2", 35)]), [1, 2, 0, 3]);
         // In the merged list users of both groups may tie: 2, 2/3 and 2, 2/3.
         assert_eq!(of(TWO, &[("a1", 10), ("a2", 30), ("b1", 10), ("b2", 30)]), [0, 2, 0, 2]);
-        // Nobody has used anything.
+        // No user has any usage.
         assert_eq!(of(TWO, &[("a1", 0), ("b1", 0), ("c", 0)]), [0, 0, 0]);
         let three = "[[group]]\nname = 'A'\nratio = 0\nusers = ['a']\n[[group]]\nname = 'B'\nusers = ['b']\n\
                      [[group]]\nname = 'C'\n[[group]]\nname = 'D'\nparent = 'C'\nusers = ['d*']\n";
@@ -264,7 +264,7 @@ mod tests {
             walk.ranks
         };
         let child = |at: Node, over: u64| Child { at, class: 1, over: over.into(), under: U256::ONE };
-        // The fourth user stands beside the groups, and ties with the first.
+        // The fourth user is a sibling of the groups, and ties with the first.
         assert_eq!(
             walk(vec![child(Node::Group(2), 1), child(Node::Group(1), 2), child(Node::User(3), 2)]),
             [0, 2, 3, 0]

@@ -1,4 +1,4 @@
-//! First in, first out: one line for everybody.
+//! First in, first out: one queue for all users.
 
 use super::{Parsed, Policy, PolicyRow, Queue, Rank};
 use plimsoll_sim::books::Books;

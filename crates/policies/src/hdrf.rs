@@ -55,7 +55,7 @@ const LARGEST: u64 = 256;
 
 /// Serves the user at the end of the walk.
 ///
-/// Cost: O(users * resources) a launch, and every rank anew.
+/// Cost: O(users * resources) per launch, for all ranks.
 struct Hdrf {
     branches: Branches,
     upwards: Vec<u32>,

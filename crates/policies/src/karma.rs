@@ -1,11 +1,11 @@
-//! Karma: credits for slices of one resource; who gave yesterday may borrow today.
+//! Karma: credits for slices of one resource; users that gave earlier may borrow now.
 //!
-//! The rule and its source stand in [`plimsoll_fair::Karma`]. A slice is one unit of the resource: a core, a GiB, a GPU. At the
-//! bounds of quanta every user's demand is what it holds and waits for, rounded up to slices; in the quantum it may hold as much
-//! of the resource as it was allocated, and no more.
+//! The rule and its source are in [`plimsoll_fair::Karma`]. A slice is one unit of the resource: a core, a GiB, a GPU. At the bounds of
+//! quanta every user's demand is its allocation and pending demand, rounded up to slices. In the quantum its allocation of the resource is
+//! limited to its slices.
 //!
-//! Departures from the source: a task that runs when its user's allocation shrinks goes on, and nothing of the user starts until
-//! it fits again; a user that appears within a quantum waits for the next; only tasks that fit start, whatever was allocated.
+//! Departures from the source: a task that runs when its user's slices shrink continues, and no other task of the user starts until it fits
+//! again; a user that appears within a quantum waits for the next; only tasks that fit start, whatever the slices.
 
 use super::keys::{Keys, decimal};
 use super::maxmin::dimension;
@@ -39,7 +39,7 @@ struct Rule {
     quantum: Span,
     /// In millionths of all slices; the source's evaluation guarantees half.
     guaranteed: u64,
-    /// So many that nobody runs dry unless it is said.
+    /// The initial credits; by default enough that no user runs out.
     credits: u64,
     free: FreeCredits,
 }
@@ -67,9 +67,9 @@ impl Rule {
     }
 }
 
-/// Serves the user with the most credits, and nobody beyond its allocation of the quantum.
+/// Serves the user with the most credits, and no user beyond its slices of the quantum.
 ///
-/// Cost: O(users + borrowed slices log users) a quantum, O(1) per rank.
+/// Cost: O(users + borrowed slices log users) per quantum, O(1) per rank.
 struct Karma {
     accounts: Accounts,
     dim: usize,
@@ -82,7 +82,7 @@ struct Karma {
     users: usize,
     /// When the next quantum begins.
     next: Time,
-    /// The slices that each user demanded when it was last seen, and those that it was allocated for this quantum.
+    /// The slices that each user demanded at the last bound, and its slices of this quantum.
     demands: Vec<u64>,
     allocation: Vec<u64>,
     /// Quanta without a running task or a change since something last happened.
@@ -148,7 +148,7 @@ impl Policy for Karma {
     }
 
     fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
-        // Quanta that are over knew nothing of users that appear now.
+        // Past quanta are unaffected by users that appear now.
         self.pass(now);
         (self.demands.len()..self.users).for_each(|_| self.accounts.open());
         self.demands.resize(self.users, 0);
@@ -182,7 +182,7 @@ impl Policy for Karma {
     fn settled(&mut self, _now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
         let still = changed.is_empty() && books.total_running() == 0;
         self.idle = if still { self.idle + 1 } else { 0 };
-        // Credits may still grow, but a user that could use them has had its turn after so long: what waits never starts.
+        // Credits may still grow, but each user that could use them has had its turn by then: the waiting tasks never start.
         (self.idle <= 16 + 2 * self.demands.len()).then_some(self.next)
     }
 }

@@ -10,7 +10,7 @@ pub struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// Takes a parameter apart. Errors: a key that is none of these, or stands twice.
+    /// Parses a parameter. Errors: an unknown or repeated key.
     pub fn new(given: Option<&'a str>, known: &[&str]) -> Result<Keys<'a>, String> {
         let parts = given.unwrap_or_default().split(':');
         let (mut plain, mut keyed) = (Vec::new(), Vec::<(&str, &str)>::new());
@@ -32,19 +32,19 @@ impl<'a> Keys<'a> {
         self.plain.next().filter(|part| !part.is_empty())
     }
 
-    /// `HALF_LIFE[:PERIOD]`. Errors: what is expected.
+    /// `HALF_LIFE[:PERIOD]`. Errors: the expected form.
     pub fn memory(&mut self, usual_period: Span) -> Result<Memory, String> {
         let text = [self.next().unwrap_or_default(), self.next().unwrap_or_default()].join(":");
         Memory::parse(text.trim_end_matches(':'), usual_period)
     }
 
-    /// The value of a key, read so. Errors: what is expected of it.
+    /// The value of a key, converted by `read`. Errors: the expected form.
     pub fn read<T>(&self, key: &str, expected: &str, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, String> {
         let Some((_, value)) = self.keyed.iter().find(|(known, _)| *known == key) else { return Ok(None) };
         read(value).map(Some).ok_or_else(|| format!("{key}={expected}"))
     }
 
-    /// Nothing is left. Errors: something is.
+    /// Checks that no key is left. Errors: one is.
     pub fn end(mut self) -> Result<(), String> {
         match self.plain.next() {
             None => Ok(()),

@@ -1,6 +1,6 @@
-//! One line for the jobs of everybody, in the order that the run has inside users: `line/srpt`, `line/las`.
+//! One queue for the jobs of all users, in the order inside users of the run: `line/srpt`, `line/las`.
 //!
-//! The orders and their sources stand in [`inside`](super::inside).
+//! The orders and their sources are in [`inside`](super::inside).
 
 use super::{Needs, Parsed, Policy, PolicyRow, Queue, Rank};
 use plimsoll_sim::books::Books;
@@ -19,8 +19,7 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| Parsed::plain("line", given, |_| Ok(Box::new(Line))),
 };
 
-/// Serves the task set that comes first in the order of the run, whoever it belongs to. Weights play no part; equal values go by
-/// arrival.
+/// Serves the first task set in the order of the run, of any user. Weights have no effect; equal values are served by arrival.
 ///
 /// Cost: O(1) per rank.
 struct Line;

@@ -1,7 +1,7 @@
-//! Dominant Resource Fairness with memory: shares of what users have held lately, not of what they hold.
+//! Dominant Resource Fairness with memory: shares of decayed past allocations instead of current ones.
 //!
-//! Source: the definition is ours; "Stateful DRF" (Sadok, Campista and Costa, IEEE Transactions on Computers 2021) also looks at
-//! past allocations, which it forgets exponentially.
+//! Source: the definition is ours; "Stateful DRF" (Sadok, Campista and Costa, IEEE Transactions on Computers 2021) also uses past
+//! allocations, with exponential decay.
 
 use super::decay::{Adds, Memory, Usage};
 use super::drf::Drf;
@@ -31,13 +31,13 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// How often what is forgotten is counted, if nothing else is said.
+/// The default period of the decay.
 const PERIOD: Span = Span::from_secs(60);
 
-/// Serves the user with the lowest dominant share of what it will have used when the present period is over, if it goes on holding
-/// what it holds: without memory that is the share of what it holds, and with an endless one of all that it ever held.
+/// Serves the user with the lowest dominant share of its usage at the end of the present period, if its allocation stays the same. Without
+/// memory that is the share of its allocation, and with an endless half-life that of its whole past usage.
 ///
-/// Cost: O(resources) per rank; O(users with anything left) and every rank anew when a period is over.
+/// Cost: O(resources) per rank; O(users with remaining usage) and all ranks at the end of a period.
 struct LongTerm {
     prices: UsagePrices,
     usage: Usage,

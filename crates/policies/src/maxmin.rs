@@ -46,7 +46,7 @@ pub(super) fn named(policy: &str, given: Option<&str>) -> std::result::Result<St
     given.map(str::to_owned).ok_or_else(|| format!("a resource, such as {policy}:cpu"))
 }
 
-/// The place of the resource among these. Errors: it is none of them.
+/// The index of the resource. Errors: it is unknown.
 pub(super) fn place(policy: &str, resource: &str, known: &[String]) -> Result<usize> {
     known.iter().position(|known| known == resource).ok_or_else(|| {
         let expected = format!("{policy}: and one of {}", known.join(", "));

@@ -1,13 +1,13 @@
 //! Slurm's multifactor priority with its classic fair-share factor.
 //!
-//! The priority of a job is a weighted sum of factors from 0 to 1: its age, up to a maximum; the fair-share factor of its user,
-//! `2^-(U / S)`, with `U` the user's part of all decayed usage and `S` its part of all weights; and its priority in the trace (0 is
-//! 1, 9 is 0). All are brought up to date at the end of every period.
+//! The priority of a job is a weighted sum of factors from 0 to 1: its age, up to a maximum; the fair-share factor of its user, `2^-(U /
+//! S)`, with `U` the user's part of all decayed usage and `S` its part of all weights; and its priority in the trace (0 is 1, 9 is 0). All
+//! are updated at the end of every period.
 //!
 //! Source: SchedMD, Slurm's "Multifactor Priority Plugin" (classic fair share).
 //!
-//! Departures from the source: a task's usage is the sum of its shares of the cluster, where a site sets billing weights; the
-//! factors of size, partition, quality of service and resources are left out; users are known from their first task on.
+//! Departures from the source: a task's usage is the sum of its shares of the cluster, where a site sets billing weights; there are no
+//! factors of size, partition, quality of service and resources; users are known from their first task on.
 
 use ethnum::U256;
 
@@ -67,9 +67,9 @@ impl Factors {
     }
 }
 
-/// Serves the user whose next task has the highest priority.
+/// Serves the user with the highest priority of its next task.
 ///
-/// Cost: O(1) per rank; O(users) a period, and every rank anew.
+/// Cost: O(1) per rank; O(users) per period, for all ranks.
 struct Multifactor {
     factors: Factors,
     usage: Usage,

@@ -1,10 +1,8 @@
 //! The family between asset fairness and DRF: the user with the least p-norm of its shares is next.
 //!
-//! `pnorm:1` is asset fairness and `pnorm:inf` DRF, both compared exactly. In between shares are irrational: they are
-//! computed in floats and rounded to 2^-44 of the cluster. Equal holdings at equal weights have equal ranks, and users
-//! with shares that differ by less than that may tie.
-//! Source of norms of shares as a family: Joe-Wong et al., INFOCOM 2012; the ends: Ghodsi et al., NSDI 2011, §4 and
-//! §5.1.
+//! `pnorm:1` is asset fairness and `pnorm:inf` DRF, both compared exactly. For other p, shares are irrational: they are computed in floats
+//! and rounded to 2^-44 of the cluster. Equal allocations at equal weights have equal ranks, and users with shares that differ by less than
+//! that may tie. Source of norms of shares as a family: Joe-Wong et al., INFOCOM 2012; the ends: Ghodsi et al., NSDI 2011, §4 and §5.1.
 
 use super::{Counterpart, Parameter, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Shares};
 use plimsoll_base::error::Result;

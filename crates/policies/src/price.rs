@@ -1,10 +1,9 @@
 //! Shares as integers, so that two of them compare exactly.
 //!
-//! A share is `u_r / (c_r w_r)`, summed or maximised over resources. With `L` the least common multiple of all
-//! denominators, `price = L / (c_r w_r)` puts every user's share on one integer scale: [`Prices::rank`] is then a
-//! product a resource. `L` of a few resources fits 124 bits, of many 252. Beyond that a share is written as a binary
-//! fraction of so many places that two different ones differ in it: fractions with denominators below `2^b` lie at
-//! least `2^-2b` apart. All three forms order users alike; a test compares them.
+//! A share is `u_r / (c_r w_r)`, summed or maximised over resources. With `L` the least common multiple of all denominators, `price = L /
+//! (c_r w_r)` converts every user's share to one integer scale: [`Prices::rank`] is then a product per resource. `L` of a few resources
+//! fits 124 bits, of many 252. Beyond that a share is a binary fraction with enough places that two different ones differ in it: fractions
+//! with denominators below `2^b` differ by at least `2^-2b`. All three forms order users alike; a test compares them.
 
 use ethnum::U256;
 
@@ -57,10 +56,10 @@ struct Limits {
 const LIMITS: Limits = Limits { narrow: 124, wide: 252 };
 
 impl Prices {
-    /// Prices over the resources that `counts` names and that the cluster has at all.
+    /// Prices over the resources of the cluster that `counts` selects.
     ///
-    /// Users' holdings must stay within `setup.capacity`. Errors: [`Error::CapacityTooFine`] when sums of shares over
-    /// many resources and many weights need more than 256 bits; maxima never do.
+    /// Users' allocations must stay within `setup.capacity`. Errors: [`Error::CapacityTooFine`] when sums of shares over many resources and
+    /// many weights need more than 256 bits; maxima never do.
     pub fn new(policy: &str, shape: Shape, setup: &Setup, counts: impl Fn(usize) -> bool) -> Result<Prices> {
         Prices::within(policy, shape, setup, counts, LIMITS)
     }
@@ -139,8 +138,8 @@ impl Shares for Prices {
     }
 }
 
-/// The same for amounts beyond what the cluster has, such as amounts times time: exact where the least common multiple of all
-/// denominators fits 124 bits, to 2^-120 elsewhere.
+/// The same for amounts beyond the capacity, such as amounts times time: exact if the least common multiple of all denominators fits 124
+/// bits, else to 2^-120.
 #[derive(Clone, Debug)]
 pub struct UsagePrices {
     shape: Shape,
@@ -178,7 +177,7 @@ impl UsagePrices {
     }
 }
 
-/// `c_r w_r` for every class of weights; 0 where a resource does not count or the cluster has none of it.
+/// `c_r w_r` for every class of weights; 0 if a resource does not count or has capacity 0.
 fn denominators(setup: &Setup, counts: impl Fn(usize) -> bool) -> Vec<[u128; MAX_DIMS]> {
     let dims = setup.dims.len();
     let of_class = |class: usize| {

@@ -1,12 +1,12 @@
 //! Per-server dominant share fairness: on every machine the user with the least virtual dominant share there.
 //!
-//! The virtual dominant share of a user on a machine is the number of all its tasks over the number that it could run alone on
-//! that machine: the dominant share of all that it holds, as if it were held there. Of all users and machines with room the pair
-//! is served that has the least of it with one task more, so that a user's tasks go where it could run most of them.
+//! The virtual dominant share of a user on a machine is the number of all its tasks over the number that it could run alone on that
+//! machine: the dominant share of its whole allocation, as if it were there. Of all users and machines with room, the pair with the least
+//! share including one more task is served, so that a user's tasks go where it could run most of them.
 //!
 //! Source: Khamse-Ashari et al., "Per-Server Dominant-Share Fairness (PS-DSF)", arXiv 1611.00404.
 //!
-//! Departure from the source: tasks are whole and come one by one; only resources that the next task demands count.
+//! Departure from the source: tasks are whole and start one by one; only resources with a demand of the next task count.
 
 use std::sync::Arc;
 

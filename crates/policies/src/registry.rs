@@ -21,7 +21,7 @@ type Maker = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 /// The text of a policy of a user's own, for the provenance of results and the identity of runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// The text, as far as it is known.
+    /// The text, if it is known.
     pub text: String,
     /// The version that its author gives it; empty if none.
     pub version: String,
@@ -34,7 +34,7 @@ pub struct NamedPolicy {
     pub name: String,
     /// Files that it was made from.
     pub files: Vec<PathBuf>,
-    /// Its text, if it is a user's own and says so.
+    /// The source text of a user-defined policy, if it has one.
     pub code: Option<Code>,
     /// The order of each user's own task sets; the usual one if absent.
     pub inside: Option<&'static dyn Inside>,
@@ -42,7 +42,7 @@ pub struct NamedPolicy {
 }
 
 impl NamedPolicy {
-    /// The beginning of a file of groups that stands in the plan itself: `@NAME` is its table `[quota.NAME]`.
+    /// The prefix of groups in the plan itself: `@NAME` is its table `[quota.NAME]`.
     pub const INLINE: &str = "@";
 
     /// A user's own policy.
@@ -90,7 +90,7 @@ impl NamedPolicy {
     }
 }
 
-/// The groups that stand in a plan itself, by name.
+/// The groups in a plan, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanGroups<'a> {
     /// Its tables `[quota.NAME]`.

@@ -1,4 +1,4 @@
-//! When a target policy solves anew.
+//! When a target policy recomputes its targets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -42,7 +42,7 @@ impl fmt::Display for Parameter {
     }
 }
 
-/// When targets are solved anew; prints and reads as on the command line.
+/// When targets are recomputed; prints and reads as on the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Resolve {
     /// `change`: when the targets may have changed, because other users are active, a mean demand is another, or a
@@ -68,7 +68,7 @@ impl fmt::Display for Resolve {
 }
 
 impl Resolve {
-    /// The rule behind the colon of a policy's name, and how it is written there. Errors: what is expected.
+    /// The rule behind the colon of a policy's name, and its spelling. Errors: the expected form.
     pub(super) fn behind_colon(given: Option<&str>) -> std::result::Result<(Resolve, Option<String>), String> {
         let expected = |error| match error {
             Error::Plan { expected, .. } => expected,

@@ -18,7 +18,7 @@ pub static ROW: PolicyRow = PolicyRow {
     meaning: "K slots per machine; a task takes one, whatever its demand.",
     source: "Ghodsi et al., NSDI 2011, 7.2-7.3 (Hadoop's fair scheduler)",
     example: "slot:12",
-    // With a dozen slots small instances are always overfull, and nothing else can be said of slots.
+    // With a dozen slots, small instances are always overfull, so that no other property could be checked.
     checked: "slot:2",
     variants: &[],
     keys: &[],

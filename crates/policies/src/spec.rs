@@ -1,4 +1,4 @@
-//! Built-in policies: the form in which each is declared in its own file, and the list of them.
+//! Built-in policies: the form of their declarations, and the list of them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use plimsoll_fair::{Filling, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Tie
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::policy::inside::Inside;
 
-/// All built-in policies, in the order in which they are listed.
+/// All built-in policies, in the order of listings.
 static ROWS: &[&PolicyRow] = &[
     &super::fifo::ROW,
     &super::line::ROW,
@@ -62,7 +62,7 @@ pub struct Setup<'a> {
     pub machines: u64,
     /// The users' weights.
     pub weights: &'a Weights,
-    /// The labels that machines carry at some time, in alphabetical order; `None` if there are no machines to tell apart.
+    /// The labels that machines carry at some time, in alphabetical order; `None` in a pool.
     pub labels: Option<&'a [&'a str]>,
 }
 
@@ -80,17 +80,17 @@ pub struct PolicyRow {
     pub source: &'static str,
     /// One of it, for tests and lists; a path in it is relative to the repository.
     pub example: &'static str,
-    /// The name under which `check` examines it on instances of a few users.
+    /// The name that `check` examines on instances of a few users.
     pub checked: &'static str,
     /// Published faults of it, as a name behind an `@` and a description: the policy with one of them has it, bug for bug.
     pub variants: &'static [(&'static str, &'static str)],
     /// The keys that it reads of a file of queues.
     pub keys: &'static [QueueKey],
-    /// Reads what stands behind the colon of its name. Errors: what is expected there.
+    /// Reads the text behind the colon of its name. Errors: the expected form.
     pub read: fn(Option<&str>) -> std::result::Result<Parsed, String>,
 }
 
-/// The static counterpart of a policy: the order in which it would hand out whole tasks, or its divisible allocation.
+/// The static counterpart of a policy: its order of whole tasks, or its divisible allocation.
 pub enum Counterpart {
     /// It equalises a norm of shares.
     Norm(Norm),
@@ -278,8 +278,7 @@ impl PolicySpec {
         })
     }
 
-    /// Whether a run can have it; what has a static allocation only is for `solve` and `check`. Errors: [`Error::Plan`]
-    /// with what a run can have instead.
+    /// Whether a run can use it; purely static ones are for `solve` and `check`. Errors: [`Error::Plan`] with the alternatives.
     pub fn runs(&self) -> Result<()> {
         match &self.parsed.maker {
             Maker::None(instead) => self.no_run(instead),

@@ -1,10 +1,9 @@
 //! Target policies: solve for the fair allocation of divisible tasks, then serve the user furthest below its target.
 //!
-//! Targets are the numbers of tasks that a fluid solver gives the *active* users (those that run or wait for
-//! something), each with the mean demand of its running and waiting tasks and no more tasks than those. They are solved
-//! in [`Policy::prepare`] when [`Resolve`] says so. The rank is running / target, with targets rounded to 2^-24 of a
-//! task so that the division is one of integers; users who run nothing all come first.
-//! Not modelled: how a user's tasks deviate from their mean; a launch may hold more than the target's bundle.
+//! Targets are the numbers of tasks that a fluid solver gives the *active* users (with running or waiting tasks), each with the mean demand
+//! of its running and waiting tasks, and limited by their number. They are solved in [`Policy::prepare`] as [`Resolve`] requires. The rank
+//! is running / target, with targets rounded to 2^-24 of a task so that the division is one of integers; users without running tasks are
+//! first. Not modelled: deviations of a user's tasks from their mean; a launch may exceed the target's bundle.
 
 use super::{Needs, Policy, Queue, Rank, Resolve, Setup, Stale};
 use plimsoll_base::error::{Error, Result};
@@ -100,7 +99,7 @@ impl<S: TargetSolver> Target<S> {
         // Tasks that the target does not reach set no bound, neither then nor now. The step is the rounding's.
         let bound = |tasks: u64| u128::from(tasks) * u128::from(STEPS) <= u128::from(known.target) + 1;
         let bounded = tasks != known.tasks && (bound(tasks) || bound(known.tasks));
-        // wanted / tasks as fractions; beyond 128 bits they count as changed, which costs a solution and nothing else.
+        // wanted / tasks as fractions; beyond 128 bits they count as changed, at the cost of one solution.
         let product = |wanted: u128, tasks: u64| wanted.checked_mul(u128::from(tasks));
         let same = |d: usize| match (product(books.wanted(user, d), known.tasks), product(known.wanted[d], tasks)) {
             (Some(now), Some(then)) => now == then,
@@ -121,7 +120,7 @@ impl<S: TargetSolver> Target<S> {
 
     fn solve(&mut self, books: &Books) -> Result<()> {
         let (dims, capacity) = (books.dims(), books.capacity());
-        // In order of ids, so that nothing depends on the order in which users came and went.
+        // In order of ids, so that the order of arrivals and departures has no effect.
         self.active.sort_unstable();
         let users = self.active.len();
         let (mut demand, mut weight, mut tasks) = (vec![0.0; users * dims], Vec::new(), Vec::new());
@@ -143,7 +142,7 @@ impl<S: TargetSolver> Target<S> {
             self.solver.solve(&Problem::new(dims, demand, weight, tasks), &mut self.targets)?;
         }
         for (&user, &target) in self.active.iter().zip(&self.targets) {
-            // At least one step: nobody's target is nothing. The cast saturates.
+            // At least one step, so that no target is 0. The cast saturates.
             self.users[user.index()].target = ((target * STEPS as f64).round() as u64).max(1);
         }
         Ok(())
@@ -157,7 +156,7 @@ impl<S: TargetSolver> Policy for Target<S> {
             (Resolve::Every(span), Some(solved)) => now >= solved + span,
             _ => true,
         };
-        // Where no user waits none is ranked.
+        // Without waiting users no ranks are needed.
         if !self.stale || !due || books.total_waiting() == 0 {
             return Ok(Stale::None);
         }

@@ -1,14 +1,14 @@
-//! Tetris: tasks go where they use best what is free, among the users furthest below their fair share.
+//! Tetris: tasks are placed where they match the free amounts best, among the users furthest below their fair share.
 //!
-//! The alignment of a task with a machine is the sum over resources of its demand times what is free there, both as parts of the
-//! machine; of all eligible users and machines with room the pair with the largest is served. Eligible are, at the beginning of a
-//! round, the part 1 - F of the users that wait with the least dominant shares, at least one; the others come after them, so that
-//! nothing stays free that somebody could use. With F = 0 all are eligible and only packing counts; near 1 it is DRF's order of users.
+//! The alignment of a task with a machine is the sum over resources of its demand times the free amount, both as parts of the machine. Of
+//! all eligible users and machines with room the pair with the largest alignment is served. At the beginning of a round, the eligible users
+//! are the part 1 - F of the waiting users with the least dominant shares, at least one; the others follow, so that no usable amount stays
+//! free. With F = 0 all are eligible and only packing counts; near 1 it is DRF's order of users.
 //!
 //! Source: Grandl et al., "Multi-Resource Packing for Cluster Schedulers", SIGCOMM 2014.
 //!
-//! Departures from the source: the term that favours jobs with little work left is a matter of the order inside users
-//! (`tetris:0.25/srpt`); the penalty for remote input and the barrier hint are left out.
+//! Departures from the source: the term for jobs with little remaining work is the order inside users (`tetris:0.25/srpt`); there is no
+//! penalty for remote input and no barrier hint.
 
 use super::keys::decimal;
 use super::{Ask, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Spot, Stale};

@@ -1,11 +1,11 @@
-//! The KAI scheduler's time-based fair share: every user's fair share of each resource, less for those that have used much lately.
+//! The KAI scheduler's time-based fair share: every user's fair share of each resource, reduced by recent usage.
 //!
-//! The division and its source stand in [`plimsoll_fair::divide`]. Users are its queues: a user requests what it holds and waits
-//! for, its weight is its over-quota weight, and its past usage is what it has held, halved every half-life, as part of what the
-//! whole cluster would have been. Shares are made anew in every round; the user with the least of its share is next.
+//! The division and its source are in [`plimsoll_fair::divide`]. Users are its queues: a user requests its allocation and pending demand,
+//! its weight is its over-quota weight, and its past usage is its decayed allocation over time, as a part of the whole cluster's. Shares
+//! are computed in every round; the user with the smallest part of its share is next.
 //!
-//! Departures from the source: nothing is deserved, all users have one priority, and nothing is taken back from those above their
-//! share; shares are divided down to the base unit of a resource.
+//! Departures from the source: no deserved amounts, one priority for all users, and no reclaim from users above their share; shares are
+//! divided down to the base unit of a resource.
 
 use super::decay::{Adds, Memory, Usage};
 use super::keys::{Keys, decimal};
@@ -36,12 +36,12 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// How often past usage is brought up to date, if nothing else is said.
+/// The default period of updates of past usage.
 const PERIOD: Span = Span::from_secs(60);
 
-/// Serves the user that holds the least of its fair share.
+/// Serves the user with the smallest allocation relative to its fair share.
 ///
-/// Cost: O(users * resources) a round, and every rank anew where a share has changed.
+/// Cost: O(users * resources) per round, and all ranks if a share has changed.
 struct TimeBased {
     usage: Usage,
     capacity: Resources,

@@ -1,12 +1,12 @@
 //! Task share fairness: the user with the least part of the tasks that it could run alone on all machines.
 //!
-//! Machines where a user may not run count among those that it could have alone, so that nobody gains by claiming to be picky. On
-//! machines that are all alike, and in a pool, this is `drf`.
+//! That number includes machines where a user may not run, so that false constraints are never profitable. On identical machines, and in a
+//! pool, this is `drf`.
 //!
 //! Source: Wang, Li, Liang and Li, "Multi-resource fair sharing for datacenter jobs with placement constraints", SC 2016.
 //!
-//! Departures from the source: a user's tasks need not be alike, and all that run count as if they demanded what its next one does;
-//! parts of tasks count in what it could run alone, rounded down to 2^-20 of a task a machine.
+//! Departures from the source: a user's tasks may differ, and all running ones count with the demand of its next one; the number it could
+//! run alone counts parts of tasks, rounded down to 2^-20 of a task per machine.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ impl Policy for Tsf {
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         let weight = u128::from(self.of[queue.user.index()]);
-        // What fits nowhere is in no line; and nobody could run 2^64 tasks.
+        // A task that fits nowhere is in no queue; and no user could run 2^64 tasks.
         let alone = alone(books.head(queue.user), books).clamp(1, STEPS << 64);
         let share = binary_fraction(u128::from(books.running(queue.user)) * STEPS, alone * weight, 100);
         Rank::wide(*share.high(), *share.low())

@@ -1,24 +1,24 @@
-//! Armada: every cycle takes back, in the model, what queues above their share run, and schedules it again among what waits.
+//! Armada: each cycle reclaims, in the model, the jobs of queues above their share, and schedules them again together with the waiting
+//! jobs.
 //!
-//! A queue's *cost* is the largest part of the cluster that it uses of any resource, times the resource's multiplier. Next is the
-//! job of the queue with the lowest cost over weight, the job included; ties go by the queue's name. More urgent jobs come before
-//! all less urgent ones; inside a queue, of equal priority, what ran comes before what waits, then the older. A user is a job,
-//! its tasks are equal jobs; a gang counts as one.
+//! A queue's *cost* is the largest part of the cluster that it uses of any resource, times the resource's multiplier. The next job is that
+//! of the queue with the lowest cost over weight, including the job; ties are broken by the queue's name. More urgent jobs precede all less
+//! urgent ones. Inside a queue and priority, running jobs precede waiting ones, then the older. A user is a job, its tasks are equal jobs;
+//! a gang counts as one.
 //!
-//! Where a queue's cost is above `protected_fraction` (1.0) times its share, the greater of its share by weight and that capped
-//! by demand ([`shares`](self::shares)), all that it runs is taken back in the model. Its jobs may run again on their own machine
-//! alone. A job that waits starts where room is free, or else in the room of jobs that were taken back: from the end of the order
-//! in which these would run again, until it fits on one machine; they do not run again, and are evicted. Else it displaces less
-//! urgent jobs, the least urgent and youngest first, on one machine. Jobs that are taken back and run again in the same cycle are
-//! no evictions.
+//! If a queue's cost is above `protected_fraction` (1.0) times its share, the greater of its share by weight and that capped by demand
+//! ([`shares`](self::shares)), all of its running jobs are reclaimed in the model. They may run again on their own machine only. A waiting
+//! job starts where room is free, or else in the room of reclaimed jobs: these are removed from the end of their order until it fits on one
+//! machine, and evicted. Else it displaces less urgent jobs, the least urgent and youngest first, on one machine. Jobs that are reclaimed
+//! and run again in the same cycle are no evictions.
 //!
-//! Source: Armada (armadaproject/armada, August 2026): `preempting_queue_scheduler.go`, `queue_scheduler.go`, `nodedb.go`,
-//! `scheduling.go` and the threads of the variants, both repaired there.
+//! Source: Armada (armadaproject/armada, August 2026): `preempting_queue_scheduler.go`, `queue_scheduler.go`, `nodedb.go`, `scheduling.go`
+//! and the threads of the variants, both repaired there.
 //!
-//! Departures: shares are parts of 2^60, where floats are there; the more urgent have their turns first, where there they are put
-//! on top of the less urgent, and nodes are cleared of these in a second pass; no limits of rates, no penalty for short jobs, one
-//! pool. Nothing is taken back where no job that waits could come before the last of it: the outcome is the same. Groups with
-//! groups under them only hold queues together. Without a file every user is a queue with its weight.
+//! Departures: shares are parts of 2^60 instead of floats; more urgent jobs are served first, where the source puts them on top of the less
+//! urgent and clears nodes of these in a second pass; no rate limits, no penalty for short jobs, one pool. Nothing is reclaimed if no
+//! waiting job could precede the last reclaimed one: the outcome is the same. Groups with child groups only combine queues. Without a file
+//! every user is a queue with its weight.
 
 mod round;
 mod shares;
@@ -138,7 +138,7 @@ impl Armada {
         (0..MAX_DIMS).map(part).max().unwrap_or(Ratio::ZERO)
     }
 
-    /// The place of a queue with so much, by cost over weight and name.
+    /// The rank of a queue with these amounts, by cost over weight and name.
     fn place(&self, queue: QueueAt, amounts: &Resources, capacity: &Resources) -> (Ratio, usize) {
         (self.cost(amounts, capacity).over(self.weights[queue], ONE), self.named[queue])
     }
@@ -158,7 +158,7 @@ impl Armada {
         (0..MAX_DIMS).map(part).max().unwrap_or(0)
     }
 
-    /// The leaves with anything to do, what they claim, and the parts that they use.
+    /// The active leaves, their claims, and the parts that they use.
     fn active(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<(QueueAt, Claim, u128)> {
         let capacity = books.offered();
         let mut active: Vec<(QueueAt, Claim, u128)> = Vec::new();
@@ -175,7 +175,7 @@ impl Armada {
         active
     }
 
-    /// Queues above their share, of which all is taken back.
+    /// Queues above their share, to be reclaimed.
     fn above_share(&self, session: &Session) -> Vec<QueueAt> {
         let above = |(leaf, share, used): (QueueAt, Share, u128)| {
             let share = share.fair.max(share.capped) + SLACK;
@@ -186,7 +186,7 @@ impl Armada {
     }
 }
 
-/// The shares of those that are active, beside the parts that they use.
+/// The shares of the active queues, beside the parts that they use.
 fn shared(active: &[(QueueAt, Claim, u128)]) -> Vec<(QueueAt, Share, u128)> {
     let claims: Vec<Claim> = active.iter().map(|(_, claim, _)| *claim).collect();
     active.iter().zip(shares(&claims)).map(|((leaf, _, used), share)| (*leaf, share, *used)).collect()
@@ -209,7 +209,7 @@ impl Scheduler for Armada {
         self.rank_names(session.tree);
         let capacity = *session.books.offered();
         let above = self.above_share(session);
-        // The last of what is taken back is the least urgent, and runs again at what its queue costs now: later ones displace nobody.
+        // The last reclaimed job is the least urgent, and runs again at its queue's current cost: jobs behind it displace no other.
         let last = above.iter().filter_map(|at| {
             Some(((session.least_urgent(*at)?, self.place(*at, &session.usage[*at], &capacity)), *at))
         });
@@ -219,7 +219,7 @@ impl Scheduler for Armada {
             let need = next.need();
             let with = Resources(std::array::from_fn(|d| session.usage[queue].0[d] + need.0[d]));
             let place = (next.priority, self.place(queue, &with, &capacity));
-            // A more urgent one of the same queue comes before what is taken back of it, too.
+            // A more urgent job of the same queue precedes its reclaimed jobs too.
             last.iter().any(|(last, at)| if *at == queue { place.0 < last.0 } else { place < *last })
         };
         let displaces = session.waiting_queues().into_iter().any(comes_before);
@@ -247,7 +247,7 @@ impl Scheduler for Armada {
         };
         let active = self.active(tree, books, &desk.usage);
         let known: BTreeMap<QueueAt, _> = shared(&active).into_iter().map(|known| (known.0, known)).collect();
-        // Of a queue without jobs they are those that it would have if it alone were active besides.
+        // The shares of a queue without jobs are those it would have as the only additional active queue.
         let idle = |leaf: QueueAt| {
             let claim = (leaf, Claim { weight: self.weights[leaf], demand: 0 }, 0);
             shared(&[active.as_slice(), &[claim]].concat()).pop()

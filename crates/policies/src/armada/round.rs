@@ -43,7 +43,7 @@ type Place = (u8, (Ratio, usize));
 /// A queue in the round.
 #[derive(Clone, Debug, Default)]
 struct Queue {
-    /// The amounts that it uses, without what was taken back and does not run again.
+    /// The amounts that it uses, without reclaimed jobs that do not run again.
     usage: Resources,
     /// Its jobs that were taken back, by place, in the order of their turns.
     back: Vec<usize>,
@@ -59,15 +59,15 @@ pub struct Round<'a, 'b, 'c> {
     session: &'c mut Session<'b>,
     capacity: Resources,
     jobs: Vec<Job>,
-    /// Places of jobs in the order in which they would run again.
+    /// Indices of jobs in the order of their rescheduling.
     order: Vec<usize>,
     queues: BTreeMap<QueueAt, Queue>,
     /// Queues with anything left, by place, and the place of each.
     line: BTreeSet<(Place, QueueAt)>,
     places: BTreeMap<QueueAt, Place>,
-    /// The room of machines without what was taken back, and with what runs again or starts.
+    /// The room of machines without reclaimed jobs, and with rescheduled and started ones.
     left: Rooms<'b>,
-    /// The same less the room of jobs whose turn has not come, and that no other job was given.
+    /// The same less the room of jobs that have not been rescheduled yet, and whose room no other job was given.
     idle: Rooms<'b>,
     /// The last job that started on a machine.
     last: BTreeMap<MachineId, UserId>,
@@ -84,7 +84,7 @@ fn less(one: &Resources, other: &Resources) -> Resources {
 }
 
 impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
-    /// With all that these queues run taken back.
+    /// Reclaims all jobs of these queues.
     pub fn new(armada: &'a Armada, session: &'c mut Session<'b>, above: &[QueueAt]) -> Round<'a, 'b, 'c> {
         let capacity = *session.books.offered();
         let mut queues: BTreeMap<QueueAt, Queue> = BTreeMap::new();
@@ -113,7 +113,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         round
     }
 
-    /// The order in which jobs would run again if nothing waited.
+    /// The order of rescheduling without waiting jobs.
     fn order_again(&self) -> Vec<usize> {
         let mut order = Vec::with_capacity(self.jobs.len());
         let mut queues: BTreeMap<QueueAt, (Resources, &[usize])> =
@@ -135,7 +135,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         order
     }
 
-    /// Everybody has a turn; then it is told who starts and who does not run again.
+    /// Schedules all jobs; then reports starts and evictions.
     pub fn run(mut self) {
         while let Some((queue, next)) = self.first() {
             match next {
@@ -156,7 +156,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         self.session.spare(|_, _| true);
     }
 
-    /// A queue's next job: of the most urgent ones first those that were taken back, then those that wait.
+    /// A queue's next job: of the most urgent ones first reclaimed jobs, then waiting ones.
     fn next(&self, queue: &Queue) -> Option<(u8, Resources, Next)> {
         let next = queue.waiting.get(queue.next).and_then(|user| self.session.next(*user));
         let back = queue.back.get(queue.turn).map(|at| (*at, &self.jobs[*at]));
@@ -168,7 +168,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         }
     }
 
-    /// Queues that have changed are placed anew.
+    /// Updates the rank of a changed queue.
     fn place(&mut self, at: QueueAt) {
         if let Some(place) = self.places.remove(&at) {
             self.line.remove(&(place, at));
@@ -276,7 +276,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
                 self.idle.release(self.session, &job.runs);
             }
         }
-        // Where room was free besides, what is given up is in the account of that machine.
+        // Additional free room is counted on that machine.
         Some(found)
     }
 
@@ -319,7 +319,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
     }
 }
 
-/// A job whose turn it is.
+/// The next job.
 enum Next {
     Back(usize),
     Waits(Waiting),

@@ -6,7 +6,7 @@
 /// All of the cluster.
 pub const WHOLE: u128 = 1 << 60;
 
-/// The most by which sums of parts may be too small.
+/// The largest error by which sums of parts may be too small.
 pub const SLACK: u128 = 16;
 
 /// A queue's claim.
@@ -23,7 +23,7 @@ pub struct Claim {
 pub struct Share {
     /// By weight alone.
     pub fair: u128,
-    /// By weight, where nobody gets more than its demand: in up to ten rounds, until a hundredth is left.
+    /// By weight, at most the demand: in up to ten rounds, until a hundredth is left.
     pub capped: u128,
     /// The part that it would get if its own demand had no end.
     pub uncapped: u128,
@@ -39,7 +39,7 @@ pub fn shares(claims: &[Claim]) -> Vec<Share> {
     let mut shares: Vec<Share> =
         claims.iter().map(|claim| Share { fair: part(claim.weight, sum, WHOLE), ..Share::default() }).collect();
     let mut open = vec![true; claims.len()];
-    // What each had over in the round before.
+    // The surplus of each in the previous round.
     let mut spare = vec![0u128; claims.len()];
     let mut left = WHOLE;
     for _ in 0..10 {

@@ -11,7 +11,7 @@ use plimsoll_base::tree::{Entry, Node, Place, Value};
 use plimsoll_base::units::{Dim, MAX_DIMS, Round};
 use plimsoll_sim::policy::Owners;
 
-/// Amounts of some resources, in base units; none of those that are not named.
+/// Amounts of some resources, in base units; `None` for unnamed ones.
 pub type Amounts = [Option<u64>; MAX_DIMS];
 
 /// An amount in base units, or no bound. Every amount is below [`Bound::Unlimited`].
@@ -36,7 +36,7 @@ impl Bound {
 /// The value of an unlimited amount in a file.
 const UNLIMITED: &str = "unlimited";
 
-/// One in the integers that weights are kept in (millionths).
+/// One in millionths, the unit of weights.
 pub const ONE: u64 = 1_000_000;
 
 /// The largest amount, in base units: those of thousands of groups can be added.
@@ -47,7 +47,7 @@ const LARGEST: u64 = 1 << 50;
 pub struct QueueKey {
     /// The key.
     pub name: &'static str,
-    /// Whether it stands in `[policy]`, not in a group.
+    /// Whether it is a key of `[policy]` instead of a group.
     pub whole: bool,
     /// Its values and their meaning.
     pub meaning: &'static str,
@@ -68,7 +68,7 @@ impl QueueKey {
 /// A file of queues as it is written.
 #[derive(Clone, Debug, Default)]
 pub struct QueueFile {
-    /// Where it was read: the file, or the plan or state that it stands in.
+    /// The source: the file, or the plan or state that contains the queues.
     pub path: PathBuf,
     /// The files of its own that it was read from.
     pub files: Vec<PathBuf>,
@@ -112,7 +112,7 @@ impl QueueFile {
         QueueFile::of(&tree, &tree.place)
     }
 
-    /// The queues that stand in a plan, by name: its tables `[queues.NAME]`. Errors: as [`QueueFile::read`].
+    /// The queues in a plan, by name: its tables `[queues.NAME]`. Errors: as [`QueueFile::read`].
     pub fn in_plan(queues: &Entry) -> Result<Vec<(String, QueueFile)>> {
         let wrong = |place: &Place| place.wrong("queues", "expected tables with names, such as [queues.teams]");
         let tables = queues.node.table().ok_or_else(|| wrong(&queues.place))?;
@@ -238,7 +238,7 @@ impl QueueFile {
         Ok(Some(bounds))
     }
 
-    /// The weight of a group in millionths, 1 if nothing is said. Errors: a number below 0.
+    /// The weight of a group in millionths, 1 by default. Errors: a number below 0.
     pub fn weight(&self, at: usize) -> Result<u64> {
         Ok(self.number(at, "weight")?.unwrap_or(ONE))
     }

@@ -1,11 +1,11 @@
-//! Schedulers that decide in cycles over a tree of queues, as production schedulers do: what starts, what is stopped, and for whom.
+//! Schedulers that decide in cycles over a tree of queues, as production schedulers do: starts, evictions, and the reason of each.
 //!
-//! A [`Scheduler`] decides one cycle on a [`Session`]; [`Cycled`] makes a policy of it. An instant has one cycle, so that what a
-//! cycle stops competes for its room in the next, and a livelock takes time. After a cycle that has started or stopped anything
-//! another follows within [`PERIOD`], though nothing else happens.
+//! A [`Scheduler`] decides one cycle on a [`Session`]; [`Cycled`] makes a policy of it. An instant has one cycle, so that tasks stopped in
+//! a cycle compete for their room in the next one, and a livelock takes time. A cycle that has started or stopped a task is followed by
+//! another within [`PERIOD`], even without further events.
 //!
-//! A user's next task set is a workload (Kueue), a job (Volcano, KAI) or an application (YARN): one with a line of its own. Of a user
-//! that waits for several task sets the first is seen.
+//! A user's next task set is a workload (Kueue), a job (Volcano, KAI) or an application (YARN), with a queue position of its own. Only the
+//! first of a user's waiting task sets is visible.
 
 mod file;
 mod ratio;
@@ -45,7 +45,7 @@ pub trait Scheduler: Send {
     /// Decides one cycle. Errors end the run.
     fn cycle(&mut self, session: &mut Session) -> Result<()>;
 
-    /// The quantities that it goes by, of each queue, as they are now.
+    /// The current quantities of each queue that the scheduler uses.
     fn standings(&self, _tree: &Tree, _desk: &Desk, _books: &Books) -> Vec<Standing> {
         Vec::new()
     }
@@ -64,7 +64,7 @@ pub struct Cycled<S> {
     tree: Tree,
     weights: Weights,
     desk: Desk,
-    /// Where the launches of each user stand in the order of the cycle.
+    /// The positions of each user's launches in the order of the cycle.
     places: HashMap<UserId, VecDeque<Place>>,
     waits: HashMap<UserId, Reason>,
     /// When the last cycle was.
@@ -81,13 +81,13 @@ struct Place {
     at: u32,
     /// How many tasks are left of it.
     tasks: u32,
-    /// The place in line of the set that is meant: one that was stopped in the cycle may stand before it now.
+    /// The position of the intended set in the user's order: a set that was stopped in the cycle may precede it now.
     turn: (u8, Time, u64),
     /// The machines planned for them, if the cycle stops anything: room that victims leave is for the tasks that it was made for.
     seats: Seats,
 }
 
-/// The reason of a user that has no turn in this cycle, if none is given.
+/// The default reason of a user that is not reached in this cycle.
 const NOT_YET: Reason = Reason::Rule("its turn has not come");
 
 impl<S: Scheduler> Cycled<S> {
@@ -187,7 +187,7 @@ impl<S: Scheduler> Preemption for Cycled<S> {
         }
         let first = self.at.replace(now).is_none();
         self.desk.follow(&self.tree, running, books);
-        // The first cycle is held in any case: schedulers work out then what queues are promised, and tell it.
+        // The first cycle always runs: schedulers compute and report the guarantees of queues in it.
         if self.desk.busy.is_empty() && !first {
             return Ok(Reclaims::default());
         }

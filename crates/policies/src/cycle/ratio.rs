@@ -6,7 +6,7 @@ use ethnum::U256;
 
 use plimsoll_base::units::Resources;
 
-/// A fraction. Over 0 it is infinite, whatever stands above.
+/// A fraction. With a denominator of 0 it is infinite.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratio {
     num: u128,
@@ -26,7 +26,7 @@ impl Ratio {
         Ratio { num: num.into(), den: den.into() }
     }
 
-    /// The part of a capacity that an amount is; nothing of nothing is 0.
+    /// The ratio of an amount to a capacity; 0 of 0 is 0.
     pub fn of(amount: u64, capacity: u64) -> Ratio {
         if amount == 0 { Ratio::ZERO } else { Ratio::new(amount, capacity) }
     }

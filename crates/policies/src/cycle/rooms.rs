@@ -1,5 +1,5 @@
-//! The room of machines within a cycle: the amounts free at its beginning, plus those that victims leave, less those of the tasks that
-//! were placed in it. Only machines that have changed are stored.
+//! The room of machines within a cycle: the amounts free at its beginning, plus those of its victims, less those of its launches. Only
+//! machines that have changed are stored.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use plimsoll_sim::policy::RunningView;
 /// The machines of tasks that start together, and how many on each.
 pub type Seats = Vec<(MachineId, u32)>;
 
-/// The free amounts of machines at some point of a cycle. A copy is a trial placement: nothing of it is carried out.
+/// The free amounts of machines at some point of a cycle. A copy is a trial placement without effect.
 #[derive(Clone)]
 pub struct Rooms<'a> {
     running: &'a dyn RunningView,

@@ -46,12 +46,12 @@ impl Runs {
         if self.gang { self.each.times(self.count) } else { self.each }
     }
 
-    /// Their place in the order of stopping: the least urgent first, then those that started last, then the last in the trace.
+    /// Their place in the order of stopping: the least urgent first, then the latest start, then the last in the trace.
     pub fn turn(&self) -> (Reverse<u8>, Reverse<Time>, Reverse<u64>) {
         (Reverse(self.priority), Reverse(self.start), Reverse(self.row))
     }
 
-    /// Each task by itself, the last first; a gang as it is.
+    /// Each task separately, the last first; a gang as a whole.
     pub fn units(self) -> impl Iterator<Item = Runs> {
         let (times, count) = if self.gang { (1, self.count) } else { (self.count, 1) };
         std::iter::repeat_n(Runs { count, ..self }, times as usize)
@@ -79,14 +79,14 @@ pub(super) struct Evicted {
 /// The decisions of a cycle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decisions {
-    /// Users in the order in which their next tasks start, how many of each, and on which machines, as far as these have room.
+    /// Users in the order of their next tasks' starts, how many of each, and the machines with room for them.
     pub launches: Vec<(UserId, u32, Seats)>,
     pub evictions: Vec<Evicted>,
     /// Why a user waits.
     pub waits: HashMap<UserId, Reason>,
 }
 
-/// The state at the beginning of a cycle, and what was decided since. Amounts are through the policy's lens, that is plain.
+/// The state at the beginning of a cycle, and the decisions so far. Amounts are through the policy's lens, that is plain.
 pub struct Session<'a> {
     /// The tree of queues.
     pub tree: &'a Tree,
@@ -96,7 +96,7 @@ pub struct Session<'a> {
     pub usage: Vec<Resources>,
     /// By user, the same.
     pub held: Vec<Resources>,
-    /// The amounts that nobody holds, likewise.
+    /// The unallocated amounts, likewise.
     pub free: Resources,
     desk: &'a Desk,
     running: &'a dyn RunningView,
@@ -134,7 +134,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Leaves in which somebody waits that was not launched in this cycle, in the order of the tree.
+    /// Leaves with users that wait and were not launched in this cycle, in the order of the tree.
     pub fn waiting_queues(&self) -> Vec<QueueAt> {
         self.desk.busy.iter().copied().filter(|at| self.waiting(*at).next().is_some()).collect()
     }
@@ -265,12 +265,12 @@ impl<'a> Session<'a> {
         self.lost.get(&user).is_some_and(|tasks| *tasks > 0)
     }
 
-    /// Whether so much is free.
+    /// Whether these amounts are free.
     pub fn fits(&self, need: &Resources) -> bool {
         need.fits(&self.free)
     }
 
-    /// The next workload of a user starts: so many of its tasks, or all of a gang, on the machines that the placement rule chooses.
+    /// Starts a number of tasks of the next workload of a user, or all of a gang, on the machines of the placement rule.
     pub fn launch(&mut self, next: &Waiting, tasks: u32) {
         let tasks = if next.gang { next.tasks } else { tasks.min(next.tasks) };
         let mut seats = Seats::new();
@@ -281,7 +281,7 @@ impl<'a> Session<'a> {
         self.start(next, tasks, seats);
     }
 
-    /// As many tasks of the next workload of a user start as have room, at most so many; of a gang all or none.
+    /// Starts as many tasks of the next workload of a user as have room, up to a limit; of a gang all or none.
     pub fn launch_up_to(&mut self, next: &Waiting, most: u32) {
         let mut rooms = self.trial();
         let seats = if next.gang {
@@ -311,7 +311,7 @@ impl<'a> Session<'a> {
         self.start(next, seats.iter().map(|(_, count)| count).sum(), seats);
     }
 
-    /// Takes the room of all launches, of which none has taken any yet.
+    /// Takes the room of all launches, before any has taken it.
     pub fn seat_launches(&mut self) {
         for (user, _, seats) in &self.decided.launches {
             let each = self.desk.waiting[user.index()].map_or(Resources::ZERO, |next| next.each);
@@ -330,7 +330,7 @@ impl<'a> Session<'a> {
         self.hold(next.queue, next.user, &amount, true);
     }
 
-    /// So many of these tasks are stopped, or all of a gang, for a user, by a rule.
+    /// Stops a number of these tasks, or all of a gang, for a user, by a rule.
     pub fn evict(&mut self, runs: &Runs, count: u32, by: Option<UserId>, rule: &'static str) {
         let count = if runs.gang { runs.count } else { count.min(runs.count) };
         let cause = by.map(|user| Cause { user, rule });
@@ -393,8 +393,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Takes back the evictions that made room for nothing: of victims that still have their room beside all that starts, and that pass
-    /// the test, which checks limits. The most urgent and oldest victims come first.
+    /// Takes back needless evictions: of victims that still have their room beside all launches, and that pass the test, which checks
+    /// limits. The most urgent and oldest victims come first.
     pub fn spare_victims(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
         if self.unseated {
             return;
@@ -433,7 +433,7 @@ impl<'a> Session<'a> {
     fn hold(&mut self, queue: QueueAt, user: UserId, amount: &Resources, more: bool) {
         let change = |amounts: &mut Resources, more: bool| {
             for d in 0..MAX_DIMS {
-                // A launch may go on more than is free: the engine has the last word.
+                // Launches may exceed the free amounts: the engine decides.
                 amounts.0[d] = if more { amounts.0[d] + amount.0[d] } else { amounts.0[d].saturating_sub(amount.0[d]) };
             }
         };

@@ -1,4 +1,4 @@
-//! The tree of queues, and what stands in it: what the users of each hold, and what they would start next.
+//! The tree of queues, and its contents: allocations and next workloads of users.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,9 +23,9 @@ pub struct Node {
     pub parent: QueueAt,
     /// Those under it, in the order of the file.
     pub children: Vec<QueueAt>,
-    /// Its users, in the order in which they appeared.
+    /// Its users, in order of appearance.
     pub users: Vec<UserId>,
-    /// How many stand above it.
+    /// The number of its ancestors.
     pub depth: usize,
 }
 
@@ -167,7 +167,7 @@ pub struct Desk {
     pub waiting: Vec<Option<Waiting>>,
     /// By leaf, its users that wait, in the order of their turns.
     pub lines: Vec<BTreeMap<(u8, Time, u64), UserId>>,
-    /// Leaves in which somebody waits.
+    /// Leaves with waiting users.
     pub busy: BTreeSet<QueueAt>,
     /// Users that hold or wait for something else than is booked.
     changed: Vec<UserId>,
@@ -179,7 +179,7 @@ impl Desk {
         self.changed.extend(users);
     }
 
-    /// Books what has changed.
+    /// Updates the books of changed users.
     pub fn follow(&mut self, tree: &Tree, running: &dyn RunningView, books: &Books) {
         self.usage.resize(tree.nodes.len(), Resources::ZERO);
         self.lines.resize(tree.nodes.len(), BTreeMap::new());

@@ -42,9 +42,9 @@ impl<K: Ord> PartialEq for Placed<K> {
 
 impl<K: Ord> Eq for Placed<K> {}
 
-/// Everybody that takes part in a cycle. A place may change only of those on the way to the first one, whenever that one is served.
+/// The members of a cycle in a heap per node. When a member is served, only places on the path to it may change.
 ///
-/// Cost: O(depth * log members) for a step.
+/// Cost: O(depth * log members) per step.
 pub struct Walk<'a, K> {
     tree: &'a Tree,
     heaps: Vec<BinaryHeap<Reverse<Placed<K>>>>,
@@ -78,7 +78,7 @@ impl<'a, K: Ord> Walk<'a, K> {
         }
     }
 
-    /// The first one was served, and the places on the way to it are read anew; or it no longer takes part.
+    /// The first member was served: its path is updated; or it leaves the walk.
     pub fn served(&mut self, stays: bool, mut place: impl FnMut(Member) -> K) {
         let Some((leaf, user)) = self.first() else { return };
         let (mut at, mut member, mut stays) = (leaf, Member::User(user), stays);

@@ -1,7 +1,7 @@
-//! Expressions in whole numbers: every value is a multiple of one unit, the same for all users, so that ranks compare exactly.
+//! Expressions in integers: every value is a multiple of one unit, the same for all users, so that ranks compare exactly.
 //!
-//! A value is a program in integers times a constant fraction, by class of weights. Where values meet, in a sum, a maximum or a
-//! comparison, they are put on the least common multiple of all denominators of all classes. Intervals show that nothing overflows.
+//! A value is a program in integers times a constant fraction, by class of weights. The operands of a sum, a maximum or a comparison are
+//! converted to the least common multiple of all denominators of all classes. Intervals prove that nothing overflows.
 
 use ethnum::I256;
 

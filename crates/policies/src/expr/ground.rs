@@ -71,7 +71,7 @@ impl Fraction {
         Fraction { numerator: -self.numerator, ..self }
     }
 
-    /// Nothing of zero.
+    /// The reciprocal; `None` for zero.
     pub fn inverse(self) -> Option<Fraction> {
         (self.numerator != 0).then(|| Fraction::new(self.denominator, self.numerator))
     }
@@ -85,7 +85,7 @@ impl Fraction {
 pub enum Leaf {
     /// By class of weights.
     Constant(Vec<Fraction>),
-    /// One that changes: the resource, how many make a unit, and the most that it comes to, in units of the books.
+    /// A variable: the resource, the number per unit, and its maximum in units of the books.
     Var(Var, u8, u64, u128),
 }
 
@@ -96,7 +96,7 @@ pub struct Ground<'a> {
     parts: usize,
 }
 
-/// The most parts that an expression may come to with all resources put in.
+/// The largest number of parts of an expression after substitution of all resources.
 const MOST: usize = 2000;
 
 impl<'a> Ground<'a> {
@@ -130,7 +130,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// A value by name, of the resource that is looked at. Errors: there is no such resource, or no one weight.
+    /// A value by name, of the current resource. Errors: there is no such resource, or no single weight.
     pub fn leaf(&self, name: &Name, index: &Index, place: Place, each: Option<usize>) -> Result<Leaf, Stop> {
         let d = match index {
             Index::One => None,

@@ -29,7 +29,7 @@ impl std::fmt::Display for Token {
 /// Signs, the longer ones first.
 const SIGNS: [&str; 17] = ["**", "<=", ">=", "==", "!=", "+", "-", "*", "/", "<", ">", "(", ")", "[", "]", ",", ";"];
 
-/// The parts of a text, with their places. Errors: a character or a number that is none of them.
+/// Splits a text into tokens with their places. Errors: an unexpected character or number.
 pub fn tokens(text: &str) -> Result<Vec<(Token, Place)>> {
     let mut tokens = Vec::new();
     let mut rest = text;

@@ -1,8 +1,8 @@
-//! Policies that are written as an expression: the user for which it comes to least is served first.
+//! Policies defined by an expression: the user with the least value is served first.
 //!
-//! The definition is the user's; the language is ours. An expression whose divisors are constants of the run is computed exactly, in
-//! integers of up to 252 bits ([`exact`]), else in fixed point ([`fixed`]): every product and quotient rounded down to 2^-64. Values of the
-//! whole cluster and the instant are those at the beginning of a round in a rank, and the present ones in a condition of admission.
+//! An expression with divisors that are constants of the run is computed exactly, in integers of up to 252 bits ([`exact`]). Otherwise it
+//! is computed in fixed point ([`fixed`]): every product and quotient is rounded down to 2^-64. Values of the whole cluster and the instant
+//! are those at the beginning of a round in a rank, and the current ones in a condition of admission.
 
 mod exact;
 mod fixed;
@@ -72,7 +72,7 @@ const KEY_BITS: u32 = 128;
 const NARROW: I256 = I256::from_words(0, 1 << 126);
 
 impl Formula {
-    /// Compiles a number, of which keys are to fit so many bits. Errors: what is wrong with it.
+    /// Compiles a number for keys of this number of bits. Errors: the problem.
     fn new(ast: &Ast, setup: Option<&Setup>, bits: u32) -> std::result::Result<Formula, String> {
         let mut exact = Exact::new(Ground::new(setup));
         match exact.number(ast) {
@@ -207,17 +207,17 @@ impl View for Seen<'_> {
 
 /// Serves the user with the lowest value of an expression.
 ///
-/// Cost: O(parts of the expression) per rank; every rank anew in each round if it names values of all users, `now` or `service`.
+/// Cost: O(parts of the expression) per rank; all ranks in each round if it uses values of all users, `now` or `service`.
 struct Expression {
     rank: Formula,
     admit: Option<Condition>,
     needs: Needs,
-    /// Users whose rank may have changed by what happened to them, or to anybody.
+    /// Users with a rank that may have changed, by a change of their own or of any user.
     stale: Moves,
     all: All,
 }
 
-/// The users with a rank that may have changed since the last round, besides those who hold something else.
+/// The users with a rank that may have changed since the last round, besides users with a changed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moves {
     Nobody,
@@ -260,7 +260,7 @@ impl Var {
     }
 }
 
-/// The reason that is told where a task may not start.
+/// The reason of a task that is not admitted.
 const NOT_ADMITTED: Reason = Reason::Rule("the condition behind 'admit'");
 
 impl Policy for Expression {

@@ -3,7 +3,7 @@
 use plimsoll_base::units::{Dim, US_PER_S};
 use plimsoll_sim::books::WEIGHT_ONE;
 
-/// A value by name, without the resource that may stand behind it.
+/// A value by name, without the resource that may follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Var {
     Held,
@@ -114,7 +114,7 @@ pub struct Name {
     /// How it is written.
     pub name: &'static str,
     pub(super) var: Var,
-    /// Whether a resource stands behind it.
+    /// Whether a resource follows it.
     pub of: Of,
     /// Its unit.
     pub measure: Measure,
@@ -133,7 +133,7 @@ const ORDER: &[Clause] = &[Clause::Order];
 
 macro_rules! names {
     ($($name:literal $var:ident $of:ident $measure:ident $clauses:expr, $bits:literal, $meaning:literal;)*) => {
-        /// All values, in the order in which they are listed.
+        /// All values, in the order of the documentation.
         pub static NAMES: &[Name] = &[$(Name {
             name: $name,
             var: Var::$var,
@@ -185,7 +185,7 @@ pub fn find(name: &str, clause: Clause) -> Option<&'static Name> {
     NAMES.iter().find(|known| known.name == name && known.clauses.contains(&clause))
 }
 
-/// All names that may stand in a part of an expression.
+/// All names that are valid in a part of an expression.
 pub fn known(clause: Clause) -> impl Iterator<Item = &'static str> {
     NAMES.iter().filter(move |known| known.clauses.contains(&clause)).map(|known| known.name)
 }

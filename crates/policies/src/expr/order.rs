@@ -58,7 +58,7 @@ impl View for Seen<'_> {
             Var::Place => set.place.into(),
             Var::Waiting => set.waiting.into(),
             Var::Deadline => set.deadline.map_or(u64::MAX, |deadline| deadline.0).into(),
-            // An order that goes by estimates sees no set without one.
+            // An order that uses estimates is never given a set without one.
             Var::Estimate => set.estimate.map_or(u64::MAX, |estimate| estimate.0).into(),
             Var::JobWaiting => set.job.waiting.into(),
             Var::JobRunning => set.job.running.into(),
@@ -70,7 +70,7 @@ impl View for Seen<'_> {
     }
 }
 
-/// The order of this part of an expression, which lives as long as the program: each text once. Errors: what is expected.
+/// The order of this part of an expression, which lives as long as the program: each text once. Errors: the expected form.
 pub fn named(text: &str, order: &Ast) -> Result<&'static dyn Inside, String> {
     static KNOWN: Mutex<Vec<&'static ByKey>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

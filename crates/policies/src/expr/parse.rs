@@ -1,7 +1,7 @@
-//! From the text of an expression to a tree: `RANK; admit CONDITION; order KEY`.
+//! Parses the text of an expression: `RANK; admit CONDITION; order KEY`.
 //!
-//! `or`, `and` and `not` bind least, then comparisons, then `+` and `-`, then `*` and `/`, then `**`. `max`, `min` and `sum` of one
-//! argument go over the resources that the cluster has any of, which the index `r` stands for in it.
+//! `or`, `and` and `not` have the lowest precedence, then comparisons, then `+` and `-`, then `*` and `/`, then `**`. `max`, `min` and
+//! `sum` of one argument iterate over the resources of the cluster, with the index `r`.
 
 use super::lex::{Place, Result, Token, tokens};
 use super::names::{self, Clause, Name, Of, Var};
@@ -52,7 +52,7 @@ pub enum Test {
 }
 
 impl Ast {
-    /// Tells of all values in it.
+    /// Calls `hear` for each value in it.
     pub fn names(&self, hear: &mut dyn FnMut(Var)) {
         match self {
             Ast::Number(..) => {}
@@ -69,7 +69,7 @@ impl Ast {
         }
     }
 
-    /// The first value in it that needs somebody outside to say which resource is meant.
+    /// The first value in it that needs an outer index of the resource.
     fn each(&self) -> Option<Place> {
         match self {
             Ast::Number(..) | Ast::Over(..) => None,
@@ -83,7 +83,7 @@ impl Ast {
 }
 
 impl Test {
-    /// Tells of all values in it.
+    /// Calls `hear` for each value in it.
     pub fn names(&self, hear: &mut dyn FnMut(Var)) {
         match self {
             Test::Less(a, b) | Test::Equal(a, b) => [a, b].iter().for_each(|one| one.names(hear)),
@@ -113,10 +113,10 @@ pub struct Parts {
 const LONGEST: usize = 4000;
 const DEEPEST: usize = 64;
 
-/// The most operators: a chain of them is a tree as deep as it is long.
+/// The largest number of operators: a chain of operators is a tree as deep as it is long.
 const OPERATORS: usize = 300;
 
-/// Reads `(RANK; admit CONDITION; order KEY)`. Errors: what is expected, and where.
+/// Parses `(RANK; admit CONDITION; order KEY)`. Errors: the expected form, and the place.
 pub fn parse(text: &str) -> Result<Parts> {
     let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
     let inner = inner.ok_or("an expression in parentheses, such as expr:(max(held[r] / (capacity[r] * weight[r])))")?;

@@ -10,7 +10,7 @@ pub trait View {
     fn read(&self, var: Var, d: usize) -> u128;
 }
 
-/// A kind of numbers. Sums, products and so on of those that a compiler lets through do not overflow.
+/// A kind of numbers. Operations on values that a compiler accepts do not overflow.
 pub trait Number: Copy + Ord {
     const ONE: Self;
     const ZERO: Self;
@@ -96,8 +96,8 @@ impl Number for I256 {
     }
 }
 
-/// Fixed point: a multiple of 2^-64 below 2^124, to which all that is greater is cut. Products and quotients are rounded down; what is divided
-/// by nothing is the largest number or, if it is negative, the least, and nothing if it is nothing.
+/// Fixed point: a multiple of 2^-64, saturated at 2^124. Products and quotients are rounded down. A quotient by zero is the largest number
+/// or, if the dividend is negative, the least, and zero if it is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fixed(I256);
 
@@ -107,7 +107,7 @@ pub const PLACES: u32 = 64;
 /// Bits of a [`Fixed`] before the places.
 const BITS: u32 = 124;
 
-/// Binary places of a [`Fixed`] that are left in a key.
+/// The fractional bits of a [`Fixed`] in a key.
 const KEY_PLACES: u32 = 24;
 
 impl Fixed {

@@ -1,4 +1,4 @@
-//! Expressions against their definition in fractions, and what is told of wrong ones.
+//! Expressions against their definition in fractions, and the messages of wrong ones.
 
 use super::parse::{Fold, Index};
 use super::*;
@@ -9,7 +9,7 @@ use rand::RngExt;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// A cluster of two resources, and users with these weights who hold and wait for something.
+/// A cluster of two resources, and users with weights, allocations and pending demand.
 struct Scene {
     dims: Vec<Dim>,
     capacity: Resources,

@@ -1,37 +1,48 @@
 //! The KAI scheduler: fair shares of deserved amounts and over-quota weights, level by level, and reclaim between queues by them.
 //!
-//! *Shares.* At each level of the tree and for each resource every queue gets what it deserves, as far as it requests it, even if that
-//! exceeds the total; an unlimited amount is the total of the level. The rest goes by `priority`, the highest first, in proportion to `weight` and less by past `usage`
-//! ([`plimsoll_fair::divide`]). GPUs are divided in whole devices. A resource that no group names under `deserved` is not divided;
-//! if none names any, all are, and nobody deserves anything before the others.
+//! *Shares.* At each level of the tree and for each resource, every queue gets the requested part of its deserved amount, even if the sum
+//! exceeds the total; an unlimited amount is the total of the level. The rest is divided by `priority`, the highest first, in proportion to
+//! `weight` and less by past `usage` ([`plimsoll_fair::divide`]). GPUs are divided in whole devices. A resource that no group names under
+//! `deserved` is not divided; if none names any, all are divided, and no queue deserves anything.
 //!
-//! *Order.* Of sibling queues that comes first which holds at most its fair share (over is above it in all of CPU, memory and GPUs,
-//! so that nobody is unless all three are divided); then which stays within what it deserves with the workload that it would start
-//! (with `queue_priority_in_quota_reclaim`, of two that do the higher priority goes before all else); then the higher priority; then
-//! which does not need a resource of which it may hold nothing; then the smaller part held of what it may hold, with that workload,
-//! then without; then which may hold less; then the first in the file. What it may hold is the larger of its fair share and of what it
-//! deserves, within its limit.
-//! In a queue: the most urgent workload, of these one whose user has nothing running, then the oldest.
+//! *Order.* Sibling queues are compared by these criteria, in this order:
 //!
-//! *Actions* of a cycle, in this order. *Allocate*: workloads in that order, one task at a time (of a gang all), as far as there is
-//! room and no `limit` of a queue or one above forbids it. *Reclaim*: for a workload with which its queue stays within its fair share,
-//! victims of other queues, from the queue that comes last in the order, there the least urgent, then what users have beyond one task,
-//! then the youngest, one more at a time. When there would be room, all of them and the workload are placed in the order, in a
-//! simulation: victims that find their place are spared. Each of the others must be taken from a queue (at the level right under the
-//! lowest one above both) that still holds more than it may, or more than it deserves while the other deserves the workload; and each
-//! queue that gains and is above its fair share must stay behind the siblings that lose, in what they hold of it. *Preempt*: less
-//! urgent workloads of the same queue, likewise but without that test. The workload starts on the room of its victims in the same cycle.
+//! 1. A queue within its fair share is first. (A queue is over it only if it is above it in all of CPU, memory and GPUs, so no queue is
+//!   over unless all three are divided.)
+//! 2. A queue that stays within its deserved amounts with its next workload is first. (With `queue_priority_in_quota_reclaim`, the priority
+//!   of two such queues precedes all other criteria.)
+//! 3. The higher priority.
+//! 4. A queue that does not need a resource of which it may hold nothing.
+//! 5. The smaller part of its allowance that it holds, with its next workload, then without it.
+//! 6. The smaller allowance, then the first in the file.
+//!
+//! The allowance of a queue is the larger of its fair share and its deserved amount, within its limit. In a queue the most urgent workload
+//! is first, of these one of a user without running tasks, then the oldest.
+//!
+//! *Actions* of a cycle, in this order:
+//!
+//! - *Allocate*: workloads in that order, one task at a time (all tasks of a gang), while there is room and no `limit` of a queue or an
+//!   ancestor is exceeded.
+//! - *Reclaim*: for a workload with which its queue stays within its fair share. Victims are taken from other queues, from the last queue
+//!   in the order, there the least urgent, then tasks of users beyond their first one, then the youngest, one more at a time. Once there
+//!   would be room, all of them and the workload are placed in the order, in a simulation: victims that find their place are spared. Each
+//!   of the others must be from a queue (at the level right under the lowest common ancestor) that still holds more than its allowance, or
+//!   more than its deserved amount while the other deserves the workload. Each queue that gains and is above its fair share must stay
+//!   behind the siblings that lose, in the part of their shares.
+//! - *Preempt*: less urgent workloads of the same queue, likewise but without that test.
+//!
+//! The workload starts in the room of its victims in the same cycle.
 //!
 //! Source: KAI (kai-scheduler/KAI-Scheduler, state of August 2026): `pkg/scheduler/plugins/proportion`, `pkg/scheduler/actions`,
 //! docs/fairness and the design document of its time-based fair share.
 //!
-//! Departures: room is counted for the whole cluster, and on the machines of victims (a gang's on one of them); nothing moves to another
+//! Departures: room is counted for the whole cluster, and on the machines of victims (a gang's on one of them); no task moves to another
 //! machine, so there is no consolidation; a queue is preemptible or not, not a workload; a search ends after 64 simulations; a victim that
-//! finds its place again is placed task by task; past usage is given, and does not pass with time (`time-based` has it). Without a
-//! file every user is a queue that deserves nothing before the others, and shares by its weight.
+//! finds its place again is placed task by task; past usage is given, and does not decay (`time-based` does). Without a file every user is
+//! a queue that deserves nothing, and shares by its weight.
 //!
-//! Faults: issue 1934 was closed without a cause, and the code that we read has the rule that it misses; the variant lacks that rule.
-//! In issue 1565 (open) victims that are placed again on other machines restart unchecked: there is no such move here.
+//! Faults: issue 1934 was closed without a cause, and the published code has the rule that it misses; the variant lacks that rule. In issue
+//! 1565 (open) victims that are placed again on other machines restart unchecked: there is no such move here.
 
 mod quotas;
 mod solve;
@@ -102,7 +113,7 @@ pub static ROW: PolicyRow = PolicyRow {
 /// The switches of the whole.
 #[derive(Clone, Debug)]
 struct Rules {
-    /// By which the part that a queue holds of its fair share is multiplied before it is compared, in millionths.
+    /// The factor for the part of its fair share that a queue holds, before comparisons, in millionths.
     saturation: u64,
     queue_priority: bool,
     /// See `kai@374`.
@@ -247,7 +258,7 @@ impl Kai {
         }
     }
 
-    /// Victims for those for whom there is no room: of other queues, or less urgent ones of the same.
+    /// Finds victims for workloads without room: of other queues, or less urgent ones of the same.
     fn displace(&self, session: &mut Session, shares: Shares, reclaim: bool) {
         let lines = Kai::lines(session, |entry| {
             let search = Search { session, shares, rules: &self.rules, entry: *entry };
@@ -260,7 +271,7 @@ impl Kai {
             return;
         }
         let mut walk = Walk::new(shares, &session.usage, lines, false);
-        // By queue, those that found nobody: whoever is no more urgent and needs no less does not, either.
+        // By queue, workloads without a solution: one that is no more urgent and needs no less has none either.
         let mut failed: HashMap<QueueAt, Vec<Entry>> = HashMap::new();
         while let Some(leaf) = walk.leaf() {
             let Some(entry) = walk.take(leaf) else { break };

@@ -30,13 +30,13 @@ pub struct Quota {
 #[derive(Clone, Debug)]
 pub struct Quotas {
     pub nodes: Vec<Quota>,
-    /// Resources that are divided; the others are without a quota for everybody.
+    /// Resources that are divided; queues have no quota of the others.
     divided: [bool; MAX_DIMS],
     /// Shares are rounded down to multiples of these.
     unit: Amounts,
     /// CPU, memory and GPUs are all divided: only then a queue can be above its fair share in all of them.
     three: bool,
-    /// The priority of queues that stay within what they deserve comes before everything else.
+    /// The priority of queues within their deserved amounts precedes all other criteria.
     priority_first: bool,
     /// How much past usage counts, in thousandths.
     k: u64,
@@ -44,7 +44,7 @@ pub struct Quotas {
     pub dims: usize,
 }
 
-/// A queue in a comparison: with the workload that it would start, without those that it would lose.
+/// A queue in a comparison: with its next workload, without its potential victims.
 #[derive(Clone, Copy, Debug)]
 pub struct Side {
     pub at: QueueAt,
@@ -106,7 +106,7 @@ impl Quotas {
         self.nodes.push(Quota { weight, ..root });
     }
 
-    /// The fair shares of all nodes, by what each requests: level by level, the root has the cluster.
+    /// The fair shares of all nodes, by their requests: level by level, the root has the cluster.
     pub fn shares(&self, tree: &Tree, requests: &[Amounts]) -> Vec<Amounts> {
         let mut shares = vec![[0; MAX_DIMS]; tree.nodes.len()];
         shares[ROOT] = self.capacity.0;
@@ -155,7 +155,7 @@ impl Quotas {
         sum
     }
 
-    /// The first resource in which a queue or one above would exceed its limit with this much more, and by how much.
+    /// The first resource in which a queue or an ancestor would exceed its limit with these additional amounts, and the excess.
     pub fn over_limit(
         &self,
         tree: &Tree,
@@ -196,7 +196,7 @@ pub struct Shares<'a> {
 }
 
 impl Shares<'_> {
-    /// The most that a queue may hold before others may reclaim: the larger of its fair share and what it deserves, within its limit.
+    /// The allowance of a queue, beyond which others may reclaim: the larger of its fair share and its deserved amount, within its limit.
     pub fn allocatable(&self, at: QueueAt, d: usize) -> Option<u64> {
         let quota = &self.quotas.nodes[at];
         let most = match quota.deserved[d] {
@@ -245,7 +245,7 @@ impl Shares<'_> {
             .then(one.at.cmp(&other.at))
     }
 
-    /// The largest part of what it may hold that amounts are, over the resources.
+    /// The largest part of its allowance that these amounts are, over the resources.
     fn dominant(&self, at: QueueAt, amounts: &Amounts) -> (u64, u64) {
         let part = |d: usize| match self.allocatable(at, d).unwrap_or(self.quotas.capacity.0[d]) {
             // A penalty, as there is nothing to divide by.

@@ -28,7 +28,7 @@ impl Item for Victim {
     }
 }
 
-/// Whoever may be placed in a simulation.
+/// A candidate for placement in a simulation.
 #[derive(Clone, Copy)]
 enum Candidate {
     Preemptor(Entry),
@@ -73,7 +73,7 @@ pub struct Search<'s, 'a> {
     pub entry: Entry,
 }
 
-/// Victims with the rules by which they are taken.
+/// Victims with the rules that justify them.
 pub type Taken = Vec<(Runs, &'static str)>;
 
 /// Victims, and the machines of the workload once they have left.
@@ -83,7 +83,7 @@ pub struct Solution {
 }
 
 impl Search<'_, '_> {
-    /// Whether its queue may reclaim for it at all: it stays within its fair share, and what may not be stopped within what it deserves.
+    /// Whether its queue may reclaim for it: it stays within its fair share, and its non-preemptible workloads within its deserved amount.
     pub fn may_reclaim(&self) -> bool {
         let leaf = self.entry.next.queue;
         let with = plus(&self.session.usage[leaf], &self.entry.need);
@@ -122,7 +122,7 @@ impl Search<'_, '_> {
         self.shares.quotas.nodes[leaf].preemptible && !self.session.tree.nodes[leaf].users.is_empty()
     }
 
-    /// Whether anything may be taken from a queue, before anybody is looked at (`filter_victims.go`, the repair of issue 1750).
+    /// Whether a queue may have victims, before any are examined (`filter_victims.go`, the repair of issue 1750).
     fn is_candidate(&self, leaf: QueueAt) -> bool {
         if !self.preemptible_leaf(leaf) || self.session.usage[leaf] == Resources::ZERO {
             return false;
@@ -248,8 +248,8 @@ impl Search<'_, '_> {
         Some((gone.collect(), seats?))
     }
 
-    /// The victims with the rule by which each may be taken, after those before it in its queue; and whether the queues that
-    /// gain stay behind those that lose.
+    /// Returns the victims, each with the rule that justifies it after the previous ones of its queue, if the queues that gain stay behind
+    /// the queues that lose.
     fn validate(&self, gone: &[Victim]) -> Option<Taken> {
         let (tree, quotas) = (self.session.tree, self.shares.quotas);
         let mut left = self.session.usage.clone();
@@ -286,7 +286,7 @@ impl Search<'_, '_> {
         { path }.all(|at| self.stays_behind(at, &left, &touched)).then_some(solution)
     }
 
-    /// Whether a queue that gains stays behind its siblings that lose, in what they have of their fair shares.
+    /// Whether a queue that gains stays behind its siblings that lose, in the parts of their fair shares.
     fn stays_behind(&self, at: QueueAt, left: &[Resources], touched: &[[bool; MAX_DIMS]]) -> bool {
         let (tree, quotas) = (self.session.tree, self.shares.quotas);
         let parent = tree.nodes[at].parent;

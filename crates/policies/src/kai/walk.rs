@@ -1,5 +1,5 @@
-//! The walk from the root to the queue that is next: at each node to the child that goes before its siblings, by the workload that
-//! it would start; for victims to the one that comes last, without those that it would lose.
+//! The walk from the root to the next queue: at each node to the first child in the order, by the child's next workload; for victims to the
+//! last one, without its potential victims.
 //!
 //! Source: the KAI scheduler, `actions/utils/job_order_by_queue.go` (state of August 2026).
 
@@ -7,7 +7,7 @@ use super::super::cycle::{QueueAt, ROOT};
 use super::quotas::{Shares, Side};
 use plimsoll_base::units::Resources;
 
-/// Something that stands in the line of a queue.
+/// An item in the line of a queue.
 pub trait Item {
     /// The amounts that it needs, or holds.
     fn amount(&self) -> Resources;
@@ -18,9 +18,9 @@ pub trait Item {
 /// Cost: O(siblings * depth) comparisons for each that is taken or put.
 pub struct Walk<'a, T> {
     shares: Shares<'a>,
-    /// By leaf, those that stand in line: the next is the last of the list.
+    /// By leaf, the items in line: the next is the last of the list.
     lines: Vec<Vec<T>>,
-    /// By node, the child to go to; none if nobody stands under it.
+    /// By node, the child to visit; `None` if no item is below it.
     to: Vec<Option<QueueAt>>,
     /// By leaf, the amounts of those taken, when victims are looked for.
     taken: Option<Vec<Resources>>,
@@ -44,7 +44,7 @@ impl<'a, T: Item> Walk<'a, T> {
         walk
     }
 
-    /// The queue whose turn it is.
+    /// The next queue.
     pub fn leaf(&self) -> Option<QueueAt> {
         let mut at = ROOT;
         while !self.shares.tree.is_leaf(at) {
@@ -63,20 +63,20 @@ impl<'a, T: Item> Walk<'a, T> {
         Some(item)
     }
 
-    /// Somebody joins the line of a queue, behind all for which `before` holds.
+    /// Inserts an item into the line of a queue, behind all for which `before` holds.
     pub fn put(&mut self, leaf: QueueAt, item: T, before: impl Fn(&T) -> bool) {
         let line = &mut self.lines[leaf];
         let at = line.iter().position(before).unwrap_or(line.len());
         line.insert(at, item);
     }
 
-    /// The way is found anew where this queue stands on it.
+    /// Recomputes the path if it contains this queue.
     pub fn settle(&mut self, leaf: QueueAt, usage: &[Resources]) {
         let path: Vec<QueueAt> = self.shares.tree.path(leaf).skip(1).collect();
         path.into_iter().for_each(|at| self.to[at] = self.first(at, usage));
     }
 
-    /// The way is found anew everywhere.
+    /// Recomputes all paths.
     pub fn settle_all(&mut self, usage: &[Resources]) {
         for at in self.shares.tree.upwards() {
             if !self.shares.tree.is_leaf(at) {

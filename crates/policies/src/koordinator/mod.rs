@@ -1,27 +1,30 @@
-//! Koordinator's elastic quotas: a runtime quota for every group, admission up to it, and revocation of what is above.
+//! Koordinator's elastic quotas: a runtime quota for every group, admission up to it, and revocation of the excess.
 //!
-//! A user is a workload of equal pods. Requests go up the tree, each cut to `max` (what does not lend counts at least its `min`);
-//! totals come down: every group gets its minimum as far as it requests it (all of it with `lend = false`), and the rest goes by
-//! shared weight (`shared_weight`, else `max`, else the cluster) in whole units, by the largest remainder
-//! ([`runtime`](self::runtime)). Only resources that `max` names are limited (without it those of `shared_weight`, without both all).
-//! The usage of groups with `system = true` is taken out of the total first; they have no quota. With `scale_min` minimums that exceed the
-//! total are cut to their parts of it.
+//! A user is a workload of equal pods. Requests are summed up the tree, each cut to `max` (a group that does not lend counts at least its
+//! `min`). Totals are divided down the tree: every group gets the requested part of its minimum (all of it with `lend = false`), and the
+//! rest is divided by shared weight (`shared_weight`, else `max`, else the cluster) in whole units, by the largest remainder
+//! ([`runtime`](self::runtime)). Only resources that `max` names are limited (without it those of `shared_weight`, without both all). The
+//! usage of groups with `system = true` is subtracted from the total first; they have no quota. With `scale_min`, minimums that exceed the
+//! total are scaled down.
 //!
-//! Pods are asked in one line, by priority, then age: one starts if its group stays within its runtime quota of what it asks for
-//! (with `check_parent` the groups above, too), and there is room. One that does not displaces less urgent pods of its own group on one
-//! machine: if it fits without all of them, those with which it still fits are put back, the most urgent and oldest first; of machines the
-//! one where the most urgent victim is the least urgent, then where they are the fewest. Of a group above its runtime quota pods are
-//! revoked, the least urgent and youngest first, until it is not; then whichever still fit are given back, the last first. Their room
-//! is open to all in the next cycle.
+//! *Admission.* Pods are tried in one line, by priority, then age. One starts if its group stays within its runtime quota of the requested
+//! resources (with `check_parent` the ancestors too), and there is room.
 //!
-//! Source: Koordinator (koordinator-sh/koordinator, August 2026), `pkg/scheduler/plugins/elasticquota`, the proposal of
-//! multi-hierarchy quotas, and the threads of the variants. The policy `quota` is the same kind of quota as the Fuxi article
-//! describes it, with levels kept in O(log groups).
+//! *Preemption.* A pod that does not start displaces less urgent pods of its own group on one machine. If it fits without all of them,
+//! victims with which it still fits are spared, the most urgent and oldest first. The machine is the one with the least urgent most urgent
+//! victim, then with the fewest.
 //!
-//! Departures: revocation is on (`revoke = false` is the source's default) and follows at once; minimums are kept unless
-//! `scale_min` says otherwise (there they are always scaled, see the variant); nothing is displaced for a pod that its quota does not admit
-//! even then (the source stops pods in vain); no pods are exempt, and quotas are in one tree.
-//! Without a file every user is a group with its weight, no minimum and no maximum.
+//! *Revocation.* From a group above its runtime quota pods are revoked, the least urgent and youngest first, until it is within; then
+//! revoked pods that still fit are restored, the last first. Their room is open to all in the next cycle.
+//!
+//! Source: Koordinator (koordinator-sh/koordinator, August 2026), `pkg/scheduler/plugins/elasticquota`, the proposal of multi-hierarchy
+//! quotas, and the threads of the variants. The policy `quota` is the same kind of quota as in the Fuxi article, with levels maintained in
+//! O(log groups).
+//!
+//! Departures: revocation is on (`revoke = false` is the source's default) and immediate; minimums are unscaled by default (the source
+//! always scales them, see the variant); no pod is displaced for one that its quota does not admit even then (the source stops pods without
+//! success); no pods are exempt, and quotas are in one tree. Without a file every user is a group with its weight, no minimum and no
+//! maximum.
 
 mod runtime;
 
@@ -161,7 +164,7 @@ impl Koordinator {
         let upwards = tree.upwards();
         for (d, unit) in self.units.iter().copied().enumerate().take(self.dims.len()) {
             let capacity = books.offered().0[d];
-            // What a group can use, and what it is worth in its parent's request.
+            // The usable amount of a group, and its contribution to its parent's request.
             let mut requests = vec![0u64; tree.nodes.len()];
             for at in &upwards {
                 let settings = &self.settings[*at];
@@ -193,7 +196,7 @@ impl Koordinator {
                 let claims: Vec<Claim> = taking.iter().zip(scaled(total, &mins)).map(claim).collect();
                 for (child, quota) in taking.iter().zip(runtimes(total, &claims)) {
                     let covered = self.settings[*child].covers[d];
-                    // Its own groups share all that there is of a resource that it does not limit.
+                    // For a resource without a limit of its own, its child groups share the whole.
                     runtime[*child].0[d] = if covered { quota.saturating_mul(unit) } else { runtime[*at].0[d] };
                 }
             }
@@ -201,7 +204,7 @@ impl Koordinator {
         runtime
     }
 
-    /// The groups whose quotas a pod has to keep.
+    /// The groups whose quotas limit a pod.
     fn gates(&self, tree: &Tree, queue: QueueAt) -> Vec<QueueAt> {
         if self.settings[queue].system {
             return Vec::new();
@@ -306,8 +309,8 @@ impl Koordinator {
         true
     }
 
-    /// Of these pods of one machine, in the order of stopping, those that have to go for a pod: if it fits without all of them, the most
-    /// urgent and oldest with which it still does are put back.
+    /// Returns the victims for a pod among these pods of one machine, in the order of stopping: if it fits without all of them, the most
+    /// urgent and oldest ones with which it still fits are spared.
     fn victims(
         &self,
         session: &Session,

@@ -1,4 +1,4 @@
-//! Runtime quotas of one resource among siblings: minimums as far as they are requested, and the rest by shared weight.
+//! Runtime quotas of one resource among siblings: the requested part of minimums, and the rest by shared weight.
 //!
 //! Source: Koordinator, `runtime_quota_calculator.go` and `scale_minquota_when_over_root_res.go`.
 
@@ -68,7 +68,7 @@ pub enum Scaling {
     Floats,
 }
 
-/// The minimums of siblings, each with its scaling: those that are kept first, and of what is left to the others each its part.
+/// The minimums of siblings, each with its scaling: unscaled ones first, the others in proportion to the rest.
 pub fn scaled(total: u64, mins: &[(u64, Scaling)]) -> Vec<u64> {
     let sum = |kept: bool| -> u64 {
         let of = mins.iter().filter(|(_, scaling)| (*scaling == Scaling::Kept) == kept);
@@ -108,7 +108,7 @@ mod tests {
     fn the_source_s_own_example() {
         let claims = [(40, 5, 10, true), (60, 20, 15, true), (50, 40, 20, true), (80, 70, 15, true)];
         assert_eq!(of(100, &claims), [5, 20, 35, 40]);
-        // Who does not lend keeps its minimum.
+        // A group that does not lend keeps its minimum.
         let keeps = [(40, 5, 10, false), (60, 20, 15, true), (50, 40, 20, true), (80, 70, 15, true)];
         assert_eq!(of(100, &keeps)[0], 10);
         assert_eq!(of(100, &keeps).iter().sum::<u64>(), 100);
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(of(10, &[(1, 9, 8, true), (1, 9, 7, true)]), [8, 7], "minimums exceed the total");
     }
 
-    /// `TestScaleMinQuotaWhenOverRootResInfo_GetScaledMinQuota`: three minimums of 50, the first of which is kept.
+    /// `TestScaleMinQuotaWhenOverRootResInfo_GetScaledMinQuota`: three minimums of 50, the first one unscaled.
     #[test]
     fn the_source_s_own_scaling() {
         for scaling in [Scaling::Exact, Scaling::Floats] {

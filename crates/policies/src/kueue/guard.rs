@@ -1,11 +1,12 @@
-//! The guard of `kueue@guarded`: displacing has to be worth it in an order that nothing else lowers, and so it ends.
+//! The guard of `kueue@guarded`: each displacement must increase a bounded order that no other step decreases, which guarantees
+//! termination.
 //!
-//! Some workloads are *claims*: of each queue, and of the highest group above it that has siblings with all queues in that, the largest first, then by
-//! priority and age, as long as they fit into its quota together. A claim is never displaced, and may displace whatever is none. What displaces has to raise, in this order: the number
-//! of claims that run; the shares of siblings from the root down, the lowest first (leximin); the place of what runs in the order of
-//! priority and age. To start where there is room raises or keeps each of the three, and there are finitely many states: no state
-//! comes back on a pool, as long as nothing arrives, ends or takes its time to go, and every workload that waits is seen: of a user
-//! that waits for several the first is.
+//! Some workloads are *claims*. They are selected per queue, and per highest cohort with siblings above it: the largest first, then by
+//! priority and age, while they fit into its quota together. A claim is never displaced, and may displace any other workload. Other
+//! displacements must increase, in this order: the number of running claims; the shares of siblings from the root down, the lowest first
+//! (leximin); the order of running workloads by priority and age. A start in free room increases or keeps each of the three, and there are
+//! finitely many states. So no state recurs on a pool while no workload arrives, ends or has a grace period, and all waiting workloads are
+//! visible: only the first of a user's waiting workloads is.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -19,7 +20,7 @@ use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 /// The claims of a queue.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
-    /// By the engine's name of what runs, how many of its units.
+    /// The number of claimed units, by the engine's key of running tasks.
     running: HashMap<u64, u32>,
     waiting: HashSet<UserId>,
 }
@@ -88,7 +89,7 @@ impl<'a> Guard<'a> {
         claims
     }
 
-    /// How many units of what runs may not be displaced.
+    /// The number of units of running tasks that may not be displaced.
     pub fn kept(&self, session: &Session, runs: &Runs) -> u32 {
         self.claims(session, runs.queue, |claims| claims.running.get(&runs.key).copied().unwrap_or(0))
     }
@@ -98,7 +99,7 @@ impl<'a> Guard<'a> {
         self.claims(session, next.queue, |claims| claims.waiting.contains(&next.user))
     }
 
-    /// Whether it is worth it to displace these, none of them a claim, for a workload; the snapshot is as before afterwards.
+    /// Whether it pays to displace these targets (no claims) for a workload; the snapshot is unchanged afterwards.
     pub fn is_worth_it(&self, session: &Session, snapshot: &mut Snapshot, next: &Waiting, targets: &[Target]) -> bool {
         if self.is_claim(session, next) {
             return true;

@@ -1,27 +1,29 @@
-//! Kueue's fair sharing: queues borrow from their cohort, and shares of what they borrow decide who is admitted and who is displaced.
+//! Kueue's fair sharing: queues borrow from their cohort, and the shares of borrowed amounts decide on admission and preemption.
 //!
-//! Groups with groups under them are cohorts, the others cluster queues; groups right under the root are one cohort, which besides their
-//! quotas has whatever else the cluster has. A user's next task set is a workload; of a gang all tasks are one. The *share* of a node is
-//! the largest part, over the resources, of what its parent could lend that it uses beyond its quota, by its weight.
+//! Groups with child groups are cohorts, the others cluster queues. Groups right under the root form one cohort; it has the cluster's
+//! amounts beyond their quotas as well. A user's next task set is a workload; all tasks of a gang are one. The *share* of a node is its use
+//! beyond its quota as a part of its parent's lendable amount, the largest over the resources, by its weight.
 //!
-//! In a cycle each queue has one head: the first of its workloads, by priority and age, that fits or may displace somebody (with
-//! `order = "strict-fifo"` its first). Heads are taken one by one by a tournament from the leaves to the root: of siblings first the one
-//! that would stay within its quota of what the workload needs, then the one with the lowest share, the workload counted; ties go by
-//! priority, then age. A head that fits is admitted. One that does not displaces others, if that makes it fit: candidates are
-//! workloads of its own queue (`within`) and of queues that borrow what is contested (`reclaim`). Down from the root to the child with
-//! the highest share that has candidates one is taken after the other: of its own queue at once; of another if the preemptor
-//! stays within its nominal quota, or by rule S2-a: its share with the workload is at most the other's without the victim. Then, of
-//! those that were skipped, by rule S2-b: its share with the workload is below the other's as it is; once a queue. At last, from the last
-//! to the first, all are put back that are not needed, but for the one taken last. Their room is open to all in the next cycle. A head
-//! whose victims an earlier one has taken looks again, as if those were gone: it displaces others besides, or waits and holds their room.
+//! *Heads.* In a cycle each queue has one head: the first of its workloads, by priority and age, that fits or has preemption candidates
+//! (with `order = "strict-fifo"` its first). Heads are selected one by one by a tournament from the leaves to the root. Of siblings, one
+//! that would stay within its quota of the needed resources is first, then the lowest share including the workload; ties are broken by
+//! priority, then age. A head that fits is admitted; another one preempts if that makes it fit.
+//!
+//! *Victims.* Candidates are workloads of its own queue (`within`) and of queues that borrow a contested resource (`reclaim`). They are
+//! taken one by one from the child with the highest share that has candidates, from the root down. A candidate of its own queue is taken at
+//! once. One of another queue is taken if the preemptor stays within its nominal quota, or by rule S2-a: its share with the workload is at
+//! most the other's without the victim. Then skipped ones are taken by rule S2-b, once per queue: its share with the workload is below the
+//! other's current one. At the end unneeded victims are restored, from the last to the first, except the one taken last. Their room is open
+//! to all in the next cycle. If an earlier head has taken a head's victims, the search is repeated without them: it preempts others in
+//! addition, or waits and reserves their room.
 //!
 //! Source: Kueue (kubernetes-sigs/kueue, state of August 2026): `pkg/cache/scheduler/fair_sharing.go`,
 //! `pkg/scheduler/{scheduler,fair_sharing_iterator}.go`, `pkg/scheduler/preemption`, KEP 1714.
 //!
-//! Departures: one flavour of each resource; the heads that are set aside one a cycle there are passed over in one cycle here; cohorts
-//! of equal shares are taken in the order of the file; a queue with `within` displaces its own beyond its nominal quota whatever its
-//! `reclaim`, as its tests have it (the scheduler of August 2026 does so only where `reclaim` is not said to be never). Without a file every user is a queue that is promised nothing, may displace
-//! its own lower priorities and take back from all.
+//! Departures: one flavour of each resource; heads without a solution, which the source sets aside one per cycle, are skipped in one cycle;
+//! cohorts of equal shares are in the order of the file; a queue with `within` preempts its own workloads beyond its nominal quota whatever
+//! its `reclaim`, as in the source's tests (the scheduler of August 2026 does so only unless `reclaim` is `never`). Without a file every
+//! user is a queue without guarantees, with `within = "lower-priority"` and `reclaim = "any"`.
 
 mod guard;
 mod preempt;
@@ -120,7 +122,7 @@ struct Entry {
 
 enum Mode {
     Fits,
-    /// It displaces these; nobody, if that does not help.
+    /// Preempts these targets; empty if that does not help.
     Displaces(Vec<Target>),
     /// It cannot start.
     Nothing,
@@ -176,7 +178,7 @@ impl Kueue {
         }
         for queue in queues {
             let strict = self.quotas.nodes[queue].strict;
-            // Those that could not start: whoever is like one of them cannot, either.
+            // Workloads that could not start: similar ones cannot, either.
             let mut known: Vec<(u8, Resources, Reason)> = Vec::new();
             for next in session.waiting(queue) {
                 let alike = known.iter().find(|(priority, need, _)| (*priority, *need) == (next.priority, next.need()));
@@ -209,7 +211,7 @@ impl Kueue {
         (heads, aside)
     }
 
-    /// Whether its age decides whom a workload displaces.
+    /// Whether age decides on the victims of a workload.
     fn goes_by_age(&self, queue: QueueAt) -> bool {
         self.quotas.nodes[queue].within == Within::LowerOrNewerEqual
     }
@@ -222,8 +224,8 @@ impl Kueue {
         }
     }
 
-    /// Whether a workload may displace anybody: its queue may displace its own or take back, or of each resource of which there is
-    /// too little the workload is within the quota of its queue or of a cohort below the root.
+    /// Whether a workload may preempt: its queue may preempt its own workloads or reclaim, or for each scarce resource the workload is
+    /// within the quota of its queue or of a cohort below the root.
     fn may_displace(&self, snapshot: &Snapshot, at: QueueAt, need: &Resources) -> bool {
         let quota = &self.quotas.nodes[at];
         let entitled = |d: usize| {
@@ -245,14 +247,13 @@ impl Kueue {
     ) -> Entry {
         let need = next.need();
         let mode = if snapshot.fits(next.queue, &need) {
-            // Quotas know no machines, and may add up to more than there is: whoever cannot start holds up nobody.
+            // Quotas ignore machines, and may exceed the capacity: a workload without room blocks no other.
             if session.has_room(&next) { Mode::Fits } else { Mode::Nothing }
         } else if !self.quotas.could(next.queue, &need) || !self.may_displace(snapshot, next.queue, &need) {
             Mode::Nothing
         } else {
             let mut targets = Search::targets(session, snapshot, &self.rules, guard, &next);
-            // Nobody goes in vain, either: there has to be a machine, which quotas do not know.
-            // Those that others have displaced have left in the session.
+            // There must be a machine, which quotas ignore. Victims of other heads have left in the session.
             let gone: Vec<Runs> = targets.iter().map(|target| target.runs).collect();
             let mut worth = |guard: &Guard<'a>| {
                 session.would_fit(&next, &gone) && guard.is_worth_it(session, snapshot, &next, &targets)
@@ -265,7 +266,7 @@ impl Kueue {
         Entry { next, need, mode }
     }
 
-    /// The place of a head in the next tournament, by what it adds at each node on the way up: taken from the best sibling at each.
+    /// The winner of the next tournament: at each node the best child, by its increase of the share.
     fn winner(&self, tree: &Tree, snapshot: &mut Snapshot, entries: &[Option<Entry>], at: QueueAt) -> Option<QueueAt> {
         if tree.is_leaf(at) {
             return entries[at].as_ref().map(|_| at);
@@ -293,7 +294,7 @@ impl Kueue {
         best.map(|(found, _)| found)
     }
 
-    /// The amounts that a head which finds nobody to displace holds back: up to its quota, or its limit where it borrows.
+    /// The amounts that a head without candidates reserves: up to its quota, or its limit if it borrows.
     fn reserved(&self, snapshot: &Snapshot, entry: &Entry) -> Resources {
         let (at, quota) = (entry.next.queue, &self.quotas.nodes[entry.next.queue]);
         let usage = snapshot.usage(at);
@@ -415,7 +416,7 @@ impl Kueue {
         mut entry: Entry,
         taken: &mut Vec<Runs>,
     ) {
-        // A unit is one task of its entry: any of them stands for the others.
+        // A unit is one task of its entry; all units of an entry are equivalent.
         let of = |known: &[Runs], key: u64| known.iter().any(|runs| runs.key == key);
         if matches!(&entry.mode, Mode::Displaces(targets) if targets.iter().any(|target| of(taken, target.runs.key))) {
             let (next, need) = (entry.next, entry.need);

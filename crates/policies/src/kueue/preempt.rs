@@ -1,4 +1,4 @@
-//! The victims of a workload: the rules S2-a and S2-b of fair sharing, and the way back for whoever turns out to be spared.
+//! The victims of a workload: the rules S2-a and S2-b of fair sharing, and the restoration of unneeded victims.
 //!
 //! Source: Kueue, `pkg/scheduler/preemption/preemption.go` and `pkg/scheduler/preemption/fairsharing` (state of August 2026).
 
@@ -11,7 +11,7 @@ use super::guard::Guard;
 use super::quotas::{Reclaim, Share, Snapshot, Within};
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
-/// A rule by which foreign workloads may be displaced.
+/// A rule for the preemption of workloads of other queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     /// S2-a: the preemptor's share with the workload is at most the target's without the victim.
@@ -20,7 +20,7 @@ pub enum Strategy {
     InitialShare,
 }
 
-/// A workload to be displaced, and by which rule.
+/// A victim, and the rule that justifies it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     pub runs: Runs,
@@ -99,8 +99,8 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             })
     }
 
-    /// Whether foreign workloads may be taken from a queue, whatever they are: else nobody has to go through them. As the
-    /// preemptor's share falls only where own workloads go, or others of the cohort that is compared, and the others' only fall.
+    /// Whether workloads of another queue can qualify; if not, they need not be searched. The preemptor's share falls only if its own
+    /// workloads, or others of the compared cohort, are taken, and the others' shares only fall.
     fn may_give(&self, at: QueueAt, own: bool) -> bool {
         if own || self.within_nominal || self.rules.borrows_within {
             return true;
@@ -152,7 +152,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         }
     }
 
-    /// Whether a queue uses more than its own nominal quota of what is contested.
+    /// Whether a queue uses more than its own nominal quota of a contested resource.
     fn borrows(&self, at: QueueAt) -> bool {
         let (usage, nominal) = (self.snapshot.usage(at), &self.snapshot.quotas.nodes[at].nominal);
         let over = (0..MAX_DIMS).any(|d| self.contested[d] && usage[d] > nominal[d] as i64);
@@ -235,7 +235,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         false
     }
 
-    /// The rule by which a foreign workload may be taken, if it may.
+    /// The rule that justifies a workload of another queue as victim, if any.
     fn legal(
         &mut self,
         strategy: Strategy,
@@ -280,7 +280,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             }
             match self.descend(ROOT) {
                 Some(queue) => return Some(queue),
-                // None of those left may give.
+                // None of the remaining queues may have victims.
                 None => self.left.clear(),
             }
         }
@@ -305,7 +305,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                 Some((other, other_leaf, known)) => match self.cmp(&share, other) {
                     Ordering::Greater => true,
                     Ordering::Less => false,
-                    // A cohort goes before a queue; of queues the one whose first candidate goes first.
+                    // A cohort precedes a queue; of queues, the one with the earlier first candidate.
                     Ordering::Equal if leaf != *other_leaf => !leaf,
                     Ordering::Equal => leaf && self.first_of(child) < self.first_of(*known),
                 },
@@ -324,7 +324,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         (queue == self.next.queue, turn)
     }
 
-    /// Puts back, the last first, whoever is not needed; the one taken last stays.
+    /// Restores unneeded victims, the last first, except the one taken last.
     fn fill_back(&mut self) {
         let mut at = self.targets.len().saturating_sub(1);
         while at > 0 {

@@ -1,4 +1,4 @@
-//! Quotas of a tree of cohorts, what is used of them, and the shares that follow.
+//! Quotas of a tree of cohorts, their usage, and the resulting shares.
 //!
 //! Source: Kueue, `pkg/cache/scheduler/resource_node.go` and `fair_sharing.go` (state of August 2026).
 
@@ -16,7 +16,7 @@ pub enum Within {
     LowerOrNewerEqual,
 }
 
-/// From whom a queue may take in other queues.
+/// The workloads of other queues that a queue may preempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reclaim {
     Never,
@@ -49,14 +49,14 @@ const WITHIN: &[(&str, Within)] = &[
 const RECLAIM: &[(&str, Reclaim)] =
     &[("never", Reclaim::Never), ("lower-priority", Reclaim::LowerPriority), ("any", Reclaim::Any)];
 
-/// The quotas of all nodes, and what follows from them.
+/// The quotas of all nodes, and derived amounts.
 #[derive(Clone, Debug)]
 pub struct Quotas {
     pub nodes: Vec<Quota>,
     capacity: Resources,
     /// By node, its own nominal quota and what those under it lend it.
     subtree: Vec<[u64; MAX_DIMS]>,
-    /// By node, the part of that which it does not lend.
+    /// By node, the part of its quota that it does not lend.
     guaranteed: Vec<[u64; MAX_DIMS]>,
     /// By node, the most that could ever be available in it.
     potential: Vec<[u64; MAX_DIMS]>,
@@ -103,7 +103,7 @@ impl Quotas {
         self.nodes.push(Quota { weight, within: Within::LowerPriority, reclaim: Reclaim::Any, ..root });
     }
 
-    /// Works out what follows from the quotas.
+    /// Computes the derived amounts.
     pub fn work_out(&mut self, tree: &Tree) {
         let count = self.nodes.len();
         let nothing = vec![[0; MAX_DIMS]; count];
@@ -143,7 +143,7 @@ impl Quotas {
         &self.subtree[at]
     }
 
-    /// Whether so much could ever be available in a queue.
+    /// Whether these amounts could ever be available in a queue.
     pub fn could(&self, at: QueueAt, need: &Resources) -> bool {
         need.0.iter().zip(self.potential[at]).all(|(need, most)| *need <= most)
     }
@@ -152,7 +152,7 @@ impl Quotas {
 /// How shares are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// Exactly; of queues of weight 0 that borrow by what they borrow (since issue 6774).
+    /// Exactly; queues of weight 0 that borrow are compared by the borrowed amounts (since issue 6774).
     Exact,
     /// In whole thousandths, rounded down: less than one counts as nothing borrowed (issue 6577).
     Truncated,
@@ -218,17 +218,17 @@ impl Share {
     }
 }
 
-/// The quotas with what is used of them: cheap to change and to change back.
+/// The quotas with their usage: cheap to change and to undo.
 #[derive(Clone)]
 pub struct Snapshot<'a> {
     pub quotas: &'a Quotas,
     pub tree: &'a Tree,
-    /// By node: of a queue what its users hold, of a cohort what those under it hold beyond what they do not lend.
+    /// By node: for a queue the allocation of its users, for a cohort its children's usage beyond the parts that they do not lend.
     usage: Vec<[i64; MAX_DIMS]>,
 }
 
 impl<'a> Snapshot<'a> {
-    /// With so much held in each leaf.
+    /// With these allocations by leaf.
     pub fn new(quotas: &'a Quotas, tree: &'a Tree, held: &[Resources]) -> Snapshot<'a> {
         let mut snapshot = Snapshot { quotas, tree, usage: vec![[0; MAX_DIMS]; tree.nodes.len()] };
         for (at, held) in held.iter().enumerate().filter(|(at, _)| tree.is_leaf(*at)) {
@@ -239,12 +239,12 @@ impl<'a> Snapshot<'a> {
         snapshot
     }
 
-    /// More is held in a leaf.
+    /// Adds to the allocation of a leaf.
     pub fn add(&mut self, leaf: QueueAt, amount: &Resources) {
         self.change(leaf, amount, 1);
     }
 
-    /// Less is held in a leaf.
+    /// Subtracts from the allocation of a leaf.
     pub fn remove(&mut self, leaf: QueueAt, amount: &Resources) {
         self.change(leaf, amount, -1);
     }
@@ -269,7 +269,7 @@ impl<'a> Snapshot<'a> {
         &self.usage[at]
     }
 
-    /// The amount that a queue may still take; below 0 where it has more than it may.
+    /// The amount still available in a queue; negative if it is above its limit.
     pub fn available(&self, at: QueueAt, d: usize) -> i64 {
         let (subtree, kept) = (self.quotas.subtree[at][d] as i64, self.quotas.guaranteed[at][d] as i64);
         let used = self.usage[at][d];
@@ -283,7 +283,7 @@ impl<'a> Snapshot<'a> {
         (kept - used).max(0) + above
     }
 
-    /// Whether a cohort above a queue, but below the root, would stay within its quota with so much more in the queue.
+    /// Whether a cohort above a queue, but below the root, would stay within its quota with these additional amounts in the queue.
     pub fn is_within_cohort(&self, queue: QueueAt, d: usize, amount: u64) -> bool {
         let mut left = amount as i64;
         for at in self.tree.path(queue).take_while(|at| *at != ROOT) {
@@ -295,7 +295,7 @@ impl<'a> Snapshot<'a> {
         false
     }
 
-    /// Whether so much is available.
+    /// Whether these amounts are available.
     pub fn fits(&self, at: QueueAt, need: &Resources) -> bool {
         (0..MAX_DIMS).all(|d| need.0[d] == 0 || need.0[d] as i64 <= self.available(at, d))
     }

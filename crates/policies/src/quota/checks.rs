@@ -48,7 +48,7 @@ pub(super) fn amounts(groups: &[GroupEntry]) -> Result<()> {
             }
         }
     }
-    // By parent and resource: the sum so far.
+    // The sums so far, by parent and resource.
     let mut sums: HashMap<(usize, &str), u64> = HashMap::new();
     for group in groups {
         let Some(parent) = group.parent else { continue };

@@ -12,7 +12,7 @@ use plimsoll_base::tree::{Entry, Node, Place};
 use plimsoll_base::units::{Dim, Round, Span, span};
 pub use plimsoll_fair::water::Semantics as Variant;
 
-/// One in the integers that ratios are kept in (millionths).
+/// One in millionths, the unit of ratios.
 pub(super) const RATIO_ONE: u64 = 1_000_000;
 
 /// The largest ratio, in millionths.
@@ -29,20 +29,20 @@ named! {
 /// The rule for a group that holds more than its quota because another one requests the amount it lent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reclaim {
-    /// Nothing is taken back: the group's holdings are a floor of its quota.
+    /// Nothing is reclaimed: the group's allocation is a floor of its quota.
     Never,
     /// The group launches nothing until tasks of it have ended and it is below its quota.
     #[default]
     Wait,
-    /// As `Wait`, and when it has been above its quota for this long without a break, tasks of it are stopped: the
-    /// least urgent first, then those that started last. They wait again, and their work is lost.
+    /// As `Wait`, and if it has been above its quota for this span without a break, its tasks are stopped: the least urgent first, then the
+    /// latest start. They wait again, and their work is lost.
     KillAfter(Span),
 }
 
 /// A quota file as it is written, checked except for the parts that depend on the run's resources and users.
 #[derive(Clone, Debug)]
 pub struct QuotaFile {
-    /// Where it was read: the quota file, or the plan that it stands in.
+    /// The source: the quota file, or the plan that contains the groups.
     pub path: PathBuf,
     /// The files of its own that it was read from.
     pub files: Vec<PathBuf>,
@@ -117,15 +117,15 @@ pub fn read(path: &Path) -> Result<QuotaFile> {
     Ok(file)
 }
 
-/// Reads the text of a file; a list of users stands beside it. Errors: as [`read`].
+/// Reads the text of a file; a list of users is in the same folder. Errors: as [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
     let tree = Node::toml(&Place::whole(path, text))?;
     file(&tree, &tree.place, path.parent().unwrap_or(Path::new("")))
 }
 
 impl QuotaFile {
-    /// The quota groups that stand in a plan, by name: its tables `[quota.NAME]`, with the keys of a quota file. Files
-    /// that they name are in `folder`. Errors: as [`QuotaFile::read`].
+    /// The quota groups in a plan, by name: its tables `[quota.NAME]`, with the keys of a quota file. Files that they name are in `folder`.
+    /// Errors: as [`QuotaFile::read`].
     pub fn in_plan(quotas: &Entry, folder: &Path) -> Result<Vec<(String, QuotaFile)>> {
         let wrong = |place: &Place| place.wrong("quota", "expected tables with names, such as [quota.teams]");
         let tables = quotas.node.table().ok_or_else(|| wrong(&quotas.place))?;
@@ -181,7 +181,7 @@ fn reclaim(top: &Node) -> Result<Reclaim> {
     }
 }
 
-/// The groups, and the name of the parent of each with its place.
+/// The groups, and the name of each group's parent with its place.
 #[expect(clippy::type_complexity, reason = "read and consumed by one caller")]
 fn groups<'n>(top: &'n Node, place: &Place) -> Result<(Vec<GroupEntry>, Vec<Option<(String, &'n Place)>>)> {
     const EXPECTED: &str = "expected at least one [[group]] with a name";

@@ -1,9 +1,8 @@
-//! The users that wait for quota, and the changes that could end the wait: so that a round asks only users with an
-//! answer that may have changed.
+//! The users that wait for quota, and the changes that could end the wait, so that a round visits only users with a decision that may have
+//! changed.
 //!
-//! A leaf group with users that were refused waits at one group (itself or one above) for one resource: as long as that
-//! is short even for the least that any of them asks, none of them may start. It is looked at again when that group
-//! changes, or when the water of its siblings has risen to the level that would do.
+//! A leaf group with refused users waits at one group (itself or an ancestor) for one resource: while that is short even for the smallest
+//! of their requests, none may start. It is tried again when that group changes, or when the water level of its siblings has risen enough.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,7 +25,7 @@ pub(super) struct Gates {
     dims: usize,
     /// By set and resource.
     heaps: Vec<Heap>,
-    /// Sets that have anybody in a heap, perhaps.
+    /// Sets that may have entries in a heap.
     watched: Vec<u32>,
     is_watched: Vec<bool>,
     /// By group: leaves that wait at it.
@@ -49,7 +48,7 @@ impl Gates {
         }
     }
 
-    /// A leaf waits at a group for resource `d`: until the group changes, or its set stands at `level`.
+    /// Registers a leaf that waits at a group for resource `d`: until the group changes, or its set reaches `level`.
     pub fn wait(&mut self, leaf: u32, group: u32, set: u32, d: usize, level: Option<Level>) {
         self.leave(leaf);
         self.stamps[leaf as usize] += 1;
@@ -103,8 +102,8 @@ impl Gates {
         self.at[group as usize] = at;
     }
 
-    /// Leaves that wait no longer, as the water has risen enough for them. `level` knows how high it stands;
-    /// `None` is as high as anybody waits for.
+    /// Collects leaves that need not wait any more, since the water has risen enough. `level` returns the current level; `None` is above
+    /// all levels.
     pub fn risen(&mut self, mut level: impl FnMut(u32, usize) -> Option<Level>, woken: &mut Vec<u32>) {
         let mut watched = std::mem::take(&mut self.watched);
         watched.retain(|&set| {

@@ -1,9 +1,8 @@
-//! Trees of a quota file for labels: the minimums and maximums of groups on the machines that carry one.
+//! Trees of a quota file for labels: the minimums and maximums of groups on the machines with a label.
 //!
-//! Groups, their parents and their users are those of the default tree; a tree for a label says only how much each may
-//! have there. That trees go by label, and that a group has nothing of a label unless the file says so, is as in the
-//! node labels of YARN's capacity scheduler (`accessible-node-labels`); the rule for a machine with several labels is
-//! ours.
+//! Groups, their parents and their users are those of the default tree; a tree for a label contains only the limits there. A tree per
+//! label, and no access to a label unless the file grants it, are as in the node labels of YARN's capacity scheduler
+//! (`accessible-node-labels`); the rule for a machine with several labels is ours.
 
 use std::collections::HashMap;
 

@@ -15,7 +15,7 @@ pub(super) enum Stand {
     Refused,
 }
 
-/// Resources of which a user's amounts stand beside the rest: most runs have two.
+/// The number of resources with amounts stored inline: most runs have two.
 const NEAR: usize = 2;
 
 /// A user as the policy last saw it: one cache line.
@@ -24,9 +24,9 @@ const NEAR: usize = 2;
 pub(super) struct Member {
     pub leaf: u32,
     pub stand: Stand,
-    /// The round in which it ceased to be idle.
+    /// The round in which it last became active.
     pub since: u32,
-    /// Neighbours in the list in which it stands.
+    /// Its neighbours in its list.
     previous: u32,
     next: u32,
     /// Its holdings and demand.
@@ -127,7 +127,7 @@ impl Members {
         self.asks[user.index() * self.dims..][..self.dims].copy_from_slice(ask);
     }
 
-    /// Moves a user from the list in which it stands, if it stands in one, to another.
+    /// Moves a user from its list, if it is in one, to another.
     pub fn set_stand(&mut self, user: UserId, stand: Stand, round: u32, open: &mut List, refused: &mut List) {
         let before = std::mem::replace(&mut self.all[user.index()].stand, stand);
         match before {

@@ -1,16 +1,16 @@
 //! Quota groups: a user's tasks start only while its group, and every group above it, stays within its runtime quota.
 //!
-//! In each resource by itself the cluster is poured over the groups as water over buckets as wide as the ratios: a
-//! group's runtime quota is its amount at the level, between its minimum and its request (all that its users hold
-//! and wait for, cut to its maximum). The group furthest below its quota is served first: the lowest used / runtime
-//! quota, of the resource in which that is largest; inside a group priority decides, then FIFO or FAIR.
-//! When a lender's request returns, others may be above their quota: `reclaim` is the rule for these.
+//! In each resource independently, the cluster is poured over the groups as water over buckets as wide as the ratios. A group's runtime
+//! quota is its amount at the level, between its minimum and its request (allocation and pending demand of its users, cut to its maximum).
+//! The group furthest below its quota is served first: the lowest used / runtime quota, of the resource with the largest ratio. Inside a
+//! group priority decides, then FIFO or FAIR. When a lender's request returns, others may be above their quota: `reclaim` is the rule for
+//! these.
 //!
-//! Labels may have trees of their own: the present capacity of the machines that carry one is poured over the amounts
-//! that groups hold and wait for of it, and the default tree is left with the machines that carry none of these labels.
+//! Labels may have trees of their own: the present capacity of the machines with a label is poured over the requests for it, and the
+//! default tree has the machines with none of these labels.
 //!
-//! Source: the first article on FuxiMaster (quota groups; quota per label by its title, "NodeLabel", alone);
-//! Koordinator's elastic quotas for the tree and admission; YARN's node labels for a tree a label.
+//! Source: the first article on FuxiMaster (quota groups; quota per label by its title, "NodeLabel", alone); Koordinator's elastic quotas
+//! for the tree and admission; YARN's node labels for a tree per label.
 
 mod checks;
 mod file;
@@ -77,7 +77,7 @@ pub static ROW: PolicyRow = PolicyRow {
     meaning: "Groups of users, each within a quota found by water-filling over min, max, ratio and request.",
     source: "the first article on FuxiMaster (quota groups); Koordinator",
     example: "quota:experiments/quota/two-groups.toml",
-    // Groups stand in a file, and instances have users: every user is a group then.
+    // The groups are in a file, and instances have users: every user is a group then.
     checked: "quota",
     variants: &[],
     keys: &[],
@@ -87,10 +87,10 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// Serves the group furthest below its runtime quota, and nobody beyond it.
+/// Serves the group furthest below its runtime quota, and no group beyond it.
 ///
-/// Cost of a round: O(log groups) per changed user and tree that it has to do with, plus O(waiting users of the groups
-/// that are neither refused nor satisfied); refused groups cost nothing until something changes that could admit them.
+/// Cost of a round: O(log groups) per changed user and tree of the user, plus O(waiting users of the groups that are neither refused nor
+/// satisfied); refused groups cost nothing until a change that could admit them.
 #[derive(Debug)]
 pub struct Quota {
     file: QuotaFile,
@@ -113,8 +113,8 @@ impl Quota {
         Ok(Quota { file: file.clone(), about, trees, unreturned: Vec::new(), concerned: Vec::new() })
     }
 
-    /// The runtime quota of a group (by place in [`GroupTree`]) in every resource as the last round saw it, rounded
-    /// down, and what the group holds. A group in which nobody waits may have been seen by an earlier round.
+    /// The runtime quota of a group (by place in [`GroupTree`]) in every resource as of the last round, rounded down, and the group's
+    /// allocation. For a group without waiting users, the round may be an earlier one.
     pub fn standing(&self, group: usize) -> (Vec<u64>, Vec<u64>) {
         let groups = self.file.groups.len();
         self.trees[group / groups].standing(group % groups)

@@ -1,8 +1,7 @@
-//! Groups that hold more than their runtime quota, and since when: `reclaim = "kill-after:SPAN"` takes the excess back.
+//! Groups above their runtime quota, and since when: `reclaim = "kill-after:SPAN"` reclaims the excess.
 //!
-//! A group that holds more than its base is over its quota while the water of its siblings stands below the level that
-//! would give it the amount it holds. Those levels are kept in order, so that a round meets only the groups that are
-//! over.
+//! A group with an allocation beyond its base is over its quota while the water level of its siblings is below the level that would give it
+//! the allocated amount. Those levels are stored in order, so that a round visits only the groups that are over.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +40,7 @@ pub(super) struct Overdue {
     watched: BTreeSet<usize>,
     /// By group and resource, its entry of `needed`.
     entries: Vec<Option<Needed>>,
-    /// Leaves that have changed since anybody was last looked at.
+    /// Leaves that have changed since the last check.
     changed: BTreeSet<u32>,
     /// Groups that are over, and since when without a break.
     since: BTreeMap<u32, Time>,
@@ -97,10 +96,10 @@ impl Overdue {
         }
         let mut over = BTreeMap::new();
         for &at in &self.watched {
-            // Where there is enough for all nobody is over.
+            // If the total is enough for all, no group is over.
             let Some(level) = tree.level((at / self.dims) as u32, at % self.dims) else { continue };
             let level = Needed::At(level);
-            // The highest need first: those behind the level have what they hold.
+            // The highest need first: groups behind the level are within their quotas.
             for &(needed, group) in self.needed[at].iter().rev() {
                 if needed <= level {
                     break;
@@ -117,7 +116,7 @@ impl Overdue {
         self.since.values().map(|since| *since + self.after).filter(|at| *at > now).min()
     }
 
-    /// Groups that have been over for too long, those above others behind all that have none of them below.
+    /// Groups that have been over for too long; groups above others come after all groups without such descendants.
     pub fn due(&self, tree: &mut Tree, now: Time) -> Vec<Due> {
         let due = self.since.iter().filter(|(_, since)| **since + self.after <= now).map(|(group, _)| *group);
         let mut below: BTreeMap<u32, Vec<u32>> = due.map(|group| (group, Vec::new())).collect();
@@ -127,7 +126,7 @@ impl Overdue {
             }
         }
         let mut due: Vec<(u32, Vec<u32>)> = below.into_iter().collect();
-        // What is taken back from a group below is taken back from those above too.
+        // Amounts reclaimed from a group are reclaimed from its ancestors too.
         due.sort_by_cached_key(|(group, below)| match below.is_empty() {
             true => (false, Reverse(0)),
             false => (true, Reverse(tree.path(*group).count())),

@@ -1,6 +1,6 @@
-//! One tree of groups and the users that share by it: of the cluster, or of the machines of a label.
+//! One tree of groups and its users: of the cluster, or of the machines with a label.
 //!
-//! All that a user holds and waits for here is its account in the books of the tree's partition.
+//! A user's allocation and pending demand here are its account in the books of the tree's partition.
 
 use super::file::{GroupEntry, GroupOrder, QuotaFile, Reclaim};
 use super::gate::Gates;
@@ -28,9 +28,9 @@ pub(super) struct Sharing {
     users: Members,
     /// Leaves with users that wait and are not refused.
     open: Vec<u32>,
-    /// Leaves to look at again in the next round, though nobody says that anything has changed.
+    /// Leaves to visit again in the next round even without a reported change.
     again: Vec<u32>,
-    /// Leaves whose users have changed since the last round; empty between rounds.
+    /// Leaves with users that have changed since the last round; empty between rounds.
     changed: Vec<u32>,
     seen: Seen,
 }
@@ -39,7 +39,7 @@ pub(super) struct Sharing {
 pub(super) struct TakeBack {
     /// The group, by its place in [`GroupTree`](crate::GroupTree).
     pub group: usize,
-    /// Groups under it that stand before it in the list: if one of them gives anything back, this one is left alone.
+    /// Groups under it that precede it in the list: if one of them returns anything, this one is skipped.
     pub below: Vec<usize>,
     /// The users of the group.
     pub users: Vec<UserId>,
@@ -63,7 +63,7 @@ struct Leaf {
     place: u32,
     /// While the leaf waits: the resource that is short, and for how little.
     short: (u32, u64),
-    /// Somebody of it may stand in line under an earlier key.
+    /// A user of it may be in a queue under an earlier key.
     moved: bool,
 }
 
@@ -202,7 +202,7 @@ impl Sharing {
         }
     }
 
-    /// Reads a leaf's quotas and its key anew.
+    /// Reads a leaf's quotas and its key.
     fn look(&mut self, leaf: u32) {
         self.tree.read(leaf);
         self.set_key(leaf);
@@ -232,7 +232,7 @@ impl Sharing {
         (u128::from(whole) << PLACES | places).min(MOST)
     }
 
-    /// Looks again at a leaf whose refused users may start, perhaps, and says which of them.
+    /// Checks a leaf with refused users that may be admitted now, and collects these.
     fn recall(&mut self, leaf: u32, recalled: &mut Vec<UserId>) {
         self.gates.leave(leaf);
         if self.leaves[leaf as usize].refused.is_empty() {
@@ -268,7 +268,7 @@ impl Sharing {
             let tree = &mut self.tree;
             self.gates.risen(|set, d| tree.level(set, d), &mut woken);
         }
-        // In the order of the file, so that nothing depends on the order in which they came to wait.
+        // In the order of the file, so that the order of their waits has no effect.
         woken.sort_unstable();
         woken.dedup();
         for leaf in woken {
@@ -276,7 +276,7 @@ impl Sharing {
         }
     }
 
-    /// Sets a leaf to wait for what is short even for the least that its refused users ask; whether anything is.
+    /// Lets a leaf wait for a resource that is short even for the smallest request of its refused users; returns whether there is one.
     fn bar(&mut self, leaf: u32) -> bool {
         let mut least = [u64::MAX; MAX_DIMS];
         for user in self.users.list(&self.leaves[leaf as usize].refused) {
@@ -301,8 +301,8 @@ impl Sharing {
 }
 
 impl Sharing {
-    /// Brings all up to date with what these users hold and wait for now; whose place may have changed, and who may be
-    /// asked again. Errors: amounts too large to add.
+    /// Updates the state by the allocations and pending demand of these users. Returns the users with a rank that may have changed, or that
+    /// may be tried again. Errors: amounts too large to add.
     pub fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Vec<UserId>> {
         self.seen.round = self.seen.round.wrapping_add(1);
         let round = self.seen.round;
@@ -328,7 +328,7 @@ impl Sharing {
             let leaf = self.open[at];
             self.look(leaf);
             if std::mem::take(&mut self.leaves[leaf as usize].moved) {
-                // Who has just come stands nowhere yet.
+                // A new user has no place yet.
                 let there = |user: &UserId| self.users.of(*user).since != round;
                 stale.extend(self.users.list(&self.leaves[leaf as usize].open).filter(there));
             }
@@ -392,7 +392,7 @@ impl Sharing {
         let (whole, seen) = (whole(ask), self.users.seen(queue.user));
         self.tree.hold(leaf, whole.iter().map(|&more| (more, 0)));
         seen.iter_mut().zip(whole).for_each(|((held, _), more)| *held += more);
-        // With nobody of it in line, its place is asked for when it has been looked at again.
+        // Without users in the queue, its place is computed at the next visit.
         if books.waiting(queue.user) > 0 || self.leaves[leaf as usize].open.len > 1 {
             self.set_key(leaf);
         }
@@ -404,7 +404,7 @@ impl Sharing {
         let (leaf, whole) = (self.users.of(queue.user).leaf, whole(ask));
         self.users.set_ask(queue.user, &whole[..self.tree.dims]);
         let (d, least) = self.leaves[leaf as usize].short;
-        // What is too little for less is too little for this.
+        // An amount too small for a smaller request is too small for this one.
         let known = self.gates.waits(leaf) && whole[d as usize] >= least;
         if !known && !self.bar(leaf) {
             self.again.push(leaf);

@@ -125,7 +125,7 @@ fn resources_that_a_run_has_not_are_refused() {
     assert!(says(&message, "line 13: ratio.gpu: is no resource of this run"), "{message}");
 }
 
-/// Labels after [`RIGHT`], whose last line is 28.
+/// Labels after the 28 lines of [`RIGHT`].
 const LABELS: &str = r#"
 [[label]]
 name = "gpu"

@@ -1,7 +1,7 @@
-//! The groups of a run: the holdings, request and quota of each.
+//! The groups of a run: the allocation, request and quota of each.
 //!
-//! Requests go up, each cut to its group's limit; totals go down: the amount shared under a group is the group's
-//! runtime quota. A change touches the path from its leaf; levels elsewhere follow when somebody looks.
+//! Requests are summed up the tree, each cut to its group's limit; totals are divided down the tree: the total of a parent's groups is its
+//! runtime quota. A change touches the path from its leaf; levels of other sets are updated on demand.
 
 mod look;
 
@@ -21,9 +21,9 @@ pub(super) struct Node {
     /// The set of siblings it belongs to, and its name there.
     pub set: u32,
     member: GroupId,
-    /// Its siblings have not heard of a change yet.
+    /// Its change has not been applied to its siblings yet.
     changed: bool,
-    /// It stands among those that are behind.
+    /// It is in the list of late groups.
     behind: bool,
     /// The look at which its runtime quotas were read.
     read: u64,
@@ -54,7 +54,7 @@ pub(super) struct Tree {
     pub nodes: Vec<Node>,
     /// `dims` a group, one after the other: a change touches all of a group, and little else.
     accounts: Vec<Account>,
-    /// The part of its request that the parent of a group has heard, likewise; unused where there is none.
+    /// The part of its request that was applied to its parent, likewise; unused without a parent.
     passed: Vec<u64>,
     sets: Vec<Set>,
     /// `dims` a set.
@@ -65,14 +65,13 @@ pub(super) struct Tree {
     ceiling: [u64; MAX_DIMS],
     reclaim: Reclaim,
     look: u64,
-    /// One set of siblings that lend all: where they ask for no more than there is, each may use what it asks for,
-    /// whatever the others do, and none needs to hear of another.
+    /// One set of siblings that lend all: while their requests fit, each may use its request, independently of the others.
     plain: bool,
     /// It is plain, and they ask for no more than there is.
     easy: bool,
     /// The amount requested in all leaves, not cut.
     requested: [u128; MAX_DIMS],
-    /// Leaves with a change that their siblings have not heard of, though that was some rounds ago.
+    /// Leaves with a change of an earlier round that has not been applied to their siblings.
     behind: Vec<u32>,
 }
 
@@ -165,8 +164,7 @@ impl Tree {
         }
     }
 
-    /// Sets the amount requested in a leaf of resource `d`, by one user now and before; [`Tree::update`] tells the
-    /// others.
+    /// Sets the amount requested in a leaf of resource `d`, by one user now and before; [`Tree::update`] applies it to the others.
     pub fn request(&mut self, leaf: u32, d: usize, amount: u64, before: u64) {
         if amount == before {
             return;
@@ -197,7 +195,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Tells the siblings of a group, and all above, its request and holdings now. Errors: amounts too large to add.
+    /// Applies the request and allocation of a group to its siblings and ancestors. Errors: amounts too large to add.
     fn tell(&mut self, leaf: u32) -> Result<()> {
         let mut at = leaf;
         while at != TOP && std::mem::take(&mut self.nodes[at as usize].changed) {
@@ -227,12 +225,12 @@ impl Tree {
     /// lost.
     #[inline]
     fn stands(&self, account: &Account, d: usize) -> (u64, u64) {
-        // To ask for more than all siblings share gets nobody more than to ask for that.
+        // A request beyond the total of all siblings is equivalent to the total.
         let request = account.request.min(u128::from(self.ceiling[d])) as u64;
         (request, if self.reclaim == Reclaim::Never { account.held } else { 0 })
     }
 
-    /// From here on runtime quotas are read anew.
+    /// Invalidates the runtime quotas that were read.
     pub fn look_again(&mut self) {
         self.look += 1;
     }
@@ -278,7 +276,7 @@ impl Tree {
         }
     }
 
-    /// How high the water stands in a set of siblings; `None` where there is enough for all.
+    /// The water level of a set of siblings; `None` if the total is enough for all.
     pub fn level(&mut self, set: u32, d: usize) -> Option<Level> {
         if self.easy {
             return None;
@@ -288,7 +286,7 @@ impl Tree {
         (!water.is_enough()).then(|| water.level())
     }
 
-    /// The level from which on a group may hold so much more of resource `d`, if it depends on the level.
+    /// The level at which a group may use this much more of resource `d`, if it depends on the level.
     pub fn level_for(&self, group: u32, d: usize, more: u64) -> Option<Level> {
         if self.easy {
             return None;
@@ -304,8 +302,8 @@ impl Tree {
         })
     }
 
-    /// Where so much more in a leaf is above the quota: the group, the leaf or one above it, the resource, and by how much.
-    /// Quotas as they were last read.
+    /// Where this increase in a leaf exceeds a quota: the group (the leaf or an ancestor), the resource, and the excess. Quotas as of the
+    /// last reading.
     pub fn above_quota(&self, leaf: u32, more: &[u64]) -> Option<(u32, usize, u64)> {
         self.path(leaf).find_map(|at| {
             let over = |(account, more): (&Account, &u64)| {
@@ -345,8 +343,8 @@ impl Tree {
     }
 }
 
-/// A group of the file as its siblings see it in each resource, while nobody asks for anything in it. Errors: a
-/// resource that the run has not, or has in another unit.
+/// A group of the file as its siblings see it in each resource, without requests. Errors: a resource that the run lacks, or has in another
+/// unit.
 fn limits(entry: &GroupEntry, setup: &Setup) -> Result<[Group; MAX_DIMS]> {
     let unused_min = if entry.lend { UnusedMin::Lent } else { UnusedMin::Kept };
     let (max, ratio) = if entry.stated { (u64::MAX, entry.ratio) } else { (0, 0) };

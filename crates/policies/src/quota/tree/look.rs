@@ -1,4 +1,4 @@
-//! The minimums, maximums and quotas of groups, read from outside: nothing is remembered, so watching changes nothing.
+//! The minimums, maximums and quotas of groups for observers: nothing is stored, so that observation does not change a run.
 
 use super::{TOP, Tree};
 use crate::{GroupLevel, GroupLimits};
@@ -44,14 +44,14 @@ impl Tree {
         Ok(looked)
     }
 
-    /// A group as it stands now, whether or not its siblings have heard of it.
+    /// The current state of a group, whether or not it was applied to its siblings.
     fn group(&self, group: usize, d: usize) -> Group {
         let node = &self.nodes[group];
         let (request, held) = self.stands(&self.accounts[group * self.dims + d], d);
         Group { request, held, ..*self.waters[node.set as usize * self.dims + d].group(node.member) }
     }
 
-    /// How many groups stand above a set of siblings.
+    /// The number of ancestors of a set of siblings.
     fn depth(&self, set: u32) -> usize {
         self.path(self.sets[set as usize].parent).count()
     }
