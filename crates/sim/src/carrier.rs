@@ -1,8 +1,8 @@
-//! The seam between the scheduler and whoever carries its decisions out.
+//! The interface between the scheduler and a backend that executes its decisions.
 //!
-//! Without one a launch starts its tasks at once, and the scheduler knows of everything when it happens. A [`Control`] stands
-//! in between: the engine tells it what is submitted, decided and over ([`Fact`]), and it says when requests are known, workers
-//! start, and units are free again ([`Order`]). What users hold is then what the scheduler has granted and not taken back.
+//! Without one, a launch starts its tasks at once, and the scheduler knows every event when it occurs. A [`Control`] is in between: the
+//! engine reports submissions, decisions and ends ([`Fact`]), and the control reports when requests are known, workers start, and units are
+//! free again ([`Order`]). A user's allocation is then the granted and not revoked units.
 
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{JobId, MachineId, Resources, Span, Time};
@@ -18,7 +18,7 @@ pub struct Batch {
     pub first: u32,
 }
 
-/// Something that the engine tells.
+/// A fact that the engine reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// The tasks of a row are wanted from now on. They wait in no line before [`Order::List`].
@@ -77,12 +77,12 @@ pub enum Fact {
 /// error).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The request of a row is known: its waiting tasks stand in line.
+    /// The request of a row is known: its waiting tasks enter the queue.
     List(u64),
     /// It is known no longer.
     Unlist(u64),
-    /// Tasks of a row run on a machine by a unit that no round has granted; as many as wait, at most so many. What is left
-    /// over, nobody's tasks use: its room is held.
+    /// Tasks of a row run on a machine in units that no round has granted: as many as wait, up to a limit. The room of the other units is
+    /// reserved without a task.
     Adopt {
         /// The row.
         row: u64,
@@ -93,7 +93,7 @@ pub enum Order {
         /// The amounts that each reserves.
         unit: Resources,
     },
-    /// Units that nobody's tasks use are given up.
+    /// Units without tasks are released.
     Vacate {
         /// The row that they were for.
         row: u64,
@@ -106,7 +106,7 @@ pub enum Order {
     Start(Batch),
     /// The workers of tasks that have begun are gone; they are to begin again by the same unit.
     Halt(Batch),
-    /// Tasks that are done are over: their job goes on.
+    /// Completed tasks are over: their job continues.
     Over(Batch),
     /// The units of tasks that are over are free.
     Free(Batch),
@@ -151,13 +151,13 @@ pub enum Order {
 
 /// Carries the decisions of a scheduler out.
 pub trait Control: Send {
-    /// The capacity of each machine, as the policy sees it: told before the run begins.
+    /// Receives the capacity of each machine, as the policy sees it, before the run begins.
     fn open(&mut self, machines: &[Resources]);
 
-    /// When it next has something to do though nothing else happens.
+    /// When it next has to act without any other event.
     fn next(&mut self) -> Option<Time>;
 
-    /// Hears what has happened, in order.
+    /// Receives the facts, in order.
     fn hear(&mut self, now: Time, facts: &[Fact]);
 
     /// Does everything that is due, and says what the engine is to do, in order. Asked again until it has nothing to say.
@@ -167,7 +167,7 @@ pub trait Control: Send {
     /// Whether a scheduling round may be held now.
     fn decides(&self) -> bool;
 
-    /// Whether the run is to go on to its horizon though nothing is left to be done.
+    /// Whether the run continues to its horizon although no work is left.
     fn persists(&self) -> bool {
         false
     }
@@ -197,8 +197,8 @@ pub struct Carried {
     pub busy: Span,
     /// For how long there was no master that decides.
     pub down: Span,
-    /// From a request's arrival to its answer: the mean, the 99th percentile and the longest, in microseconds; nothing of a
-    /// master that takes no time, or was asked nothing.
+    /// The time from a request's arrival to its answer: the mean, the 99th percentile and the longest, in microseconds; `None` for a master
+    /// without a service time or without requests.
     pub response_us: Option<[u64; 3]>,
     /// The most messages that waited for the scheduler's master at once.
     pub peak_requests: u64,
@@ -217,7 +217,7 @@ pub struct Carried {
 pub struct Work {
     /// The work that was wanted.
     pub wanted: u64,
-    /// Of that, what nobody did.
+    /// The unserved part of it.
     pub unserved: u64,
     /// The work beyond that: of a worker out of sight beside its replacement.
     pub doubled: u64,

@@ -1,6 +1,6 @@
-//! Facts that the engine tells recorders.
+//! Facts that the engine reports to recorders.
 //!
-//! Facts only, in the order they happen; metrics and tables are made from them and from nothing else.
+//! Facts only, in the order of their occurrence; metrics and tables are derived from them alone.
 
 use crate::books::{Books, Partition};
 use crate::cluster::{DevicePart, Machines, Shortage};
@@ -25,8 +25,8 @@ pub struct State<'a> {
 /// The next task of each queue, and the machines that it may start on. A user has a queue for each combination of labels and
 /// place that its waiting tasks ask for.
 pub trait Waiting {
-    /// Tells `hear` of each queue of a user in which tasks wait: its scope (queues of one scope may use the same machines), and
-    /// what its next task needs, through the policy's lens.
+    /// Calls `hear` for each queue of a user with waiting tasks: with its scope (queues of one scope may use the same machines), and the
+    /// need of its next task, through the policy's lens.
     fn heads<'a>(&'a self, user: UserId, hear: &mut dyn FnMut(u32, &'a [u64]));
 
     /// Whether tasks of a scope may start on a machine with the labels that it carries now.
@@ -49,7 +49,7 @@ pub struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// Appends the name as it stands in the trace.
+    /// Appends the name as in the trace.
     pub fn render(&self, into: &mut String) {
         self.names.render(self.name, into);
     }
@@ -91,11 +91,11 @@ pub enum Fate {
     Preempted,
     /// Their machine failed; they wait again, and their work is lost.
     MachineFailed,
-    /// Their machine failed and they are gone with it; their job goes on without them.
+    /// They were lost with their machine; their job continues without them.
     Lost,
     /// They failed; they wait again, or go on in their other instance, and the work of this one is lost.
     Failed,
-    /// They failed, or one of their gang did, once more than is tried again; their job goes on without them.
+    /// They failed, or one of their gang did, once more than the limit of retries; their job continues without them.
     GivenUp,
     /// The other instance of them has ended first; the work of this one is lost.
     Superseded,
@@ -156,7 +156,7 @@ pub struct TaskRecord<'a> {
     pub finish: Option<Time>,
     /// Their fate.
     pub fate: Fate,
-    /// How long each runs if nothing stops it: with checkpoints what was left of it, and without the time to resume.
+    /// The duration of each without interruption: with checkpoints the rest of it, without the time to resume.
     pub duration: Span,
     /// The part of their time that counts for nothing, and the part that later attempts are spared.
     pub salvage: Salvage,
@@ -165,7 +165,7 @@ pub struct TaskRecord<'a> {
 }
 
 impl TaskRecord<'_> {
-    /// How long each of them, which ran so long, ran in vain: to resume, and after its last checkpoint if it was stopped.
+    /// The lost part of the running time of each of them: the time to resume, and after its last checkpoint if it was stopped.
     pub fn lost(&self, ran: Span) -> Span {
         let Salvage { delay, kept, forfeited, .. } = self.salvage;
         if !self.fate.is_stopped() {
@@ -223,12 +223,12 @@ pub struct Launch<'a> {
 pub enum Turn {
     /// A task of it was launched.
     Launched(Option<MachineId>),
-    /// Its next task fits nowhere. Told once, when it is found; the user waits until room is freed. What is short of all that the
-    /// task needs is said by [`Machines::shortage`]; of a gang that finds room for one task but not for all, nothing is.
+    /// Its next task fits nowhere. Reported once; the user waits until room is freed. [`Machines::shortage`] computes the shortage relative
+    /// to the whole need of the task; `None` for a gang with room for one task but not for all.
     Blocked(Option<Shortage>),
     /// The policy did not admit it this round.
     NotAdmitted(Reason),
-    /// Its turn did not come. Recorded once, after the rounds in which it joined its queue.
+    /// It was not reached. Recorded once, after the rounds in which it joined its queue.
     Waits(Untried),
     /// Running tasks of it were stopped by the policy, for this cause; `task` is that of the set that would start next.
     Displaced(Cause),
@@ -243,7 +243,7 @@ pub enum Untried {
     RoundEnded,
 }
 
-/// One decision of a round: whose turn it was, and why.
+/// One decision of a round: the user, and the reason.
 #[derive(Clone, Debug)]
 pub struct Decision<'a> {
     /// When.
@@ -309,12 +309,12 @@ impl StuckRecord<'_> {
     }
 }
 
-/// Hears what happens in a run, in order. Every method defaults to nothing.
+/// Receives the events of a run, in order. Every method defaults to nothing.
 pub trait Recorder: Send {
     /// A user appears; ids follow one another.
     fn user(&mut self, _user: UserId, _name: &str) {}
 
-    /// A row was submitted, as the first of its job or not. Rows of a job that goes on come early.
+    /// A row was submitted, as the first of its job or not. Rows of an unfinished job come early.
     fn submitted(&mut self, _row: &TaskSet, _stage: Option<&str>, _first_of_job: bool) {}
 
     /// The state has held from `from` to `to` (later): integrate it. Called before anything changes at `to`.
@@ -325,12 +325,12 @@ pub trait Recorder: Send {
     /// Equal tasks were launched.
     fn launched(&mut self, _launch: &Launch) {}
 
-    /// Somebody's turn was decided; the books are those before it.
+    /// A decision on a user; the books are those before it.
     fn decided(&mut self, _decision: &Decision, _books: &Books) -> Result<()> {
         Ok(())
     }
 
-    /// Whether [`Recorder::decided`] is to be called at all.
+    /// Whether [`Recorder::decided`] is called.
     fn wants_decisions(&self) -> bool {
         false
     }
@@ -363,7 +363,7 @@ pub trait Recorder: Send {
     /// The task that a user would launch next may be another one though it holds and waits for the same as before.
     fn head(&mut self, _user: UserId) {}
 
-    /// Something will soon be told of a user: time to have what is kept of it fetched into the cache.
+    /// A fact on a user follows soon: time to prefetch its state.
     fn fetch(&self, _user: UserId) {}
 
     /// Called every few thousand instants: report progress, or end the run with an error such as

@@ -18,7 +18,7 @@ use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
 pub struct Partition(pub u8);
 
 impl Partition {
-    /// Of task sets that require no label that is kept apart.
+    /// Task sets that require no label with books of its own.
     pub const DEFAULT: Partition = Partition(0);
     /// The most labels that can be kept apart.
     pub const LABELS: usize = u8::MAX as usize - 1;
@@ -101,16 +101,15 @@ impl Books {
         }
     }
 
-    /// Keeps books of their own for so many labels and for task sets that require none of them; the capacity of each is
-    /// set by [`Books::set_capacity`]. Panics: when accounts are open already (a programmer error).
+    /// Creates separate books for this number of labels and for task sets that require none of them; [`Books::set_capacity`] sets the
+    /// capacity of each. Panics: if accounts are open already (a programmer error).
     pub fn keep_apart(&mut self, labels: usize) {
         assert!(self.accounts.is_empty(), "asked for before the first account");
         let nothing = Books { capacity: Resources::ZERO, offered: Resources::ZERO, ..self.clone() };
         self.apart = vec![nothing; labels + 1];
     }
 
-    /// The books of a partition, with its present capacity; these, if nothing is kept apart. No demands
-    /// of heads stand in them.
+    /// The books of a partition, with its present capacity; these books if there are no partitions. Demands of heads are not in them.
     pub fn partition(&self, partition: Partition) -> &Books {
         if self.apart.is_empty() { self } else { &self.apart[partition.index()] }
     }
@@ -125,7 +124,7 @@ impl Books {
         self.apart.get_mut(partition.index())
     }
 
-    /// Sets the capacity. Only for the books of a partition: shares of the whole cluster go by its description.
+    /// Sets the capacity. Only for the books of a partition: shares of the whole cluster are relative to its description.
     pub fn set_capacity(&mut self, capacity: Resources) {
         (self.capacity, self.offered) = (capacity, capacity);
     }
@@ -174,7 +173,7 @@ impl Books {
         self.apart.iter_mut().for_each(|apart| apart.open(name));
     }
 
-    /// Has the account of a user fetched into the cache who is about to change it; of one without, nothing.
+    /// Prefetches the account of a user that is about to change; does nothing without one.
     pub fn fetch(&self, user: UserId) {
         let at = user.index() * self.stride;
         prefetch_index(&self.accounts, at);
@@ -248,7 +247,7 @@ impl Books {
         sums[user.index() * self.dims + d] + u128::from(self.held(user)[d]) * u128::from(span.0)
     }
 
-    /// Brings the integrals of a user up to date: what it holds is about to change.
+    /// Updates the integrals of a user whose allocation is about to change.
     fn integrate(&mut self, user: UserId) {
         let Some(Integrals { now, sums, since }) = &mut self.integrals else { return };
         let span = now.since(std::mem::replace(&mut since[user.index()], *now));

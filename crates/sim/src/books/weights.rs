@@ -7,7 +7,7 @@ use plimsoll_base::pinned::Pinned;
 use plimsoll_base::rows::{Column, Row, Rows, Separator};
 use plimsoll_base::units::{Dim, MAX_DIMS, Round};
 
-/// Weight 1 in the integers that weights are kept in (millionths).
+/// Weight 1 in millionths, the unit of weights.
 pub const WEIGHT_ONE: u64 = 1_000_000;
 
 /// The distinct weight vectors of a run (classes) and the class of each user. Class 0 is weight 1 for everything.
@@ -35,10 +35,10 @@ impl Default for Weights {
 }
 
 impl Weights {
-    /// Reads a CSV with the columns `user` and `weight`, or `user` and one column a resource (named as in the trace;
-    /// a resource without a column has weight 1, or `weight` if that column stands there too).
+    /// Reads a CSV with the columns `user` and `weight`, or `user` and one column per resource (named as in the trace; a resource without a
+    /// column has weight 1, or `weight` if that column is present too).
     ///
-    /// Users that are not named have weight 1. Errors: [`Error::Trace`] with the line and the column.
+    /// Unnamed users have weight 1. Errors: [`Error::Trace`] with the line and the column.
     pub fn read(file: &Pinned, dims: &[Dim]) -> Result<Weights> {
         let mut rows = Rows::new(Box::new(file.open()?), file.path(), Separator::Comma);
         let empty =

@@ -1,9 +1,9 @@
-//! Finding the machine whose free amounts point the way of the demand: dot-product.
+//! Finds the machine with free amounts in the direction of the demand: dot-product.
 //!
-//! Machines of one kind (of equal capacity) with the same free amounts are equals: one score is that of all, and the first of
-//! them is the best. Equals of one kind and of the same classes of free amounts stand in a cell, whose classes bound the score
-//! of all its members. The cell of the highest bound is looked through first, and then those whose bound could beat what was
-//! found. Cost: O(cells with machines · resources), and the equals in the best cells, however many machines these are.
+//! Machines of one kind (of equal capacity) with the same free amounts are equal: they have the same score, and the first of them is the
+//! best. Equals of one kind and of the same classes of free amounts form a cell, whose classes bound the score of all its members. The cell
+//! with the highest bound is searched first, and then the cells with a bound above the best score so far. Cost: O(cells with machines ·
+//! resources), and the equals in the best cells, however many machines these are.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,7 +13,7 @@ use super::scope::Scope;
 use super::searches::under;
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
-/// The most resources that cells are told apart by: the first ones.
+/// The number of resources that define cells: the first ones.
 const AXES: usize = 3;
 
 /// Machines of equal capacity, and the value of a unit of each resource on them.

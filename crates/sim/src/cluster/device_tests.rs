@@ -55,7 +55,7 @@ fn a_task_fits_only_where_devices_do() {
     let two: &[u16] = &[0, 0];
     for (_, placement) in Placement::ALL.into_iter().filter(|(_, placement)| *placement != Placement::Pooled) {
         let mut all = machines(placement, &[(9000, two), (9000, two)], &[(demand(1, 500), 1)]);
-        // Half of every device is taken, so that 2 GPUs are free and none is whole.
+        // Half of every device is taken, so that 2 GPUs are free in total, but no whole one.
         for machine in [MachineId(0), MachineId(1)] {
             all.take(machine, &[2, 1000]);
             let mut held = all.assign(machine, &[1, 500]);
@@ -113,7 +113,7 @@ fn churn_gives_no_device_twice_and_descent_is_as_defined() {
             }
             let need = mix[rng.random_range(0..mix.len())].0;
             let [cpu, gpu] = [need.0[0], need.0[1]];
-            // What each machine's fragments would grow by, if it has room.
+            // The growth of each machine's fragments, if it has room.
             let growth = |(free_cpu, devices): &(u64, Vec<u16>)| -> Option<i128> {
                 let left = free_cpu.checked_sub(cpu)?;
                 let before = fragments(*free_cpu, devices, &mix);

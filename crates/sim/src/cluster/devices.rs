@@ -1,9 +1,9 @@
 //! Devices with identities: GPU 0 to 7 of a machine, its disks, the cores of its NUMA nodes.
 //!
-//! A resource may be made of devices, a thousand thousandths each. A task that needs a whole number of them gets that
-//! many free ones; one that needs less than one gets a part of one device. Nothing between is possible. Which machine a
-//! task goes to is the placement rule's matter; which devices it gets there is decided here, and no thousandth of a
-//! device is ever given twice. Fuxi's hardware-id scheduling is known by its title only; the semantics are ours.
+//! A resource may consist of devices, a thousand thousandths each. A task that needs a whole number of them gets that many free ones; a
+//! task that needs less than one gets a part of one device. Other amounts are errors. The placement rule selects the machine of a task;
+//! this module selects its devices there, and never allocates a thousandth twice. Fuxi's hardware-id scheduling is known by its title only;
+//! the semantics are ours.
 
 use super::fragmentation::{Gradients, Mix};
 use plimsoll_base::units::{MachineId, Resources};
@@ -40,7 +40,7 @@ impl Set {
     }
 }
 
-/// Whether devices with so much free have room: `need` thousandths of one, or so many whole ones.
+/// Whether devices with these free amounts have room: for `need` thousandths of one, or for a whole number.
 pub(super) fn has_room(free: &[u16], need: u64) -> bool {
     if need < WHOLE {
         return need == 0 || free.iter().any(|&free| u64::from(free) >= need);
@@ -63,7 +63,7 @@ impl Hardware {
         Hardware { sets: dims.iter().map(set).collect(), mix: None, gradients: Gradients::default() }
     }
 
-    /// The tasks that fragmentation is measured by, and that placement by `fgd` goes by.
+    /// Sets the mix of tasks for the measure of fragmentation and for placement by `fgd`.
     pub fn measure_by(&mut self, mix: Mix) {
         self.mix = Some(mix);
         self.gradients = Gradients::default();
@@ -105,8 +105,7 @@ impl Hardware {
         self.sets.first().map_or(0, |set| set.start.len() - 1)
     }
 
-    /// Whether a demand can be met by devices at all. Errors: a text without a place: more than one device but no whole
-    /// number of them.
+    /// Checks that devices can meet a demand. Errors: a text without a place: more than one device but no whole number of them.
     pub fn check(&self, need: &[u64]) -> Result<(), String> {
         match self.sets.iter().map(|set| need[set.dim]).find(|need| *need > WHOLE && need % WHOLE != 0) {
             None => Ok(()),

@@ -29,7 +29,7 @@ pub enum Change {
 pub struct MachineEvent {
     /// When.
     pub at: Time,
-    /// To which machine.
+    /// The machine.
     pub machine: MachineId,
     /// The event.
     pub change: Change,
@@ -40,7 +40,7 @@ pub struct MachineEvent {
 pub struct MachineEvents {
     /// Machines that are not there at the start.
     pub absent: Vec<MachineId>,
-    /// In order of time, those of an instant as they stand in the file.
+    /// In order of time, events of an instant in the order of the file.
     pub events: Vec<MachineEvent>,
 }
 

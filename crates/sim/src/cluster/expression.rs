@@ -1,7 +1,7 @@
-//! The language in which a task set asks for labels: `ssd & !gpu | room=a`.
+//! The language of label expressions of task sets: `ssd & !gpu | room=a`.
 //!
-//! A label is letters, digits and `_ - . : / =`. `!` binds tighter than `&`, `&` tighter than `|`; parentheses group.
-//! The language is ours: the articles on Fuxi name labels but give no syntax.
+//! A label is letters, digits and `_ - . : / =`. `!` binds tighter than `&`, `&` tighter than `|`; parentheses group. The language is ours:
+//! the articles on Fuxi name labels but give no syntax.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ impl Expression {
     pub fn requires(&self, label: &str) -> bool {
         let mut signs = BTreeMap::new();
         self.signs(true, &mut signs);
-        // What is only ever wanted is best carried, and what is only ever unwanted is best lacked.
+        // A label that only occurs positively is best carried, and one that only occurs negatively is best absent.
         let mut carried: BTreeMap<&str, bool> = BTreeMap::new();
         let mut open = Vec::new();
         for (name, (wanted, unwanted)) in signs {

@@ -17,7 +17,7 @@ use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Round, Unit};
 
 /// The content of a column.
 enum Content {
-    /// How many machines the row stands for.
+    /// The number of machines of the row.
     Count,
     /// Its name in messages and machine events.
     Name,
@@ -33,7 +33,7 @@ enum Content {
     Speed,
     /// The NUMA node of each device of a resource.
     Numa(String),
-    /// So much of a resource, in so many base units.
+    /// The amount of a resource, in this number of base units.
     Capacity(Dim, u64),
 }
 
@@ -74,7 +74,7 @@ pub fn read(path: &Path) -> Result<ClusterSpec> {
     Ok(spec)
 }
 
-/// Whether machines differ in nothing but their number.
+/// Whether machines differ only in their number.
 fn alike(a: &MachineGroup, b: &MachineGroup) -> bool {
     let what = |group: &MachineGroup| MachineGroup { count: 1, ..group.clone() };
     what(a) == what(b)

@@ -72,7 +72,7 @@ pub struct Fragmentation {
 }
 
 impl Fragmentation {
-    /// The share of the free thousandths that a task of the mix cannot use, on average; 0 if nothing is free.
+    /// The mean share of the free thousandths that a task of the mix cannot use; 0 if none are free.
     pub fn share(&self) -> f64 {
         let all = self.free as f64 * self.tasks as f64;
         if all > 0.0 { self.fragments as f64 / all } else { 0.0 }
@@ -97,8 +97,8 @@ impl Gradients {
 }
 
 impl Hardware {
-    /// The machine among those with room on which fragments grow least, ties to the lower index: the first one if no
-    /// mix is known. Fragments are those of the first resource that is made of devices.
+    /// The machine with room where fragments grow least, ties to the lower index; the first one without a mix. Fragments are those of the
+    /// first resource with devices.
     pub(super) fn descend(&mut self, index: &Index, need: &[u64], scope: Scope<'_>) -> Option<usize> {
         let mut fitting = index.each(need, scope).filter(|&machine| self.fits(machine, need));
         if self.mix.is_none() || self.sets.is_empty() {

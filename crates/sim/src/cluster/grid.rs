@@ -1,9 +1,9 @@
-//! Finding the machine of the lowest score: best-fit, worst-fit and spread.
+//! Finds the machine of the lowest score: best-fit, worst-fit and spread.
 //!
-//! Machines stand in cells by the classes of their free amounts, and in each cell in order of their score. Cells that
-//! lack something are passed over; where all of a cell has room its first machine is its best; only the cells at the
-//! edge of the demand are gone through until a machine fits. Bounds over neighbours in a file would not help: nearly
-//! every block has a machine that is almost full, or one that has much of a resource that the demand does not need.
+//! Machines are in cells by the classes of their free amounts, and in each cell in order of their score. Cells without enough of a resource
+//! are skipped; if all machines of a cell have room, its first one is its best; only the cells at the edge of the demand are searched until
+//! a machine fits. Bounds over neighbours in a file would not help: nearly every block has a machine that is almost full, or one that has
+//! much of a resource that the demand does not need.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ impl Measure {
         }
     }
 
-    /// The score of a machine with these amounts free, and so many tasks more.
+    /// The score of a machine with these free amounts and this number of further tasks.
     fn planned(&self, machine: usize, free: &[u64], tasks: i64) -> u128 {
         match self {
             Measure::Room(prices) => prices.sum(free),
@@ -132,7 +132,7 @@ impl Grid {
         self.measure.of(index, machine)
     }
 
-    /// Returns the score of a machine with these amounts free, and so many tasks more.
+    /// Returns the score of a machine with these free amounts and this number of further tasks.
     pub fn planned_score(&self, machine: usize, free: &[u64], tasks: i64) -> u128 {
         self.measure.planned(machine, free, tasks)
     }

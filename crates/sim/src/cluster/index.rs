@@ -30,7 +30,7 @@ pub(super) struct Index {
     searches: Searches,
 }
 
-/// A demand with the sets that answer it: for every resource machines that may have enough, and those that surely do.
+/// A demand with its sets: for every resource the machines that may have enough, and the machines that certainly do.
 pub(super) struct Asked<'a> {
     pub need: &'a [u64],
     may: [usize; MAX_DIMS],
@@ -226,7 +226,7 @@ impl Index {
         let whole = scope.is_whole();
         let asked = self.ask(need);
         let from = self.searches.from(need);
-        // What is remembered is the first block with room, whether `also` liked it or not.
+        // The first block with room is remembered, whether `also` accepted it or not.
         let mut seen = usize::MAX;
         let mut found = None;
         'above: for above in from / BLOCK..self.above() {

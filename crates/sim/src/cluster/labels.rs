@@ -68,7 +68,7 @@ impl LabelIndex {
         Ok(class)
     }
 
-    /// The class of all machines of a class, or of all, but exactly these: those that a class left out before are back in.
+    /// The class of all machines of a class, or of all, without exactly these: machines excluded from the class before are included again.
     pub fn all_but(&mut self, class: Option<ClassId>, but: BTreeSet<MachineId>) -> ClassId {
         let all = || Expression::All(Vec::new());
         let expression = class.map_or_else(all, |class| self.classes[class.0 as usize].expression.clone());

@@ -1,8 +1,7 @@
-//! Where machines stand: machine < rack < room < cluster.
+//! Places of machines: machine < rack < room < cluster.
 //!
-//! Racks of the same name in two rooms are two racks. A machine may stand in a room without a rack, in a rack without a
-//! room, or in neither. The levels are those of Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1); what a
-//! task set does with them is ours.
+//! Racks of the same name in two rooms are two racks. A machine may be in a room without a rack, in a rack without a room, or in neither.
+//! The levels are those of Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1); their use by task sets is ours.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +52,7 @@ pub struct Locations {
 }
 
 impl Locations {
-    /// Machines of these names (by their first machine and their number), none of which stands anywhere yet.
+    /// Machines of these names (by their first machine and their number), without places.
     pub fn named(machine_names: Vec<(String, MachineId, u32)>) -> Locations {
         Locations { machine_names, ..Locations::default() }
     }
@@ -135,7 +134,7 @@ impl Locations {
         }
     }
 
-    /// The next level up, skipping those that are not there; `None` above the cluster.
+    /// The next existing level up; `None` above the cluster.
     pub fn up(&self, location: Location) -> Option<Location> {
         let room = |room: Option<RoomId>| Some(room.map_or(Location::Cluster, Location::Room));
         match location {
@@ -155,7 +154,7 @@ impl Locations {
         }
     }
 
-    /// Whether a machine stands at a location.
+    /// Whether a machine is at a location.
     pub fn holds(&self, location: Location, machine: MachineId) -> bool {
         match location {
             Location::Machine(other) => other == machine,

@@ -107,7 +107,7 @@ impl Machines {
         &self.capacities[machine.index()]
     }
 
-    /// How many machines there are, those that left included.
+    /// The number of machines, including those that left.
     pub fn len(&self) -> usize {
         self.index.len()
     }
@@ -150,7 +150,7 @@ impl Machines {
         }
     }
 
-    /// Reserves room on a machine, of which there is so much. No task runs there.
+    /// Reserves available room on a machine, without a task.
     pub fn reserve(&mut self, machine: MachineId, amount: &Resources) {
         self.index.take(machine.index(), amount.slice(self.index.dims()));
         self.moved_room(machine);
@@ -228,8 +228,8 @@ impl Machines {
         self.find_within(need, Scope::default())
     }
 
-    /// A machine for something that takes no room: by the rule, but another than `last` if there is any. Nothing is drawn:
-    /// where machines are chosen at random it is the first.
+    /// A machine for a process that takes no room: by the rule, but another than `last` if there is any. Nothing is drawn: with random
+    /// placement it is the first.
     pub fn home(&mut self, last: Option<MachineId>) -> Option<MachineId> {
         let last = last.filter(|machine| self.is_present(*machine));
         if let Some(last) = last {
@@ -250,8 +250,8 @@ impl Machines {
 
     /// The same among the machines of a scope: of a class, of a place, or of both.
     ///
-    /// Machines outside are not looked at, but for best-fit, where a class of more than one machine in 16 is told apart
-    /// machine by machine, and random, which draws from all before it counts.
+    /// Other machines are not visited, except by best-fit, where a class of more than one machine in 16 is tested machine by machine, and
+    /// by random, which draws from all before it counts.
     pub fn find_within(&mut self, need: &[u64], scope: Scope<'_>) -> Option<MachineId> {
         if let (Guide::Descend, Some(hardware)) = (&self.guide, &mut self.hardware) {
             return hardware.descend(&self.index, need, scope).map(id);
@@ -283,8 +283,8 @@ impl Machines {
     }
 }
 
-/// Any machine that fits, each with the same chance: of draws among all machines the first that fits, and after some
-/// vain ones a draw among those that do.
+/// Any machine that fits, each with the same chance: of several draws among all machines the first that fits, and if all fail, a draw among
+/// the machines that fit.
 fn draw(
     rng: &mut ChaCha8Rng,
     index: &Index,

@@ -12,7 +12,7 @@ pub struct PlannedRoom {
     pub machine: MachineId,
     /// The amounts that it has free in the plan.
     pub free: Resources,
-    /// The tasks that the plan adds to the machine, less those that it removes.
+    /// The number of tasks that the plan adds to the machine, less the number it removes.
     pub tasks: i64,
 }
 

@@ -1,8 +1,7 @@
-//! The rules by which a task finds its machine, and their exact scores.
+//! The placement rules and their exact scores.
 //!
-//! Scores are integers and ties go to the lower index. In the sums `r` runs over resources, `f_r` is the amount that is
-//! free on the machine before the task comes, `c_r` the cluster's capacity, `m_r` the machine's, `d_r` the task's
-//! demand.
+//! Scores are integers and ties go to the lower index. In the sums `r` runs over resources, `f_r` is the machine's free amount before the
+//! task starts, `c_r` the cluster's capacity, `m_r` the machine's, `d_r` the task's demand.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -14,7 +13,7 @@ use super::machines::Guide;
 use plimsoll_base::error::{Error, Result, either};
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
-/// All that the rest of the program knows of a rule.
+/// The declaration of a rule for the rest of the program.
 pub struct PlacementRow {
     /// The name on the command line and in plans.
     pub name: &'static str,
@@ -29,14 +28,14 @@ pub struct PlacementRow {
 /// Makes [`Placement`] of the list of rules: variant, name, machine chosen, source, search.
 macro_rules! rules {
     ($($rule:ident $name:literal: $chosen:literal, $source:literal, $guide:expr;)*) => {
-        /// How a task finds its machine among those that it fits on.
+        /// How a task finds its machine among those with room.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Placement {
             $(#[doc = concat!("`", $name, "`: ", $chosen, ". ", $source)] $rule,)*
         }
 
         impl Placement {
-            /// All of them with their names.
+            /// All rules with their names.
             pub const ALL: [(&'static str, Placement); [$($name),*].len()] = [$(($name, Placement::$rule)),*];
 
             /// Its row.
@@ -92,11 +91,11 @@ impl std::str::FromStr for Placement {
     }
 }
 
-/// Weights that make the sum of `f_r / c_r` an integer: `L / c_r` with `L` the least common multiple of the cluster's
-/// amounts, so that sums of shares compare exactly.
+/// Weights that make the sum of `f_r / c_r` an integer: `L / c_r` with `L` the least common multiple of the cluster's amounts, so that sums
+/// of shares compare exactly.
 ///
-/// Where `L` passes 2^100, `2^100 / c_r` rounded down stands for it: a documented approximation of the score, not of
-/// whether a task fits. The cluster's capacity is that at the start, whatever joins or leaves.
+/// If `L` exceeds 2^100, the weight is `2^100 / c_r` rounded down: a documented approximation of the score, not of whether a task fits. The
+/// cluster's capacity is that at the start, whatever joins or leaves.
 #[derive(Clone, Debug)]
 pub(super) struct Prices([u128; MAX_DIMS]);
 

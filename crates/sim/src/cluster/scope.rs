@@ -66,12 +66,12 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// So many sets without a machine.
+    /// A number of sets without machines.
     pub fn new(rows: usize) -> Rows {
         Rows { rows, words: Vec::new(), above: Vec::new() }
     }
 
-    /// Makes room for so many machines.
+    /// Grows to this number of machines.
     pub fn grow(&mut self, machines: usize) {
         let blocks = machines.div_ceil(BLOCK);
         self.words.resize(blocks * self.rows, 0);
@@ -219,7 +219,7 @@ pub struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Whether it leaves out nobody.
+    /// Whether it includes all machines.
     pub fn is_whole(&self) -> bool {
         self.class.is_none() && self.area.is_none()
     }

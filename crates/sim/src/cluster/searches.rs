@@ -7,7 +7,7 @@ const SEARCHES: usize = 8;
 /// anything that needs at least as much everywhere.
 #[derive(Clone, Debug)]
 pub(super) struct Searches {
-    /// One after the other; more than anybody needs where none is remembered yet.
+    /// The needs one after the other; more than any task needs if none is remembered yet.
     needs: Vec<u64>,
     blocks: [usize; SEARCHES],
     /// The last one; the one behind it is forgotten next.

@@ -1,7 +1,7 @@
-//! The resource that is short when a task fits no machine, and how much of it is missing.
+//! The resource that is short if a task fits no machine, and the missing amount.
 //!
-//! A machine's shortfall of a resource is the part of the need that it lacks, over the need: 0 if it has enough, 1 if it has
-//! nothing. The machine that comes nearest is the one whose largest shortfall is least. Compared exactly, as fractions.
+//! A machine's shortfall of a resource is the part of the need that it lacks, over the need: 0 if it has enough, 1 if it has nothing. The
+//! nearest machine is the one with the least largest shortfall. Compared exactly, as fractions.
 
 use super::Machines;
 use super::devices::WHOLE;
@@ -25,12 +25,12 @@ fn larger(a: Shortfall, b: Shortfall) -> bool {
 }
 
 impl Machines {
-    /// The shortage of a task on the machine that comes nearest, of those that are there and that it `may` use; `None` if
-    /// there is no such machine, or one has room for it.
+    /// Returns the shortage of a task on the nearest machine among the present ones that it `may` use; `None` if there is no such machine,
+    /// or one has room for it.
     ///
-    /// It is that machine's largest shortfall. Of a resource made of devices a task can get what is free of the freest
-    /// device if it needs a part of one, and otherwise the devices that are free as a whole. Ties: the lowest machine, then
-    /// the first resource. Cost: O(machines · resources).
+    /// It is that machine's largest shortfall. Of a resource with devices a task can get the free part of the freest device if it needs a
+    /// part of one, and otherwise the entirely free devices. Ties: the lowest machine, then the first resource. Cost: O(machines ·
+    /// resources).
     pub fn shortage(&self, need: &[u64], may: impl Fn(MachineId) -> bool) -> Option<Shortage> {
         let there = (0..self.len() as u32).map(MachineId).filter(|machine| self.is_present(*machine) && may(*machine));
         let largest = there.filter_map(|machine| {
@@ -42,7 +42,7 @@ impl Machines {
         (amount > 0).then_some(Shortage { resource: Some(d as u8), amount })
     }
 
-    /// The amount of a resource that a task which needs so much of it can get on a machine.
+    /// The amount of a resource that a task with this need can get on a machine.
     fn gets(&self, machine: MachineId, d: usize, need: u64) -> u64 {
         let free = self.free(machine).0[d];
         let Some(devices) = self.hardware().and_then(|hardware| hardware.free(d, machine)) else { return free };

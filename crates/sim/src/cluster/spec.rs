@@ -36,7 +36,7 @@ impl Speed {
     }
 }
 
-/// So many equal machines.
+/// Equal machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineGroup {
     /// How many (at least 1).
@@ -45,9 +45,9 @@ pub struct MachineGroup {
     pub capacity: Vec<(Dim, u64)>,
     /// Labels that each carries.
     pub labels: Vec<String>,
-    /// The room they stand in.
+    /// Their room.
     pub room: Option<String>,
-    /// The rack they stand in; with `racks` the beginning of the racks' names.
+    /// Their rack; with `racks` the beginning of the racks' names.
     pub rack: Option<String>,
     /// Among how many racks they are divided, in runs as equal as can be: `rack0`, `rack1`, ... of their room. 0 for
     /// none, or for the one rack that `rack` names.
@@ -82,7 +82,7 @@ pub struct ClusterSpec {
     pub devices: Vec<String>,
 }
 
-/// A machine by its name, or by its number among so many.
+/// A machine by its name, or by its number.
 pub(super) fn by_name(names: &[(String, MachineId, u32)], machines: u64, name: &str) -> Option<MachineId> {
     let named = |(known, first, count): &(String, MachineId, u32)| {
         if *count == 1 {
@@ -182,7 +182,7 @@ impl ClusterSpec {
 /// A cluster in the dimensions of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// The workload's dimensions, then those that only the machines have.
+    /// The workload's dimensions, then dimensions of the machines only.
     pub dims: Vec<Dim>,
     /// The capacity of each machine.
     pub capacities: Vec<Resources>,

@@ -203,7 +203,7 @@ fn random_placement_is_uniform_over_what_fits() {
     assert!(hits.iter().all(|hits| (850..1150).contains(hits)), "{hits:?}");
 }
 
-/// One machine is asked itself; from the second on there are sets of those with room.
+/// A single machine is asked directly; from the second on there are sets of machines with room.
 #[test]
 fn a_machine_alone_goes_and_comes_and_gets_company() {
     let amounts = |cpu, memory| Resources([cpu, memory, 0, 0, 0, 0, 0, 0]);

@@ -7,7 +7,7 @@ use crate::books::Partition;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::Resources;
 
-/// A policy that divides users into groups. To look at it changes nothing.
+/// A policy that divides users into groups. Reading the groups changes nothing.
 pub trait Groups: std::fmt::Debug {
     /// The groups.
     fn tree(&self) -> &GroupTree;
@@ -16,15 +16,13 @@ pub trait Groups: std::fmt::Debug {
     /// Errors: amounts too large to add.
     fn levels(&self) -> Result<Vec<GroupLevel>>;
 
-    /// The amounts that are due to be taken back since the last round, and that only tasks hold that may not be stopped by
-    /// choice.
+    /// The amounts that should have been reclaimed since the last round, but are used by tasks that may not be stopped by choice.
     fn unreturned(&self) -> &[Unreturned] {
         &[]
     }
 }
 
-/// The amount that a group holds above its runtime quota though it is due to be taken back: only tasks that may not be
-/// stopped by choice hold it.
+/// The amount that a group uses above its runtime quota and that cannot be reclaimed: only tasks that may not be stopped by choice use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreturned {
     /// The group, by its place in [`GroupTree`].
@@ -38,8 +36,7 @@ pub struct Unreturned {
 pub struct GroupTree {
     /// How minimum and ratio go together, by the name of the variant.
     pub variant: &'static str,
-    /// The groups, once for each partition: all that stand in the default tree, then in the same order as often again
-    /// for each label.
+    /// The groups, once for each partition: those of the default tree, then in the same order again for each label.
     pub groups: Vec<GroupNode>,
     /// How many partitions there are.
     pub partitions: usize,
@@ -47,7 +44,7 @@ pub struct GroupTree {
 }
 
 impl GroupTree {
-    /// Groups of so many partitions, and the group of each user.
+    /// Groups for a number of partitions, and the group of each user.
     pub fn new(variant: &'static str, groups: Vec<GroupNode>, partitions: usize, owners: Owners) -> GroupTree {
         GroupTree { variant, groups, partitions, owners: Arc::new(owners) }
     }
@@ -57,7 +54,7 @@ impl GroupTree {
         self.owners.of(user)
     }
 
-    /// Where a group of the default tree stands in a partition.
+    /// The index in a partition of a group of the default tree.
     pub fn place_in(&self, group: usize, partition: Partition) -> usize {
         partition.index() * (self.groups.len() / self.partitions) + group
     }
@@ -104,7 +101,7 @@ pub struct GroupLevel {
     pub level: f64,
 }
 
-/// Which group owns a user: by name, by the beginning of the name (the longest), or because nobody else does.
+/// The group of a user: by name, by the beginning of the name (the longest), or the default group.
 #[derive(Clone, Debug, Default)]
 pub struct Owners {
     names: HashMap<String, u32>,

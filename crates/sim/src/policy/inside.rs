@@ -1,12 +1,12 @@
-//! Which of a user's task sets is next: the order inside a user, chosen apart from the policy among users (`drf/srpt`).
+//! The order of task sets inside a user, chosen separately from the policy among users (`drf/srpt`).
 //!
-//! The usual order, `priority`, goes by priority, release, arrivals before rows that a stage released, and row; all others are
-//! here, each by one number, and break ties by the usual order. Where two queues of a user tie (it has one for each kind of
-//! machine that its tasks ask for), the older queue goes first.
+//! The default order, `priority`, is by priority, release, arrivals before rows that a stage released, and row. All others are here, each
+//! by one number, and break ties by the default order. If two queues of a user tie (it has one for each kind of machine that its tasks
+//! require), the older queue is first.
 //!
-//! A job's *size* is the sum of tasks times duration over all its rows; its *attained service* the time that its tasks have run
-//! so far, added up, with the time of tasks that were stopped. Sizes go by the user's estimate (the trace's `estimate_s`);
-//! `sjf:true` and `srpt:true` go by the true duration, as an oracle would.
+//! A job's *size* is the sum of tasks times duration over all its rows. Its *attained service* is the total time that its tasks have run so
+//! far, including stopped tasks. Sizes use the user's estimate (the trace's `estimate_s`); `sjf:true` and `srpt:true` use the true
+//! duration, like an oracle.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -20,17 +20,16 @@ pub struct JobView {
     pub waiting: u64,
     /// Its tasks that run.
     pub running: u64,
-    /// Task-microseconds: the size that users estimate; 0 unless [`Inside::goes_by`] says so.
+    /// Task-microseconds: the size by the users' estimates; 0 unless [`Inside::goes_by`] requires it.
     pub size: u128,
-    /// Task-microseconds: the part of the size that is left, of tasks that have not ended, less the time that those that run
-    /// have run so far; at least 0.
+    /// Task-microseconds: the remaining size of unfinished tasks, less the time that running tasks have run so far; at least 0.
     pub left: u128,
     /// The attained service: in task-microseconds, or in microseconds of the whole cluster times [`WHOLE`] by an order that is
     /// [`Inside::by_demand`].
     pub attained: u128,
 }
 
-/// The whole cluster, in the steps in which the part of it is counted that a task demands.
+/// The whole cluster, in the steps of a task's part of it.
 pub const WHOLE: u64 = 1 << 20;
 
 /// A task set that waits, as an order sees it.
@@ -44,7 +43,7 @@ pub struct SetView {
     pub submit: Time,
     /// When its tasks could have started at the earliest.
     pub release: Time,
-    /// Its place among all that were released at that instant: arrivals before rows that a stage released, then by row.
+    /// Position among all sets released at that instant: arrivals before rows that a stage released, then by row.
     pub place: u64,
     /// Its tasks that wait.
     pub waiting: u32,
@@ -95,13 +94,13 @@ pub trait Inside: Sync {
         false
     }
 
-    /// When the key of a job's sets next changes though none of its tasks starts or ends, which add so much service in a
-    /// microsecond; nothing if it never does, or all the time.
+    /// When the key of a job's sets next changes without a start or end of its tasks, which add this service per microsecond; `None` if it
+    /// never does, or continuously.
     fn changes(&self, _job: &JobView, _rate: u128, _now: Time) -> Option<Time> {
         None
     }
 
-    /// Whether keys change with time while tasks of the job run: they are computed anew before every round then.
+    /// Whether keys change with time while tasks of the job run: they are then recomputed before every round.
     fn moves(&self) -> bool {
         false
     }
@@ -215,8 +214,8 @@ static EDF: Order = Order {
     key: |set, _| set.deadline.map_or(u128::MAX, |deadline| u128::from(deadline.0)),
 };
 
-/// Two-dimensional attained service in queues, as in Tiresias: a job falls into the next queue at each of these amounts of
-/// service, and within a queue jobs go by arrival.
+/// Two-dimensional attained service in queues, as in Tiresias: a job falls into the next queue at each of these amounts of service, and
+/// within a queue jobs are ordered by arrival.
 struct Queues {
     name: String,
     /// In microseconds of the whole cluster, rising.
@@ -260,7 +259,7 @@ impl Inside for Queues {
 
 const QUEUES: &str = "tiresias:";
 
-/// The order `tiresias:SPAN[,SPAN...]`, which lives as long as the program: each once. Errors: what is expected.
+/// The order `tiresias:SPAN[,SPAN...]`, which lives as long as the program: each once. Errors: the expected form.
 fn queues(name: &str) -> Result<&'static dyn Inside> {
     static KNOWN: Mutex<Vec<&'static Queues>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -284,8 +283,8 @@ pub static ORDERS: LazyLock<Vec<&'static dyn Inside>> = LazyLock::new(|| {
     vec![&FIFO, &SJF, &SJF_TRUE, &SRPT, &SRPT_TRUE, &LAS, &EDF, tiresias]
 });
 
-/// A policy's name without the order behind its last slash, and the order; `None` is the usual one. What stands behind a slash
-/// and is no order belongs to the name behind a colon, such as a file of quotas. Errors: [`Error::Plan`] for one that is no order
+/// Splits a policy's name into the part before its last slash, and the order behind it; `None` is the default order. Text behind a slash
+/// that is no order belongs to the name behind a colon, such as a file of quotas. Errors: [`Error::Plan`] for text that is no order,
 /// without a colon before it.
 pub fn split(name: &str) -> Result<(&str, Option<&'static dyn Inside>)> {
     let Some((policy, suffix)) = name.rsplit_once('/') else { return Ok((name, None)) };

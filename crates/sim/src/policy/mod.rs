@@ -44,7 +44,7 @@ impl Rank {
     }
 }
 
-/// A user's line of waiting tasks, as far as policies look into it. It is not empty when it is ranked.
+/// A user's queue of waiting tasks as policies see it. It is not empty when it is ranked.
 #[derive(Clone, Copy, Debug)]
 pub struct Queue {
     /// The user that waits in it.
@@ -54,8 +54,7 @@ pub struct Queue {
     pub partition: Partition,
     /// When the task at its head could have started at the earliest.
     pub release: Time,
-    /// Place of that task among all that were released at that instant: arrivals before rows that a stage released,
-    /// then by row.
+    /// Position of that task among all sets released at that instant: arrivals before rows that a stage released, then by row.
     pub place: u64,
     /// Priority of that task, 0 (most urgent) to 9.
     pub priority: u8,
@@ -74,10 +73,10 @@ pub struct Ask<'a> {
     pub tasks: u32,
 }
 
-/// Why a task does not start now, as data: the decision log is made of it.
+/// Why a task does not start now, as data for the decision log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A group, by its place in [`GroupTree`], has too little left of its quota of a resource: so much is short, in base units.
+    /// A group, by its place in [`GroupTree`], has too little left of its quota of a resource: the shortage, in base units.
     Quota {
         /// The user's group, or one above it.
         group: u32,
@@ -95,7 +94,7 @@ pub enum Reason {
 pub struct Spot<'a> {
     /// Its capacity, through the policy's lens.
     pub capacity: &'a [u64],
-    /// The part of it that is free.
+    /// The free part of it.
     pub free: &'a [u64],
 }
 
@@ -110,8 +109,8 @@ pub enum Verdict {
     Wait(Reason),
 }
 
-/// Users with a rank that may have changed besides those that changed since the last round, and users to ask again that
-/// were told to wait ([`Verdict::Wait`]).
+/// Users with a rank that may have changed, besides those that changed since the last round, and waiting users ([`Verdict::Wait`]) to try
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stale {
     /// No user's.
@@ -122,15 +121,15 @@ pub enum Stale {
     All,
 }
 
-/// How a policy counts machines and demands: what it reserves for a task need not be the task's demand.
+/// How a policy counts machines and demands: the reservation for a task may differ from its demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lens {
     /// In the resources themselves.
     #[default]
     Plain,
-    /// Machines have so many slots, and a task takes one whatever its demand. Slots are counted in the first dimension.
+    /// Machines have this number of slots, and a task takes one whatever its demand. Slots are counted in the first dimension.
     Slots(u32),
-    /// In one resource, by its place among the dimensions; nothing is reserved of the others.
+    /// In one resource, by its place among the dimensions; the others are not reserved.
     Only(usize),
 }
 
@@ -161,7 +160,7 @@ impl Lens {
     }
 }
 
-/// The quantities that a policy goes by, of one of its groups or users.
+/// The quantities of one group or user that a policy uses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
     /// The group or user.
@@ -174,13 +173,13 @@ pub struct Standing {
     pub limit: [Option<u64>; MAX_DIMS],
 }
 
-/// The things that a policy asks of the engine besides its turn; the engine keeps nothing that no policy needs.
+/// The requirements of a policy on the engine; the engine maintains no data that no policy requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// How it counts machines and demands.
     pub lens: Lens,
-    /// The labels under which task sets are booked apart ([`Books::partition`]), those first that go before others: a
-    /// task set belongs to the first of them that its label expression requires.
+    /// The labels with separate books ([`Books::partition`]), in order of precedence: a task set belongs to the first of them that its
+    /// label expression requires.
     pub labels: Vec<String>,
     /// It reads [`Books::wanted`].
     pub waiting_demand: bool,
@@ -192,18 +191,18 @@ pub struct Needs {
     pub moves_others: bool,
     /// [`Policy::prepare`] is called after every launch as well, so that ranks may change in any way within a round.
     pub after_launches: bool,
-    /// It serves task sets in the order of the run alone, whoever they belong to.
+    /// It serves task sets in the order of the run alone, of any user.
     pub one_line: bool,
     /// It ranks users by machine ([`Policy::rank_on`]): of all pairs of a user's next task and a machine with room for it the
     /// first in rank order is served, whatever the placement rule.
     pub by_machine: bool,
-    /// Whether it stops running tasks ([`Policy::preemption`]): a list of them is kept then.
+    /// Whether it stops running tasks ([`Policy::preemption`]): an index of them is maintained then.
     pub displaces: Displaces,
     /// It plans the machines of launches ([`Policy::nominated`]).
     pub nominates: bool,
 }
 
-/// Whether a policy stops running tasks, and for whom.
+/// Whether a policy stops running tasks, and for which purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Displaces {
     /// It never does.
@@ -239,7 +238,7 @@ pub trait Policy: Send {
         Ok(Stale::None)
     }
 
-    /// Place in line of a user's next task, lowest first; equal ranks go by the run's tie rule.
+    /// Returns the rank of a user's next task, lowest first; the run's tie rule orders equal ranks.
     fn rank(&self, queue: &Queue, books: &Books) -> Rank;
 
     /// The place in line of a user's next task on a machine ([`Needs::by_machine`]). Within a round it may only fall back where
@@ -256,7 +255,7 @@ pub trait Policy: Send {
     /// A head was launched; the books know already.
     fn launched(&mut self, _queue: &Queue, _ask: &Ask, _books: &Books) {}
 
-    /// A head was told to wait ([`Verdict::Wait`]), for this reason.
+    /// A head has to wait ([`Verdict::Wait`]), for this reason.
     fn refused(&mut self, _queue: &Queue, _ask: &Ask, _reason: Reason, _books: &Books) {}
 
     /// The instant `now` is over, and what the books say holds until the next one; users in `changed` hold or wait for
@@ -287,8 +286,7 @@ pub trait Policy: Send {
         None
     }
 
-    /// The quantities that it goes by, of each of its groups: for whoever asks why it decides as it does. The books are those of
-    /// its last decision.
+    /// Returns the quantities of each of its groups that it uses, to explain its decisions. The books are those of its last decision.
     fn standings(&self, _books: &Books) -> Vec<Standing> {
         Vec::new()
     }

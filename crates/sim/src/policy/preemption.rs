@@ -1,8 +1,8 @@
-//! The seam between the engine and a rule that stops running tasks by choice: which tasks, and for whom.
+//! The interface between the engine and a rule that stops running tasks by choice: the victims, and the reason.
 //!
-//! A rule proposes and the engine disposes: it checks a proposal, gives notice, stops the tasks, and keeps their room or leaves
-//! it open, as the proposal says. Tasks marked stable are never stopped by choice, and no rule ever sees them; a gang is
-//! stopped whole or not at all.
+//! A rule proposes and the engine decides: it checks a proposal, gives notice, stops the tasks, and reserves their room or leaves it open,
+//! as the proposal requires. Tasks marked stable are never stopped by choice, and are hidden from rules; a gang is stopped as a whole or
+//! not at all.
 
 use std::ops::ControlFlow;
 
@@ -24,7 +24,7 @@ pub struct Gang {
 /// Equal running tasks that may be stopped by choice: they started together on one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningTasks<'a> {
-    /// The key by which a proposal names them.
+    /// The key of these tasks in a proposal.
     pub key: u64,
     /// The user that they belong to.
     pub user: UserId,
@@ -32,7 +32,7 @@ pub struct RunningTasks<'a> {
     pub partition: Partition,
     /// Their priority, 0 (most urgent) to 9.
     pub priority: u8,
-    /// The key of the order inside users ([`Inside`](super::Inside)): the higher, the further behind; 0 unless the rule goes by it.
+    /// The key of the order inside users ([`Inside`](super::Inside)): the higher, the further behind; 0 unless the rule uses it.
     pub order: u128,
     /// Where they run.
     pub machine: MachineId,
@@ -42,7 +42,7 @@ pub struct RunningTasks<'a> {
     pub since: (Time, u64),
     /// When they started.
     pub start: Time,
-    /// How many there are that nobody has asked for yet.
+    /// The number of tasks that are not asked yet.
     pub count: u32,
     /// The amount that each reserves, through the policy's lens.
     pub footprint: &'a [u64],
@@ -63,10 +63,10 @@ pub struct Head {
     pub gang: bool,
 }
 
-/// The running tasks that a rule may choose from, in the order of stopping: the least urgent first, then those that started
-/// last, then the last in the trace.
+/// The running tasks that a rule may choose from, in the order of stopping: the least urgent first, then the latest start, then the last in
+/// the trace.
 pub trait RunningView {
-    /// Tells `hear` of all, until it breaks off.
+    /// Calls `hear` for each, until it breaks.
     fn all(&self, hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
 
     /// The same of these users' alone.
@@ -112,7 +112,7 @@ pub struct Pending {
     pub losses: Resources,
 }
 
-/// A policy whose rank of a user is a share: it goes by what the user holds and by nothing else.
+/// A policy whose rank of a user is a share: a function of the user's allocation alone.
 pub trait Shares {
     /// The rank of a user if it held these amounts, through the policy's lens. More of anything ranks no earlier.
     fn of(&self, user: UserId, held: &[u64], books: &Books) -> Rank;
@@ -134,11 +134,11 @@ pub struct Victims {
     pub tasks: Vec<(u64, u32)>,
     /// The use of their room.
     pub room: Room,
-    /// For whom and by which rule, if the policy says so: for the log of decisions.
+    /// The beneficiary and the rule, if the policy states them: for the log of decisions.
     pub cause: Option<Cause>,
 }
 
-/// For whom running tasks are stopped, and by which rule.
+/// The beneficiary of a preemption, and the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// The user that is to have their room.
@@ -152,8 +152,8 @@ pub struct Cause {
 pub struct Reclaims {
     /// Tasks to stop.
     pub victims: Vec<Victims>,
-    /// Users with a rank that may have changed, or to ask again that were told to wait, as [`Policy::prepare`](super::Policy::prepare)
-    /// names them: a policy may decide only here, where it sees what runs.
+    /// Users with a rank that may have changed, or waiting users to try again, as in [`Policy::prepare`](super::Policy::prepare): a policy
+    /// may decide only here, where it sees the running tasks.
     pub stale: Stale,
 }
 
@@ -165,9 +165,9 @@ impl Default for Reclaims {
 
 /// A rule that stops running tasks by choice. Every method defaults to nothing.
 pub trait Preemption {
-    /// The tasks to stop for the next task of a queue, which fits nowhere: tasks of *one* machine on which it fits then.
-    /// `running` holds the tasks on machines that it may use, but for those that started at this very instant: else two tasks
-    /// could stop each other for ever, and time would stand still.
+    /// Proposes tasks to stop for the next task of a queue, which fits nowhere: tasks of *one* machine on which it fits then. `running`
+    /// contains the tasks on machines that it may use, except tasks that started at this instant: otherwise two tasks could stop each other
+    /// without time advancing.
     ///
     /// Errors end the run: a rule that makes no sense with the policy.
     fn propose(
@@ -180,8 +180,8 @@ pub trait Preemption {
         Ok(None)
     }
 
-    /// The tasks to stop at once on the policy's own account, whose room is open to all; asked after every [`Policy::prepare`](super::Policy::prepare),
-    /// which is called again when tasks were stopped. Errors end the run.
+    /// Returns tasks to stop at once on the policy's own account, with room that is open to all. Called after every
+    /// [`Policy::prepare`](super::Policy::prepare), which is called again if tasks were stopped. Errors end the run.
     fn reclaim(&mut self, _now: Time, _running: &dyn RunningView, _books: &Books) -> Result<Reclaims> {
         Ok(Reclaims::default())
     }
@@ -195,9 +195,9 @@ struct Chosen {
     footprint: [u64; MAX_DIMS],
 }
 
-/// The running tasks of these users that have to be stopped, in the order of stopping, until this much is free. Tasks that
-/// hold none of a short resource are left alone, and tasks turn out to be stopped only where it is not enough without them:
-/// the last are spared first. Nothing if all that hold any of it may not be stopped.
+/// Returns the running tasks of these users that have to be stopped, in the order of stopping, until this much is free. Tasks that use none
+/// of a short resource are skipped, and tasks that turn out not to be needed are spared, the last first. Empty if no task with any of it
+/// may be stopped.
 pub fn enough(
     running: &dyn RunningView,
     users: &[UserId],
@@ -207,7 +207,7 @@ pub fn enough(
     let mut short = *amount;
     let mut chosen: Vec<Chosen> = Vec::new();
     running.of(users, &mut |tasks| {
-        // As many as it takes for what is short in each resource that they hold.
+        // As many as are needed for the shortage of each resource that they use.
         let needed = tasks.footprint.iter().zip(short.0).filter(|(each, short)| **each > 0 && *short > 0);
         let needed = needed.map(|(each, short)| short.div_ceil(*each)).max().unwrap_or(0);
         let known = |gang: Gang| chosen.iter().any(|other| other.gang.is_some_and(|other| other.number == gang.number));
@@ -229,7 +229,7 @@ pub fn enough(
     (!tasks.is_empty()).then_some(Victims { tasks, room: Room::Open, cause: None })
 }
 
-/// Takes out the tasks that the others have made needless: those that would be stopped last are spared first.
+/// Removes the tasks that the others have made unnecessary: the ones to be stopped last are spared first.
 fn spare(chosen: &mut [Chosen], wanted: &Resources, short: &Resources) {
     let mut surplus = [0u64; MAX_DIMS];
     for one in chosen.iter() {

@@ -67,7 +67,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// The id and the name of a job; call [`Assembler::submitted`] first. Errors: why the job cannot stand here.
+    /// The id and the name of a job; call [`Assembler::submitted`] first. Errors: why the job is not valid here.
     pub fn job(&mut self, name: &[u8]) -> Result<(JobId, JobName), String> {
         if let Some((JobName::Text(last), id)) = &self.last_job
             && last.as_bytes() == name

@@ -14,9 +14,9 @@ pub enum Column {
     Job,
     /// The user's name.
     User,
-    /// The submit time, in units of so many microseconds.
+    /// The submit time, in units of this many microseconds.
     Submit(u64),
-    /// The duration of each task, in units of so many microseconds.
+    /// The duration of each task, in units of this many microseconds.
     Duration(u64),
     /// How many tasks.
     Tasks,
@@ -34,15 +34,15 @@ pub enum Column {
     Stable,
     /// A label expression for the machine.
     Label,
-    /// The duration of each task as the user estimates it, in units of so many microseconds.
+    /// The user's estimate of each task's duration, in units of this many microseconds.
     Estimate(u64),
-    /// By when the tasks should have ended, in units of so many microseconds.
+    /// The deadline of the tasks, in units of this many microseconds.
     Deadline(u64),
     /// The job that must have ended before this one is submitted.
     AfterJob,
     /// The time from the end of that job to the submission; the number is the unit in microseconds.
     Think(u64),
-    /// The amount of a resource, in units of so many base units.
+    /// The amount of a resource, in units of this many base units.
     Resource(usize, u64),
 }
 
@@ -61,7 +61,7 @@ impl Columns {
     /// The resources that a trace may have without saying so.
     pub const USUAL: [&'static str; 5] = ["cpu", "memory", "gpu", "disk", "network"];
 
-    /// The columns beside those of resources, with what they hold.
+    /// The columns beside those of resources, with their content.
     const OTHERS: [(&'static str, Column); 26] = [
         ("job", Column::Job),
         ("user", Column::User),
@@ -96,7 +96,7 @@ impl Columns {
         Columns::OTHERS.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
     }
 
-    /// Returns whether a column is the unnamed index of a pandas frame (`__index_level_0__`), which holds nothing of a trace.
+    /// Returns whether a column is the unnamed index of a pandas frame (`__index_level_0__`), which is no part of a trace.
     pub fn is_index(name: &str) -> bool {
         let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
         level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))

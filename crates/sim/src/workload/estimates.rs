@@ -1,8 +1,8 @@
-//! The durations that users state beforehand, made from the true ones by a model of their error.
+//! The durations that users estimate, derived from the true ones by a model of their error.
 //!
-//! Most traces have no estimates, and questions about them (what are they worth, and how do policies bear wrong ones) need errors that
-//! are known. Each task set draws once, from a random stream of its own under the seed, numbered by its user and by how many sets that
-//! user has had: estimates depend neither on the policy nor, in a closed loop, on when others submit.
+//! Most traces have no estimates, and questions about them (their value, and the robustness of policies to errors) need known errors. Each
+//! task set draws once, from a random stream of its own under the seed, numbered by its user and by the user's number of sets so far:
+//! estimates depend neither on the policy nor, in a closed loop, on the submissions of others.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -34,9 +34,9 @@ pub enum Estimates {
     AsGiven,
     /// The true duration.
     Exact,
-    /// The true duration times a number drawn evenly from 1 up to a factor, in millionths: nobody estimates too little. This is the
-    /// f-model of Mu'alem and Feitelson (IEEE TPDS 2001), whose f is the factor less 1. Computed in whole numbers, and rounded down
-    /// to the microsecond.
+    /// The true duration times a number drawn evenly from 1 up to a factor, in millionths: no estimate is too low. This is the f-model of
+    /// Mu'alem and Feitelson (IEEE TPDS 2001), whose f is the factor less 1. Computed in whole numbers, and rounded down to the
+    /// microsecond.
     Uniform(u64),
     /// The true duration times e to the power of a normally distributed number with mean 0 and this standard deviation, in
     /// millionths: half of all estimates are too low, and the median error is none. Rounded to the nearest microsecond.

@@ -23,12 +23,12 @@ pub struct Findings {
     pub too_large: (u64, Option<String>),
 }
 
-/// The rows of a job, as far as they matter here.
+/// The relevant parts of a job's rows.
 struct Job {
     name: JobName,
     user: UserId,
     stages: BTreeSet<u32>,
-    /// Which stages wait for which, and the row that says so.
+    /// Which stages wait for which, and the row with the dependency.
     waits: Vec<(Option<u32>, u32, u64)>,
     /// Rows that have a stage or wait for one.
     rows: Vec<StageRow>,
@@ -142,8 +142,7 @@ fn close(
 }
 
 impl Job {
-    /// When its last stage ends if each row starts as soon as it is submitted and the stages before it have ended. No
-    /// stage waits for itself.
+    /// When its last stage ends if each row starts once it is submitted and the stages before it have ended. No stage waits for itself.
     fn earliest_end(&self) -> Time {
         let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
         loop {
@@ -215,7 +214,7 @@ mod tests {
     fn the_earliest_end_follows_the_longest_path_of_stages() {
         for (rows, seconds) in [
             ("a,u,0,20,1,1,1,map,\na,u,0,60,1,1,1,reduce,map\n", 80),
-            // The rows may stand in any order, and a stage ends with its longest row.
+            // The rows may be in any order, and a stage ends with its longest row.
             ("a,u,5,7,1,1,1,z,x;y\na,u,5,4,1,1,1,y,x\na,u,5,1,1,1,1,x,\na,u,5,3,1,1,1,x,\n", 19),
             // A row without a stage may wait, a later submit time counts, and another job may end last.
             ("a,u,0,10,1,1,1,m,\na,u,0,5,1,1,1,,m\nb,u,2,14,1,1,1,,\n", 16),

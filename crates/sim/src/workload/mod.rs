@@ -1,9 +1,8 @@
 //! The arrivals: task sets of jobs of users, in order of submission.
 //!
-//! A [`Source`] hands the engine one [`TaskSet`] at a time, so that memory grows with the active tasks; it hears of
-//! finished jobs, so that closed-loop users can submit their next one. [`Workload`] is the whole of a small or
-//! generated workload in memory: importers and generators make one, and it can be replayed or written as a canonical
-//! trace.
+//! A [`Source`] yields one [`TaskSet`] at a time, so that memory grows with the active tasks. It is notified of finished jobs, so that
+//! closed-loop users can submit their next one. [`Workload`] is a whole small or generated workload in memory: importers and generators
+//! build one, and it can be replayed or written as a canonical trace.
 
 mod assemble;
 mod columns;
@@ -69,15 +68,15 @@ pub struct TaskSet {
     pub location: Option<u32>,
     /// The tasks are never stopped by choice: neither to take back quota nor for the room of more urgent tasks.
     pub stable: bool,
-    /// How long each task runs as its user estimates it: orders inside a user, backups and backfilling go by it.
+    /// The user's estimate of each task's duration: used by orders inside a user, backups and backfilling.
     pub estimate: Option<Span>,
-    /// By when its tasks should have ended; only orders inside a user go by it.
+    /// The deadline of its tasks; only orders inside a user use it.
     pub deadline: Option<Time>,
     /// The job that must have ended before this row's job is submitted; the same in every row of a job.
     pub preceding: Option<Box<Preceding>>,
 }
 
-/// The names in the rows of a source, by the numbers that stand for them.
+/// The names in the rows of a source, by number.
 #[derive(Clone, Copy, Debug)]
 pub struct Texts<'a> {
     /// Text of the names of jobs.
@@ -97,10 +96,10 @@ pub trait Source: Send {
     /// The resource dimensions, in the order of every [`TaskSet::demand`].
     fn dims(&self) -> &[Dim];
 
-    /// The next task set without taking it, or `None` when nothing is left (for a closed loop: nothing for now).
+    /// The next task set without taking it, or `None` at the end (for a closed loop: none for now).
     fn peek(&mut self) -> Result<Option<&TaskSet>>;
 
-    /// Takes the task set that [`Source::peek`] showed. `None` exactly when `peek` says so.
+    /// Takes the task set that [`Source::peek`] showed. `None` exactly when `peek` returns it.
     fn take(&mut self) -> Result<Option<TaskSet>>;
 
     /// The name of the job of the task set taken last.
@@ -132,7 +131,7 @@ pub trait Source: Send {
         self.texts().locations.name(location)
     }
 
-    /// Hears that a job has ended: a closed-loop user submits its next one.
+    /// A job has ended: a closed-loop user submits its next one.
     fn job_finished(&mut self, _job: JobId, _user: UserId, _now: Time) {}
 
     /// Whether rows may have a [`TaskSet::preceding`] job; a run then reads them through [`Following`].

@@ -83,8 +83,7 @@ impl Names {
     }
 }
 
-/// A job's name, kept only while the job is active: most traces number their jobs, so text and number stand apart
-/// and cost no allocation.
+/// A job's name, kept only while the job is active: most traces number their jobs, so text and number are separate and cost no allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum JobName {
     /// A known prefix followed by a number without leading zeros (`job17`, `17`).

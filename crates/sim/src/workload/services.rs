@@ -106,7 +106,7 @@ impl Source for WithServices<'_> {
         if self.taken < self.services.len() {
             return Ok(Some(&self.services[self.taken].1));
         }
-        // Anew each time: of a closed loop it may be another one by now.
+        // Read each time: in a closed loop it may have changed.
         let Some(next) = self.source.peek()?.cloned() else { return Ok(None) };
         self.ahead = self.renamed(&next);
         Ok(Some(&self.ahead))

@@ -65,7 +65,7 @@ impl<'a> Thinned<'a> {
                 continue;
             }
             if self.instant.0 != set.submit {
-                // The job that goes on is the only one of an earlier instant that may have rows left.
+                // An unfinished job is the only one of an earlier instant that may have rows left.
                 self.instant.0 = set.submit;
                 self.instant.1.retain(|(old, _)| *old == set.job);
             }

@@ -23,7 +23,7 @@ use plimsoll_base::units::{Dim, Resources, Round, Span, Time, decimal};
 /// Where a trace's bytes come from.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A file, read anew by every run, and the same one every time.
+    /// A file, read again by every run, and checked to be the same.
     File(Pinned),
     /// Bytes already read, such as standard input.
     Bytes(PathBuf, Arc<[u8]>),

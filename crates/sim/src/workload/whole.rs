@@ -27,7 +27,7 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// How the reasons begin for which rows are left out that cannot be what they say.
+    /// The prefix of reasons for dropped rows with impossible values.
     const UNUSABLE: &str = "unusable ";
 
     /// Counts one row that was left out, and notes the first such line.
@@ -88,7 +88,7 @@ pub struct Workload {
     pub labels: Names,
     /// Names of locations.
     pub locations: Names,
-    /// How it came about.
+    /// Its origin.
     pub quality: Quality,
 }
 

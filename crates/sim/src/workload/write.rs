@@ -1,8 +1,7 @@
 //! Writes the canonical trace: a reader of it gets the same workload back.
 //!
-//! Times are whole microseconds and demands exact decimals, so nothing is rounded on the way. Optional columns are
-//! written where a row needs them. A value that the columns cannot hold (a stage called `a;b`) is an error, never
-//! altered.
+//! Times are whole microseconds and demands exact decimals, so nothing is rounded. Optional columns are written if a row needs them. A
+//! value that the columns cannot represent (a stage called `a;b`) is an error, never altered.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -61,7 +60,7 @@ pub enum ItemKind {
     Text,
     /// Whole numbers.
     Whole,
-    /// Amounts, in units of so many base units.
+    /// Amounts, in units of this many base units.
     Amount(u64),
 }
 

@@ -7,7 +7,7 @@ use plimsoll_base::error::Result;
 /// How much of a file is looked at.
 const LOOKED_AT: usize = 64 * 1024;
 
-/// The public format of an input, or `None` if it is in none of them: a canonical trace, say.
+/// The public format of an input, or `None` if it has none, such as a canonical trace.
 ///
 /// Errors: [`plimsoll_base::error::Error::Io`].
 pub fn detect(input: &Input) -> Result<Option<Format>> {

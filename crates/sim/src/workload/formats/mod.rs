@@ -1,9 +1,9 @@
 //! Public workload formats, one file each, all read into a [`Workload`].
 //!
-//! Columns that a published trace lacks are filled in by named parameters, and every row that is left out or mended is
-//! counted with its reason: `Quality` tells the whole story of an import, and `rows_in` is the rows kept plus those
-//! dropped. A row that breaks its format's own conventions is dropped, too, unless that is asked to be an error or most
-//! rows do: then the file is no such file. Users come from a [`Tenants`] rule, because most public traces have none.
+//! Columns that a published trace lacks are filled in by named parameters, and every dropped or repaired row is counted with its reason:
+//! `Quality` is the complete account of an import, and `rows_in` is the rows kept plus the rows dropped. A row that violates its format's
+//! conventions is dropped too, unless errors are requested or most rows do: then the file has another format. Users come from a [`Tenants`]
+//! rule, because most public traces have none.
 
 mod alibaba2017;
 mod detect;
@@ -28,7 +28,7 @@ use plimsoll_base::error::{Error, Result, did_you_mean, either};
 use plimsoll_base::rows::{Column, Row};
 use plimsoll_base::units::{Dim, Unit};
 
-/// All that the rest of the program knows of a format: it stands in the format's own file.
+/// The declaration of a format for the rest of the program, in the format's own file.
 pub struct FormatRow {
     /// The content, in a few words.
     pub about: &'static str,
@@ -75,7 +75,7 @@ macro_rules! formats {
             }
         }
 
-        /// How to read a public format; the defaults need nothing else.
+        /// How to read a public format; the defaults are complete.
         #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct FormatOptions {
@@ -220,7 +220,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::workload::Quality;
 
-    /// A file of the shared data folder, or `None` (and a line that says so) where it is absent.
+    /// A file of the shared data folder, or `None` (with a message) if it is absent.
     pub(crate) fn shared(file: &str) -> Option<PathBuf> {
         let folder = std::env::var_os("PLIMSOLL_SHARED_DATA")
             .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
@@ -251,8 +251,8 @@ pub(crate) mod tests {
         message.replace(&file.path().display().to_string(), "FILE")
     }
 
-    /// The message of the error that `text` makes when it is read strictly, without the path; read otherwise, the same
-    /// row is left out and noted, so that half of the rows must be sound.
+    /// The message of the error that `text` causes when it is read strictly, without the path. Otherwise the same row is dropped and noted,
+    /// so that half of the rows must be valid.
     pub(crate) fn strict_refusal(format: Format, text: &str) -> String {
         let file = file(text);
         let options = FormatOptions { strict: true, ..FormatOptions::default() };

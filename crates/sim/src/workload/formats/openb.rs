@@ -1,12 +1,12 @@
-//! The openb pod list of Alibaba's 2023 GPU cluster trace: a row a pod, with a part of a GPU, whole GPUs or none.
+//! The openb pod list of Alibaba's 2023 GPU cluster trace: one row per pod, with a part of a GPU, whole GPUs or none.
 //!
-//! With a header: name, milli-cores, MiB, GPUs, milli-GPUs of each, class of service, phase, and the seconds of
-//! creation, scheduling and deletion. A pod is a job of one task that is submitted at its creation and runs from its
-//! scheduling to its deletion. Pods that were never scheduled are left out; those that still ran at the trace's end are
-//! cut there. The machines are a list of their own, which [`crate::cluster::file`] reads.
+//! With a header: name, milli-cores, MiB, GPUs, milli-GPUs of each, class of service, phase, and the seconds of creation, scheduling and
+//! deletion. A pod is a job of one task that is submitted at its creation and runs from its scheduling to its deletion. Pods that were
+//! never scheduled are dropped; pods that still ran at the trace's end are cut there. The machines are a list of their own, which
+//! [`crate::cluster::file`] reads.
 //!
-//! Not modelled: the models of GPU that a pod accepts (a warning counts these pods).
-//! Source: Weng et al., USENIX ATC 2023; cluster-trace-gpu-v2023.
+//! Not modelled: the models of GPU that a pod accepts (a warning counts these pods). Source: Weng et al., USENIX ATC 2023;
+//! cluster-trace-gpu-v2023.
 
 use super::{FormatRow, Once, Tenants, dim};
 use crate::workload::{Input, TaskSet, Workload};
@@ -32,12 +32,12 @@ pub(super) static ROW: FormatRow = FormatRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenbOptions {
-    /// All pods come, in order of creation and a second apart, also those that were never scheduled, and none ever leaves:
-    /// the cluster fills up. Weng et al. (USENIX ATC 2023, 6.1) inflate a workload like that. Default false.
+    /// All pods arrive, in order of creation and a second apart, also pods that were never scheduled, and none ever leaves: the cluster
+    /// fills up. Weng et al. (USENIX ATC 2023, 6.1) inflate a workload like that. Default false.
     pub stay: bool,
 }
 
-/// How long a pod runs that stays: for ever, as far as any run goes.
+/// The running time of a pod that stays: longer than any run.
 const STAYS: Span = Span::from_secs(100 * 365 * 86_400);
 
 /// The columns that are read; others may stand between them, in any order.
@@ -80,7 +80,7 @@ impl Header {
     }
 }
 
-/// One row as it stands in the file.
+/// One row of the file.
 struct Pod {
     line: u64,
     name: String,

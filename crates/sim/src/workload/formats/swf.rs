@@ -1,15 +1,14 @@
-//! The Standard Workload Format of the Parallel Workloads Archive: a row a job of a parallel machine.
+//! The Standard Workload Format of the Parallel Workloads Archive: one row per job of a parallel machine.
 //!
-//! Header comments begin with `;`, then 18 fields separated by blanks, -1 for unknown. A job of P processors becomes
-//! one task that demands P cores ([`SwfParallel::OneTask`]) or a gang of P tasks of one core. Rows of a job that was
-//! swapped out (status 2 to 4) repeat a part of its first row and are left out; a failed or cancelled job (0, 5) is
-//! kept if it ran. Header counts are never trusted. Files that stray from the standard (more fields, epoch times,
-//! memory in bytes) are read with a warning.
+//! Header comments begin with `;`, then 18 fields separated by blanks, -1 for unknown. A job of P processors becomes one task that demands
+//! P cores ([`SwfParallel::OneTask`]) or a gang of P tasks of one core. Rows of a job that was swapped out (status 2 to 4) repeat a part of
+//! its first row and are dropped; a failed or cancelled job (0, 5) is kept if it ran. Header counts are not trusted. Files that deviate
+//! from the standard (more fields, epoch times, memory in bytes) are read with a warning.
 //!
 //! A job with a preceding job (field 17) is submitted when that job has ended and the think time (field 18) has passed.
 //!
-//! Not modelled: queues and partitions (fields 15 and 16).
-//! Source: Feitelson, Tsafrir and Krakov, JPDC 2014; the archive's definition of the format, version 2.2.
+//! Not modelled: queues and partitions (fields 15 and 16). Source: Feitelson, Tsafrir and Krakov, JPDC 2014; the archive's definition of
+//! the format, version 2.2.
 
 use std::io::{BufRead, BufReader};
 
@@ -181,7 +180,7 @@ fn read(input: &Input, options: &SwfOptions, strict: bool, tenants: Tenants) -> 
     Ok(log.settle())
 }
 
-/// The log so far: values that can only be settled once all rows are known stand beside the workload's sets.
+/// The log so far: values that can only be determined once all rows are known are stored beside the workload's sets.
 struct Log<'a> {
     options: &'a SwfOptions,
     tenants: Tenants,
@@ -231,7 +230,7 @@ impl<'a> Log<'a> {
         let number = row.whole(JOB, "a job number")?;
         let submit = known(row, SUBMIT, US_PER_S, Round::Nearest, SECONDS)?;
         let run = known(row, RUN, US_PER_S, Round::Nearest, SECONDS)?;
-        // Nobody asks for no time: a zero is as good as nothing.
+        // A zero is equivalent to no estimate.
         let estimate = known(row, ESTIMATE, US_PER_S, Round::Nearest, SECONDS)?.filter(|&time| time > 0).map(Span);
         self.waits_known += u64::from(known(row, WAIT, US_PER_S, Round::Nearest, SECONDS)?.is_some());
         let (requested, allocated) = (count(row, REQUESTED, COUNT)?, count(row, ALLOCATED, COUNT)?);

@@ -94,7 +94,7 @@ impl SwimOptions {
     }
 
     fn check(&self) -> Result<()> {
-        /// A million times a million: nobody means more, and sums stay within 64 bits.
+        /// A million times a million: beyond any real value, and sums stay within 64 bits.
         const MOST: u64 = 1_000_000_000_000;
         match self.named().into_iter().find(|(_, value, least)| !(*least..=MOST).contains(value)) {
             None => Ok(()),

@@ -90,9 +90,8 @@ impl Tenants {
         }
     }
 
-    /// Gives every set the user of this rule. The workload's users so far are the original jobs (or the format's own
-    /// users, which `job`, `column` and `qos` leave as they are); it must be finished, for `round-robin` goes by its
-    /// order.
+    /// Gives every set the user of this rule. The workload's users so far are the original jobs (or the format's own users, which `job`,
+    /// `column` and `qos` keep). The workload must be finished, since `round-robin` uses its order.
     pub fn apply(self, mut workload: Workload) -> Workload {
         workload.quality.assumptions.push(("tenants".into(), self.to_string()));
         let users = match self {
@@ -185,7 +184,7 @@ fn name_hash(name: &str) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A number below `bound`, in proportion to where the hash stands in its range.
+/// A number below `bound`, in proportion to the hash's place in its range.
 fn scale_hash(hash: u64, bound: u64) -> u64 {
     ((u128::from(hash) * u128::from(bound)) >> 64) as u64
 }

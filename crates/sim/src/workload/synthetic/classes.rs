@@ -1,8 +1,7 @@
-//! Generator `synthetic`: classes of users, and a distribution for everything.
+//! Generator `synthetic`: classes of users, and a distribution for each quantity.
 //!
-//! Jobs arrive as one stream; each belongs to a class by weight and to one of its users by Zipf's law. Classes with
-//! different demands make a mix in which users want different resources. Arrivals, classes and users, sizes, demands
-//! and durations draw from streams of their own.
+//! Jobs arrive as one stream; each belongs to a class by weight and to one of its users by Zipf's law. Classes with different demands form
+//! a mix of users that want different resources. Arrivals, classes and users, sizes, demands and durations have separate streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +43,7 @@ pub struct Burst {
     pub period: Length,
 }
 
-/// Users who submit jobs of one kind.
+/// Users with jobs of one kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {

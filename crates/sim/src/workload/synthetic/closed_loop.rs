@@ -1,7 +1,7 @@
-//! Generator `closed-loop`: users who submit their next job a think time after the last one has finished.
+//! Generator `closed-loop`: users that submit their next job a think time after the last one has finished.
 //!
-//! How many jobs a user completes is then the result, as in the DRF paper's section 7.2. How a user's nth job looks
-//! depends on the seed, the user and n alone, never on when it is submitted, so that two policies serve the same jobs.
+//! The number of jobs that a user completes is then the result, as in the DRF paper's section 7.2. A user's nth job depends on the seed,
+//! the user and n alone, never on its submit time, so that two policies serve the same jobs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,7 +30,7 @@ pub struct ClosedLoop {
     pub classes: Vec<LoopClass>,
 }
 
-/// Users who run jobs of one kind in turn.
+/// Users that run jobs of one kind in turn.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoopClass {
@@ -94,8 +94,8 @@ struct Looper {
 
 /// The source of a closed loop.
 ///
-/// [`Source::peek`] may say `None` while jobs run, and another job later. Users have the order of their declaration.
-/// Ties: of users who submit at one instant the lower id is first.
+/// [`Source::peek`] may return `None` while jobs run, and another job later. Users have the order of their declaration. Ties: of users that
+/// submit at one instant the lower id is first.
 #[derive(Clone, Debug)]
 pub struct LoopSource {
     until: Time,
@@ -112,7 +112,7 @@ pub struct LoopSource {
     queue: PriorityQueue<UserId, Reverse<(Time, u32)>>,
     /// Rows of the job to come, made for the head of the queue when it is looked at.
     rows: VecDeque<TaskSet>,
-    /// Whether some of these rows were taken: the rest follows whatever else happens.
+    /// Whether some of these rows were taken: the rest follows in any case.
     started: bool,
     jobs: u32,
     next_row: u64,
@@ -176,7 +176,7 @@ impl LoopSource {
         if class.noise_sets == 0 {
             return Err(Error::plan(format!("{key}.noise_sets"), 0, "a number of at least 1"));
         }
-        // A duration of 0 and no think time would submit for ever at one instant.
+        // A duration of 0 and no think time would submit without end at one instant.
         self.classes.push(Ready {
             tasks: constant(&class.tasks, 1.0).sampler(&format!("{key}.tasks"), true)?,
             demand: ReadyDemand::new(&format!("{key}.demand"), &class.demand, &self.dims)?,
@@ -229,7 +229,7 @@ impl LoopSource {
         self.rows.clear();
         for tasks in parts(tasks, class.noise_sets) {
             let factor = class.noise.as_ref().map_or(1.0, |noise| noise.sample(&mut durations));
-            // No task takes no time at all, or a loop could turn for ever at one instant.
+            // Every task takes some time, or a loop could turn without end at one instant.
             let duration = to_span(seconds * factor).max(plimsoll_base::units::Span(1));
             let job = JobId(self.jobs);
             let priority = class.priority;

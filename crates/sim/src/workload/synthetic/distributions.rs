@@ -39,7 +39,7 @@ impl<'de> Deserialize<'de> for Distribution {
     }
 }
 
-/// Accepts a number, a time or a table; an untagged enum would hide which part of it is wrong.
+/// Accepts a number, a time or a table; the errors of an untagged enum would hide the wrong part.
 struct Reader;
 
 impl<'de> Visitor<'de> for Reader {

@@ -1,12 +1,12 @@
 //! Generator `facebook`: jobs like those of Facebook's Hadoop cluster of October 2010, from published aggregates.
 //!
-//! Demands come from the DRF paper's Figure 1, durations from the Mesos paper's Figure 1, job sizes and the arrival
-//! rate from counts over FB-2010 (see [`published`]). Everything else is an assumption and a parameter: the users, how
-//! alike the tasks of a job are, how maps and reduces divide a job. The result is synthetic and its `quality` says so.
+//! Demands come from the DRF paper's Figure 1, durations from the Mesos paper's Figure 1, job sizes and the arrival rate from counts over
+//! FB-2010 (see [`published`]). Everything else is an assumption and a parameter: the users, how alike the tasks of a job are, how maps and
+//! reduces divide a job. The result is synthetic, as its `quality` states.
 //!
-//! Load is set by thinning: candidates arrive at the published rate, several days laid over one another, and jobs are
-//! kept at random until the work kept is `load` times the capacity. Time is never stretched. How a job looks depends
-//! on its number alone, so another load keeps or drops jobs and changes none.
+//! Load is set by thinning: candidates arrive at the published rate, several days laid over one another, and jobs are kept at random until
+//! the work kept is `load` times the capacity. Time is never stretched. A job's properties depend on its number alone, so another load
+//! keeps or drops jobs and changes none.
 
 use std::fmt;
 
@@ -29,9 +29,9 @@ use plimsoll_base::units::{Dim, Span, Time, Unit, UserId};
 pub struct Facebook {
     /// How long jobs arrive, in hours. Default 1, about 300,000 tasks at the default load.
     pub hours: f64,
-    /// The CPU work offered over these hours, divided by that of `cluster_cores`. Default 0.85, unless `thin` is given:
-    /// nearly all that the machines can do, and more than slots that hold two thirds of the tasks can. The offered load
-    /// may be off by half the work of the last job kept (0.03 mostly, 0.12 at most by default).
+    /// The CPU work offered over these hours, divided by that of `cluster_cores`. Default 0.85, unless `thin` is given: nearly the capacity
+    /// of the machines, and more than slots that hold two thirds of the tasks can serve. The offered load may deviate by half the work of
+    /// the last job kept (0.03 mostly, 0.12 at most by default).
     pub load: Option<f64>,
     /// Instead of `load`: which multiple of the published arrival rate to keep. No default.
     pub thin: Option<f64>,
@@ -56,14 +56,14 @@ pub struct Facebook {
     /// How alike the demands of a job's tasks are. Default `"per-job"`, one demand for its maps and one for its
     /// reduces; `"per-task-set"` makes all large users look alike. The paper does not say.
     pub demand: DemandRule,
-    /// Each demand is multiplied by a number drawn evenly from 1 - `jitter` to 1 + `jitter`. Default 0.05: the figure's
-    /// bubbles stand for regions.
+    /// Each demand is multiplied by a number drawn evenly from 1 - `jitter` to 1 + `jitter`. Default 0.05: the figure's bubbles represent
+    /// regions.
     pub jitter: f64,
     /// The longest median duration of a job's tasks. Default 15 minutes, an assumption: the published tail (1 % of the
     /// tasks take over 24 minutes) would outlast the hours that are simulated.
     pub duration_cap: Length,
-    /// The standard deviation of the logarithm of a task's duration around the median of its job. Default 0.35, an
-    /// assumption: the figure does not tell variation among jobs from variation within one.
+    /// The standard deviation of the logarithm of a task's duration around the median of its job. Default 0.35, an assumption: the figure
+    /// does not separate variation among jobs from variation within one.
     pub noise: f64,
     /// Into how many task sets of equal durations a stage is divided. Default 8: 2 to 16 rows a job instead of one a
     /// task, and the slowest eighth of a stage takes 1.6 times its median.
@@ -87,7 +87,7 @@ pub enum DemandRule {
 /// The users that submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Users {
-    /// So many users.
+    /// This number of users.
     Count(u32),
     /// Every job is a user of its own.
     Job,

@@ -63,7 +63,7 @@ impl Draws {
                 if part > 0 && spec.demand == DemandRule::PerTaskSet {
                     demand = draw_demand(table, spec.jitter, &mut demands);
                 }
-                // No task takes no time at all.
+                // Every task takes some time.
                 let duration = to_span(median * self.noise.sample(&mut durations)).max(Span(1));
                 let after = if stage == 1 { vec![0] } else { Vec::new() };
                 sets.push(TaskSet { submit, duration, tasks, demand, stage: Some(stage), after, ..TaskSet::default() });

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use super::{Source, Workload};
 use plimsoll_base::error::Result;
 
-/// A generator with its parameters; in a plan, `generator = "facebook"` stands in one table with them.
+/// A generator with its parameters; in a plan, `generator = "facebook"` is in the same table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "generator", rename_all = "kebab-case")]
 pub enum Generator {
@@ -28,14 +28,14 @@ pub enum Generator {
     Facebook(Facebook),
     /// Classes of users with distributions of everything.
     Synthetic(Synthetic),
-    /// Users who submit their next job when the last one has finished.
+    /// Users that submit their next job when the last one has finished.
     ClosedLoop(ClosedLoop),
 }
 
 /// The output of a generator for one seed.
 #[derive(Clone, Debug)]
 pub enum Generated {
-    /// All task sets, known beforehand.
+    /// All task sets, known before the run.
     Workload(Workload),
     /// Task sets that depend on when jobs finish.
     Loop(LoopSource),
@@ -60,8 +60,8 @@ impl Generator {
         matches!(self, Generator::ClosedLoop(_))
     }
 
-    /// The knowledge of the workload of a seed before any job is drawn: resources, labels, and the users that may submit
-    /// (none where every job has its own). Errors: as [`Generator::generate`], except that draws may come to nothing later.
+    /// The properties of the workload of a seed before any job is drawn: resources, labels, and the users that may submit (none if every
+    /// job has its own). Errors: as [`Generator::generate`], except that later draws may yield nothing.
     pub fn outline(&self, seed: u64) -> Result<Workload> {
         match self {
             Generator::Facebook(spec) => spec.outline(seed),

@@ -1,7 +1,7 @@
-//! The published values for Facebook's cluster of October 2010, as tables to draw from and to compare with.
+//! The published values for Facebook's cluster of October 2010, as tables for draws and comparisons.
 //!
-//! The digitised figures stand in `traces/facebook/`, with their sources and pitfalls. Bubbles of the demand figure are
-//! drawn by weight, never uniformly: their areas are logarithmic.
+//! The digitised figures are in `traces/facebook/`, with their sources and pitfalls. Bubbles of the demand figure are drawn by weight,
+//! never uniformly: their areas are logarithmic.
 
 use std::sync::LazyLock;
 
@@ -105,7 +105,7 @@ pub static JOB_DURATIONS: LazyLock<Cdf> = LazyLock::new(|| durations(1));
 /// Durations of tasks in seconds (Mesos paper, Figure 1).
 pub static TASK_DURATIONS: LazyLock<Cdf> = LazyLock::new(|| durations(2));
 
-/// Jobs of so many tasks: both ends included.
+/// Jobs with a number of tasks in this range: both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bin {
     /// The fewest tasks.

@@ -34,7 +34,7 @@ impl Link {
     }
 }
 
-/// Rows whose fields 17 and 18 are not followed, by reason.
+/// Rows with ignored fields 17 and 18, by reason.
 #[derive(Default)]
 struct Left {
     absent: u64,
