@@ -8,9 +8,9 @@
 //! *Order.* Sibling queues are compared by these criteria, in this order:
 //!
 //! 1. A queue within its fair share is first. (A queue is over it only if it is above it in all of CPU, memory and GPUs, so no queue is
-//!   over unless all three are divided.)
+//!    over unless all three are divided.)
 //! 2. A queue that stays within its deserved amounts with its next workload is first. (With `queue_priority_in_quota_reclaim`, the priority
-//!   of two such queues precedes all other criteria.)
+//!    of two such queues precedes all other criteria.)
 //! 3. The higher priority.
 //! 4. A queue that does not need a resource of which it may hold nothing.
 //! 5. The smaller part of its allowance that it holds, with its next workload, then without it.
