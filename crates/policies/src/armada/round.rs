@@ -67,7 +67,7 @@ pub struct Round<'a, 'b, 'c> {
     places: BTreeMap<QueueAt, Place>,
     /// The room of machines without reclaimed jobs, and with rescheduled and started ones.
     left: Rooms<'b>,
-    /// The same less the room of jobs that have not been rescheduled yet, and whose room no other job was given.
+    /// Idle room without the room of jobs that are not rescheduled yet and that no other job received.
     idle: Rooms<'b>,
     /// The last job that started on a machine.
     last: BTreeMap<MachineId, UserId>,

@@ -6,7 +6,7 @@
 /// All of the cluster.
 pub const WHOLE: u128 = 1 << 60;
 
-/// The largest error by which sums of parts may be too small.
+/// Upper bound of the error by which sums of parts may be too small.
 pub const SLACK: u128 = 16;
 
 /// A queue's claim.

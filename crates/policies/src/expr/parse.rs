@@ -52,7 +52,7 @@ pub enum Test {
 }
 
 impl Ast {
-    /// Calls `hear` for each value in it.
+    /// Calls `hear` for each variable in the expression.
     pub fn names(&self, hear: &mut dyn FnMut(Var)) {
         match self {
             Ast::Number(..) => {}
@@ -83,7 +83,7 @@ impl Ast {
 }
 
 impl Test {
-    /// Calls `hear` for each value in it.
+    /// Calls `hear` for each variable in the condition.
     pub fn names(&self, hear: &mut dyn FnMut(Var)) {
         match self {
             Test::Less(a, b) | Test::Equal(a, b) => [a, b].iter().for_each(|one| one.names(hear)),

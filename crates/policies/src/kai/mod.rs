@@ -23,12 +23,12 @@
 //!
 //! - *Allocate*: workloads in that order, one task at a time (all tasks of a gang), while there is room and no `limit` of a queue or an
 //!   ancestor is exceeded.
-//! - *Reclaim*: for a workload with which its queue stays within its fair share. Victims are taken from other queues, from the last queue
-//!   in the order, there the least urgent, then tasks of users beyond their first one, then the youngest, one more at a time. Once there
-//!   would be room, all of them and the workload are placed in the order, in a simulation: victims that find their place are spared. Each
-//!   of the others must be from a queue (at the level right under the lowest common ancestor) that still holds more than its allowance, or
-//!   more than its deserved amount while the other deserves the workload. Each queue that gains and is above its fair share must stay
-//!   behind the siblings that lose, in the part of their shares.
+//! - *Reclaim*: for a workload that leaves its queue within its fair share. Victims are taken from other queues, one more at a time: from
+//!   the last queue in the order first, there the least urgent tasks, then tasks of users beyond their first one, then the youngest. Once
+//!   there would be room, all victims and the workload are placed in the order, in a simulation, and victims that find a place are spared.
+//!   Each other victim must be from a queue (at the level right under the lowest common ancestor) that remains above its allowance, or
+//!   above its deserved amount while the other queue deserves the workload. Each queue that gains and is above its fair share must stay
+//!   behind the siblings that lose, by the part of their shares.
 //! - *Preempt*: less urgent workloads of the same queue, likewise but without that test.
 //!
 //! The workload starts in the room of its victims in the same cycle.

@@ -155,7 +155,7 @@ impl Quotas {
         sum
     }
 
-    /// The first resource in which a queue or an ancestor would exceed its limit with these additional amounts, and the excess.
+    /// Returns the first resource whose limit a queue or an ancestor would exceed with these additional amounts, and the excess.
     pub fn over_limit(
         &self,
         tree: &Tree,

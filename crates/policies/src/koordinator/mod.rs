@@ -3,16 +3,16 @@
 //! A user is a workload of equal pods. Requests are summed up the tree, each cut to `max` (a group that does not lend counts at least its
 //! `min`). Totals are divided down the tree: every group gets the requested part of its minimum (all of it with `lend = false`), and the
 //! rest is divided by shared weight (`shared_weight`, else `max`, else the cluster) in whole units, by the largest remainder
-//! ([`runtime`](self::runtime)). Only resources that `max` names are limited (without it those of `shared_weight`, without both all). The
-//! usage of groups with `system = true` is subtracted from the total first; they have no quota. With `scale_min`, minimums that exceed the
-//! total are scaled down.
+//! ([`runtime`](self::runtime)). Limits apply only to the resources that `max` names (without it to those of `shared_weight`; without both
+//! to all). The usage of groups with `system = true` is subtracted from the total first; they have no quota. With `scale_min`, minimums
+//! that exceed the total are scaled down.
 //!
 //! *Admission.* Pods are tried in one line, by priority, then age. One starts if its group stays within its runtime quota of the requested
 //! resources (with `check_parent` the ancestors too), and there is room.
 //!
-//! *Preemption.* A pod that does not start displaces less urgent pods of its own group on one machine. If it fits without all of them,
-//! victims with which it still fits are spared, the most urgent and oldest first. The machine is the one with the least urgent most urgent
-//! victim, then with the fewest.
+//! *Preemption.* A pod that does not start displaces less urgent pods of its own group on one machine. Victims that are not needed for it
+//! to fit are spared, the most urgent and oldest first. The machine is the one with the least urgent most urgent victim, then with the
+//! fewest victims.
 //!
 //! *Revocation.* From a group above its runtime quota pods are revoked, the least urgent and youngest first, until it is within; then
 //! revoked pods that still fit are restored, the last first. Their room is open to all in the next cycle.
@@ -204,7 +204,7 @@ impl Koordinator {
         runtime
     }
 
-    /// The groups whose quotas limit a pod.
+    /// Returns the groups whose quotas limit a pod.
     fn gates(&self, tree: &Tree, queue: QueueAt) -> Vec<QueueAt> {
         if self.settings[queue].system {
             return Vec::new();
@@ -309,8 +309,8 @@ impl Koordinator {
         true
     }
 
-    /// Returns the victims for a pod among these pods of one machine, in the order of stopping: if it fits without all of them, the most
-    /// urgent and oldest ones with which it still fits are spared.
+    /// Returns the victims for a pod among these pods of one machine, in the order of preemption. If the pod fits without all of them, the
+    /// victims that are not needed are spared, the most urgent and oldest first.
     fn victims(
         &self,
         session: &Session,

@@ -280,7 +280,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             }
             match self.descend(ROOT) {
                 Some(queue) => return Some(queue),
-                // None of the remaining queues may have victims.
+                // The remaining queues cannot provide victims.
                 None => self.left.clear(),
             }
         }

@@ -29,7 +29,7 @@ named! {
 /// The rule for a group that holds more than its quota because another one requests the amount it lent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reclaim {
-    /// Nothing is reclaimed: the group's allocation is a floor of its quota.
+    /// No reclaim: the group's allocation is a floor of its quota.
     Never,
     /// The group launches nothing until tasks of it have ended and it is below its quota.
     #[default]

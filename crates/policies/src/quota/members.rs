@@ -24,7 +24,7 @@ const NEAR: usize = 2;
 pub(super) struct Member {
     pub leaf: u32,
     pub stand: Stand,
-    /// The round in which it last became active.
+    /// Round of its last activation.
     pub since: u32,
     /// Its neighbours in its list.
     previous: u32,

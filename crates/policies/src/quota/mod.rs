@@ -6,8 +6,8 @@
 //! group priority decides, then FIFO or FAIR. When a lender's request returns, others may be above their quota: `reclaim` is the rule for
 //! these.
 //!
-//! Labels may have trees of their own: the present capacity of the machines with a label is poured over the requests for it, and the
-//! default tree has the machines with none of these labels.
+//! Labels may have their own trees: the current capacity of the machines with a label is divided among the requests for it by
+//! water-filling, and the default tree has the machines without any of these labels.
 //!
 //! Source: the first article on FuxiMaster (quota groups; quota per label by its title, "NodeLabel", alone); Koordinator's elastic quotas
 //! for the tree and admission; YARN's node labels for a tree per label.

@@ -23,7 +23,7 @@ pub(super) struct Node {
     member: GroupId,
     /// Its change has not been applied to its siblings yet.
     changed: bool,
-    /// It is in the list of late groups.
+    /// Whether the group is in the list of late groups.
     behind: bool,
     /// The look at which its runtime quotas were read.
     read: u64,

@@ -28,12 +28,12 @@ struct Solution {
 const BY_RECLAIM: &str = "reclaim: a job of another queue lacks tasks to run";
 const BY_PREEMPT: &str = "preempt: another job of its queue lacks tasks to run";
 
-/// The actions, and what was decided so far.
+/// The actions of a cycle and their decisions so far.
 pub struct Cycle<'c, 's, 'a> {
     pub turn: Turn<'c>,
     pub session: &'s mut Session<'a>,
     pub tasks: HashMap<UserId, i64>,
-    /// Those that count as started for the rest of the cycle, while the room of their victims is open to all in the next.
+    /// Askers that count as started for the rest of the cycle; the room of their victims is available to all in the next cycle.
     pub promised: Vec<Asker>,
 }
 
@@ -50,7 +50,7 @@ impl Cycle<'_, '_, '_> {
         now
     }
 
-    /// The tasks for which a job still waits, without those that it is promised.
+    /// Returns the remaining waiting tasks of a job, without those already promised room.
     fn again(&self, user: UserId) -> Option<Waiting> {
         let promised =
             self.promised.iter().filter(|asker| asker.next.user == user).map(|asker| asker.tasks).sum::<u32>();
@@ -179,7 +179,7 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    /// Whether anybody in its queue might have to go for it, without going through all.
+    /// Returns whether its queue may contain victims, without a complete search.
     fn could_preempt(&self, next: &Waiting) -> bool {
         let rules = &self.volcano().rules;
         match self.session.least_urgent(next.queue) {
@@ -231,8 +231,8 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    /// Takes back what was decided for nothing, within the limits of queues. Where all that wait displace others (issues 390, 3729 and
-    /// 3869), jobs take from each other within a cycle, which is the fault; it stays.
+    /// Takes back unneeded preemptions, within the limits of queues. Under actions in which all waiting jobs displace others (issues 390,
+    /// 3729 and 3869), jobs preempt each other within a cycle; that is the reproduced fault and remains.
     pub fn spare(&mut self) {
         if !self.promised.is_empty() {
             return;
@@ -274,8 +274,9 @@ impl Cycle<'_, '_, '_> {
         units
     }
 
-    /// In the order in which they go: of queues first the one that shares most of the tree with the one that asks (capacity), then the one
-    /// that is served last; there the job that is served last; of a job the least urgent and youngest.
+    /// Sorts victims into the order of preemption. Queues: first the one that shares the longest path in the tree with the asker
+    /// (capacity), then the one that is served last. Within a queue the job that is served last; within a job the least urgent and youngest
+    /// task.
     fn sort(&self, now: &Held, asker: &Asker, units: &mut [Runs]) {
         let tree = self.session.tree;
         let mut queues: Vec<QueueAt> = units.iter().map(|runs| runs.queue).collect();
@@ -298,8 +299,8 @@ impl Cycle<'_, '_, '_> {
         });
     }
 
-    /// Returns victims with which all tasks of a job that start together have room: task by task, first where there is room without more
-    /// victims, then on the first machine where victims help.
+    /// Returns victims that give room to all tasks of a job that start together. Task by task: first a machine with room and no additional
+    /// victims, then the first machine on which victims suffice.
     fn victims(&self, asker: &Asker, others: bool) -> Option<Solution> {
         let mut now = self.now();
         let mut left = self.candidates(asker, others);
@@ -336,7 +337,7 @@ impl Cycle<'_, '_, '_> {
         Some(Solution { victims, seats })
     }
 
-    /// Returns the first machine on which victims make room for a task, and these.
+    /// Returns the first machine on which victims make room for a task, and the victims.
     fn on_first(
         &self,
         now: &Held,
@@ -368,7 +369,7 @@ impl Cycle<'_, '_, '_> {
         })
     }
 
-    /// Returns the first victims that are enough for a task on a machine with this room, if all of them are.
+    /// Returns the shortest prefix of the victims that suffices for a task on a machine with this room, if any does.
     fn enough(
         &self,
         now: &Held,
@@ -378,7 +379,7 @@ impl Cycle<'_, '_, '_> {
         others: bool,
     ) -> Option<Vec<Runs>> {
         let (mut now, mut taken) = (now.clone(), Vec::new());
-        // Who reclaims stays within what its queue deserves; those above it have limits, too.
+        // A reclaiming queue stays within its deserved amount; queues above it have limits, too.
         let limited = !others || self.volcano().quotas.plugin == Plugin::Capacity;
         let fits =
             |room: &Resources, now: &Held| one.next.each.fits(room) && !(limited && self.forbids(now, one).is_some());

@@ -1,10 +1,11 @@
 //! Hierarchical dominant shares as Volcano computes them: in floats, since its ties and its fault (issue 1661) depend on it.
 //!
-//! The vector of an inner node is the sum of its children's, each scaled down to the least dominant share among those that still want
-//! something; whoever wants nothing more, or something that is used up, counts unscaled. Shares are compared from the root down,
-//! divided by weights, which count as at least 1; a node that wants nothing more comes last.
+//! The vector of an inner node is the sum of its children's vectors, each scaled down to the least dominant share among the children with
+//! pending demand. A child without pending demand, or with pending demand for a used-up resource, counts unscaled. Shares are compared from
+//! the root down, divided by weights, which count as at least 1; a node without pending demand sorts last.
 //!
-//! Source: Volcano, `plugins/drf/drf.go` (state of August 2026). Departure: sums are made in the order of the tree, there in any.
+//! Source: Volcano, `plugins/drf/drf.go` (state of August 2026). Departure: sums are made in the order of the tree; the source's order is
+//! unspecified.
 
 use super::super::cycle::{ONE, QueueAt, ROOT, Tree};
 use super::queues::Quota;
@@ -29,7 +30,7 @@ pub struct Hierarchy<'a> {
 }
 
 impl Hierarchy<'_> {
-    /// The shares of all nodes, by what each user and all of them hold.
+    /// Returns the shares of all nodes, from the allocation of each user and the total allocation.
     pub fn shares(&self, held: &[Resources], all: &Resources) -> Vec<Share> {
         let mut shares = vec![Share { share: 0.0, saturated: true }; self.tree.nodes.len()];
         let mut vectors = vec![[0.0; MAX_DIMS]; self.tree.nodes.len()];

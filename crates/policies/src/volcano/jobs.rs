@@ -1,4 +1,4 @@
-//! The cycle as it is decided: what jobs have, the order of jobs and of queues, and who may be stopped for whom.
+//! State of a cycle during its decisions: job counts, the order of jobs and queues, and eligible victims.
 //!
 //! Source: Volcano, `framework/session_plugins.go`, `plugins/{priority,gang,drf}` (state of August 2026).
 
@@ -53,7 +53,7 @@ pub struct Turn<'c> {
 /// The tasks that gangs may lose.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spares {
-    /// The tasks beyond those that a job needs to run.
+    /// The tasks beyond the minimum of a job.
     Beyond,
     /// The only one that it needs, too.
     Single,
@@ -61,7 +61,7 @@ enum Spares {
     Whole,
 }
 
-/// For whom victims are looked for.
+/// The task that requests victims.
 #[derive(Clone, Copy)]
 pub struct Asker {
     pub next: Waiting,
@@ -92,7 +92,7 @@ impl Turn<'_> {
         self.volcano.quotas.nodes[queue].least.into()
     }
 
-    /// How many tasks of a job start at once: those that it lacks to run, else one.
+    /// Number of tasks of a job that start at once: the number that is missing for its minimum, else one.
     pub fn asker(&self, tasks: &HashMap<UserId, i64>, next: Waiting) -> Asker {
         let lacking = self.least(next.queue) - self.running(tasks, next.user);
         let count = if next.gang { next.tasks } else { next.tasks.min(lacking.clamp(1, u32::MAX.into()) as u32) };
@@ -138,7 +138,7 @@ impl Turn<'_> {
         (0..quotas.dims).map(part).max_by(|one, other| compare_parts(*one, *other)).unwrap_or((0, 1))
     }
 
-    /// The hierarchical shares, where the order goes by them.
+    /// Returns the hierarchical shares if the order uses them.
     pub fn hierarchy(&self) -> Option<Hierarchy<'_>> {
         let quotas = &self.volcano.quotas;
         (quotas.plugin == Plugin::Drf).then(|| Hierarchy {
@@ -168,8 +168,8 @@ impl Turn<'_> {
         queues.min_by(|one, other| order(*one, *other))
     }
 
-    /// Tasks of other queues that may be stopped for a task, of these that run on one machine, in this order: the first tier of
-    /// plugins that finds any decides.
+    /// Returns the tasks of other queues that may be preempted for a task, among these running tasks of one machine, in this order. The
+    /// first tier of plugins that finds any decides.
     pub fn reclaimable(&self, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
         let rules = &self.volcano.rules;
         let own = self.may_lose(now, asker, units);
@@ -177,7 +177,7 @@ impl Turn<'_> {
             return self.by_gang(now, &own, Spares::Whole);
         }
         if self.volcano.quotas.plugin == Plugin::Drf {
-            // The plugin stands alone there.
+            // The plugin is the only one of its tier.
             return own;
         }
         let first = self.by_gang(now, units, Spares::Beyond);
@@ -253,7 +253,7 @@ impl Turn<'_> {
         units.iter().filter(loses).copied().collect()
     }
 
-    /// Those whose queue would come behind, one by one: with the task of the one that asks, and without that victim alone.
+    /// Returns the tasks whose queue would sort later, each judged alone: with the asker's task added, and without that victim.
     fn by_hierarchy(&self, hierarchy: &Hierarchy, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
         let (mut held, mut all) = (now.held.clone(), self.all(now));
         let change = |held: &mut [Resources], all: &mut Resources, user: UserId, amount: &Resources, more: bool| {

@@ -1,39 +1,53 @@
-//! Volcano: jobs of a queue by gangs and dominant shares, queues by what they deserve, and preemption and reclaim between them.
+//! Volcano: gangs and dominant shares within a queue, deserved amounts between queues, and preemption and reclaim between both.
 //!
-//! Three rows, one for each plugin that orders queues. *Proportion*: what queues deserve is divided by `weight`, at most what a queue
-//! requests and its `capability`, at least its `guarantee`. *Capacity*: `deserved`, `guarantee` and `capability` are given. *Drf*:
-//! hierarchical dominant shares, with groups under groups and weights, and nothing deserved. The other plugins are those of the
-//! default configuration of August 2026: priority and gang in the first tier, drf in the second, and neither gang nor drf says whom to
-//! preempt (`gang_preemptable`, `drf_preemptable`, both off since v1.7).
+//! There are three rows, one for each plugin that orders queues:
 //!
-//! *Order.* Queues: the higher `priority`, then the smaller share of what they deserve (capacity: one that deserves nothing counts as
-//! full, and comes behind a full one that does), then the first in the file. Jobs of a queue: the most urgent, then those that lack tasks
-//! to run (`min_available` of their queue, all of a gang), then the smaller dominant share, then the oldest. A `strict-fifo` queue starts
-//! nothing behind a job that does not start.
+//! - *Proportion*: deserved amounts are divided by `weight`, at most the queue's requests and its `capability`, at least its `guarantee`.
+//! - *Capacity*: `deserved`, `guarantee` and `capability` are given.
+//! - *Drf*: hierarchical dominant shares over nested groups with weights; there are no deserved amounts.
 //!
-//! *Actions*, in the order of `actions`. The default configuration has allocate alone (besides enqueue and backfill): nothing is ever
-//! stopped. *Allocate*: of the first queue the first job; the tasks that it lacks to run start together, then one at a time.
-//! Proportion keeps a queue within what it deserves even if the rest stays idle, capacity within its capability, less what siblings
-//! are guaranteed. *Preempt*: a job that lacks tasks to run takes those of less urgent jobs of its queue. *Reclaim*: such a job takes from
-//! other queues, if its own stays within what it deserves with it (capacity: in one resource). Whom: the first tier decides if it
-//! finds anybody: gang, what jobs have beyond the tasks that they need; only if it finds nobody the plugin of the row: queues that
-//! hold more than they deserve (capacity: and keep their guarantee). Of these the job that is served last goes first. The job
-//! starts on the room of its victims in the same cycle.
+//! The other plugins are those of the default configuration of August 2026: priority and gang in the first tier, drf in the second. Neither
+//! gang nor drf selects victims of preemption (`gang_preemptable`, `drf_preemptable`, both off since v1.7).
 //!
-//! *Guarded*, ours: queues alone say from whom to reclaim (of a gang all), whatever jobs have to spare; every job that waits reclaims as
-//! long as its queue stays within what it deserves, in capacity in all resources of which anybody deserves some; proportion lets queues
-//! go beyond that where room is left, and takes weights of 0 for equal ones if all are; drf judges each victim without those before it.
-//! Plain capacity with reclaim goes round where two queues are within what they deserve in one resource and beyond it in another.
+//! *Order.* Queues: the higher `priority`, then the smaller share of the deserved amount, then the first in the file. (Capacity: a queue
+//! that deserves zero counts as full, and follows a full queue that deserves more.) Jobs of a queue: the most urgent, then jobs that lack
+//! tasks to run (`min_available` of their queue, all tasks of a gang), then the smaller dominant share, then the oldest. A `strict-fifo`
+//! queue starts no job behind one that does not start.
+//!
+//! *Actions*, in the order of `actions`. The default configuration has only allocate (besides enqueue and backfill), so no task is ever
+//! preempted.
+//!
+//! - *Allocate*: takes the first job of the first queue. The tasks that it lacks to run start together, then one at a time. Proportion
+//!   keeps a queue within its deserved amount even if the rest stays idle; capacity keeps it within its capability minus the guarantees of
+//!   siblings.
+//! - *Preempt*: a job that lacks tasks to run displaces tasks of less urgent jobs of its queue.
+//! - *Reclaim*: such a job displaces tasks of other queues if its queue then stays within its deserved amount (capacity: in one resource).
+//!   The first tier decides if it finds victims: gang, with the tasks that jobs have beyond their minimum. Otherwise the plugin of the row
+//!   decides: queues above their deserved amount (capacity: that also keep their guarantee). The job that is served last loses tasks first.
+//!
+//! The job starts in the room of its victims in the same cycle.
+//!
+//! *Guarded* is a repair of ours. Only queues select the victims of reclaim (whole gangs), regardless of spare tasks of jobs. Every waiting
+//! job reclaims while its queue stays within its deserved amount, in capacity in every resource with a deserved amount in any queue.
+//! Proportion lets queues exceed the deserved amount if room is left, and treats weights that are all 0 as equal. Drf judges each victim
+//! without the preceding ones. Plain capacity with reclaim oscillates if two queues are within their deserved amounts in one resource and
+//! above them in another.
 //!
 //! Source: Volcano (volcano-sh/volcano, state of August 2026): `pkg/scheduler/{actions,framework,plugins}`,
 //! docs/design/{capacity-scheduling,hdrf}.md.
 //!
-//! Departures: enqueue and backfill are left out; a job's tasks that start together find victims together or not at all; tasks of one job
-//! do not preempt each other; the level of proportion is the limit of its loop, in integers; where a deserved amount is not given,
-//! capacity goes by the other resources; a reclaiming job stops when it has its minimum, and stays within the capability of all queues
-//! above its own; room is counted for the whole cluster, and on the machines of victims. Volcano-drf has no gang tier in reclaim.
-//! Proportion refuses queues under queues and weights of 0, as upstream's admission. Without a file every user is a queue of its
-//! weight, and deserves its part of the cluster by it.
+//! Departures:
+//!
+//! - Enqueue and backfill are left out.
+//! - Tasks of a job that start together find victims together or find none. Tasks of one job do not preempt each other.
+//! - The level of proportion is the limit of its loop, in integers.
+//! - If a deserved amount is not given, capacity uses the other resources.
+//! - A reclaiming job stops at its minimum, and stays within the capability of all queues above its own.
+//! - Room is counted for the whole cluster, and on the machines of victims.
+//! - Volcano-drf has no gang tier in reclaim.
+//! - Proportion refuses nested queues and weights of 0, as upstream's admission does.
+//!
+//! Without a file every user is a queue with its weight, and deserves the corresponding part of the cluster.
 
 mod actions;
 mod hierarchy;

@@ -46,7 +46,7 @@ pub struct Quotas {
     pub met_in_any: bool,
     /// See `volcano-proportion@1083`: weights of nothing are accepted.
     pub weightless: bool,
-    /// Weights of nothing for everybody count as equal ones, and what is deserved counts in all resources.
+    /// The repair: weights that are all 0 count as equal, and deserved amounts count in all resources.
     pub guarded: bool,
     capacity: Resources,
     pub dims: usize,
@@ -66,7 +66,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Whether anybody deserves anything of a resource.
+    /// Returns whether any queue has a deserved amount of the resource.
     fn is_deserved(&self, d: usize) -> bool {
         self.deserved.iter().any(|amounts| amounts[d] > 0)
     }
@@ -150,7 +150,7 @@ impl Quotas {
         self.nodes.push(Quota { weight, ..root });
     }
 
-    /// The amounts that queues may hold, by what each requests.
+    /// Returns the maximum allocations of queues, from the requests of each.
     pub fn levels(&self, tree: &Tree, requests: &[Amounts]) -> Levels {
         let real = self.real(tree);
         let mut deserved: Vec<Amounts> = self.nodes.iter().map(|quota| quota.deserved).collect();
@@ -175,7 +175,7 @@ impl Quotas {
         Levels { deserved, real }
     }
 
-    /// The most that each may hold: its capability, and of what is above it whatever its siblings are not guaranteed.
+    /// Returns the upper limit of each queue: its capability, and above it the parent's limit minus the guarantees of siblings.
     fn real(&self, tree: &Tree) -> Vec<[Option<u64>; MAX_DIMS]> {
         let mut real: Vec<[Option<u64>; MAX_DIMS]> = vec![[None; MAX_DIMS]; tree.nodes.len()];
         if self.plugin == Plugin::Drf {
@@ -198,7 +198,7 @@ impl Quotas {
         real
     }
 
-    /// By weight, at most what a queue requests and may hold, at least what it is guaranteed.
+    /// Divides by weight: at most the requests and the limit of a queue, at least its guarantee.
     fn proportion(
         &self,
         tree: &Tree,
@@ -225,7 +225,7 @@ impl Quotas {
         }
     }
 
-    /// The fault of issue 1168: who has enough of one resource has enough of all.
+    /// The fault of issue 1168: a queue that is satisfied in one resource counts as satisfied in all.
     fn met_at_once(
         &self,
         queues: &[QueueAt],
@@ -265,7 +265,7 @@ impl Quotas {
         }
     }
 
-    /// Whether a queue holds all that it deserves.
+    /// Returns whether a queue has at least its deserved amount.
     pub fn is_overused(&self, levels: &Levels, usage: &[Resources], at: QueueAt) -> bool {
         let held = |d: usize| usage[at].0[d];
         match self.plugin {
@@ -275,7 +275,7 @@ impl Quotas {
         }
     }
 
-    /// The first resource that a queue, or one above, may not hold so much more of, and how much is too much.
+    /// Returns the first resource whose limit the queue or an ancestor would exceed with the additional amount, and the excess.
     pub fn forbids(
         &self,
         tree: &Tree,
@@ -300,7 +300,7 @@ impl Quotas {
         }
     }
 
-    /// Whether a queue may take back from others for so much more.
+    /// Returns whether a queue may reclaim the additional amount from other queues.
     pub fn is_preemptive(&self, levels: &Levels, usage: &[Resources], leaf: QueueAt, need: &Resources) -> bool {
         let dims = || (0..self.dims).filter(|d| need.0[*d] > 0);
         let with = |d: usize| usage[leaf].0[d] + need.0[d];
@@ -321,7 +321,7 @@ impl Quotas {
         }
     }
 
-    /// The same before a repair (issue 3729): as long as it does not hold all that it deserves, whatever comes on top.
+    /// The same before a repair (issue 3729): a queue below its deserved amount qualifies, whatever the additional amount.
     pub fn is_below(&self, levels: &Levels, usage: &[Resources], leaf: QueueAt, need: &Resources) -> bool {
         let held = |d: usize| usage[leaf].0[d];
         let may = |d: usize| need.0[d] == 0 || levels.real[leaf][d].is_none_or(|most| held(d) + need.0[d] <= most);
@@ -382,7 +382,8 @@ pub fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)
     (u128::from(amount) * u128::from(other_most)).cmp(&(u128::from(other) * u128::from(most)))
 }
 
-/// Parts of a total in proportion to weights, each between its bounds; what rounding leaves goes to the first with room, one each.
+/// Divides a total in proportion to weights, each part between its bounds; the rounding remainder goes to the first parts with room, one
+/// unit each.
 ///
 /// Each round fixes at least one queue at a bound, so that there are at most as many as queues, and one more (issue 2549 is a loop
 /// without such an end).

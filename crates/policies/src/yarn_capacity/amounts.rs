@@ -75,14 +75,14 @@ impl Calculator {
         (0..dims).filter(move |d| only.is_none_or(|only| only == *d))
     }
 
-    /// The resources that have parts, and the amount of each that these are parts of. The one that counts alone is not divided.
+    /// Returns the divisible resources and the total of each. If only one resource counts, it is not divided.
     fn parted(&self) -> impl Iterator<Item = (usize, i128)> + use<'_> {
         let whole = |d: usize| (d, if self.only.is_some() { 1 } else { self.whole.0[d] });
         self.dims().map(whole).filter(|(_, whole)| *whole > 0)
     }
 
-    /// The largest part first, then the others. Where there is nothing of which anything could be a part, one is more if it is in some
-    /// resource and less in none.
+    /// Compares the largest parts first, then the others. If every total is zero, an amount is greater if it is greater in some resource
+    /// and less in none.
     pub fn compare(&self, one: &Amounts, other: &Amounts) -> Ordering {
         let parts = |amounts: &Amounts| {
             let mut parts: [(i128, i128); MAX_DIMS] = [(0, 1); MAX_DIMS];
@@ -129,7 +129,7 @@ impl Calculator {
         if self.only.is_some() { *amounts } else { self.part_up(&self.whole, num, den) }
     }
 
-    /// One largest part over the other; nothing over nothing is 0.
+    /// Returns the ratio of the largest parts; zero over zero is 0.
     pub fn ratio(&self, one: &Amounts, other: &Amounts) -> Ratio {
         let (((a, b), (c, d)), none) = ((self.value(one), self.value(other)), Ratio::ZERO);
         if a == 0 { none } else { Ratio::new(a * d, b * c) }
@@ -165,7 +165,7 @@ impl Calculator {
         })
     }
 
-    /// Whether so much is in this room.
+    /// Returns whether the amounts fit into the room.
     pub fn fits(&self, need: &Amounts, room: &Amounts) -> bool {
         self.dims().all(|d| need.0[d] <= room.0[d])
     }

@@ -1,9 +1,9 @@
-//! The ideal assignment of resources to queues, and what it takes from each.
+//! The ideal assignment of resources to queues, and the preemption that it requires from each.
 //!
-//! Level by level: every queue has what it uses up to its guarantee; what is left is offered to the least served of those that
-//! want more, in parts by their guarantees, until nobody takes any. A leaf takes no more than the greater of its use and its
-//! guarantee. Parts are up to whole units; by memory alone they are to the nearest, so that a queue may be offered nothing, and it is
-//! out then.
+//! Level by level: every queue keeps its usage up to its guarantee. The rest is offered to the least served queues with pending demand, in
+//! parts by their guarantees, until no queue accepts any. A leaf accepts at most the greater of its usage and its guarantee. Parts are
+//! rounded up to whole units; with memory alone they are rounded to the nearest, so that an offer may be zero, which excludes the queue
+//! from further offers.
 //!
 //! Source: Apache Hadoop, `AbstractPreemptableResourceCalculator`, `PreemptableResourceCalculator`, `TempQueuePerPartition`;
 //! issue YARN-6538.
@@ -21,7 +21,7 @@ pub struct Temp {
     pub pending: Amounts,
     pub guaranteed: Amounts,
     pub max: Amounts,
-    /// Nothing of it is preempted.
+    /// The queue is exempt from preemption.
     pub fixed: bool,
     pub priority: i64,
     /// The amounts that it should have.
@@ -160,7 +160,7 @@ impl Rules {
         }
     }
 
-    /// A queue takes what it wants of an offer, and that is returned.
+    /// Returns the part of an offer that a queue accepts.
     fn offer(&self, rc: &Calculator, temp: &mut Temp, offer: &Amounts, leaf: bool) -> Amounts {
         let room = temp.max.minus(&temp.ideal).most(&NONE);
         let wanted = temp.used.plus(&temp.pending).minus(&temp.ideal);

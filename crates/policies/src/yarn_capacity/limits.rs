@@ -65,8 +65,8 @@ impl Settings {
     }
 }
 
-/// A guarantee as amounts: of a resource that it does not name it is as large a part of all as the largest of those that it names. A
-/// guarantee of nothing would have everybody above it.
+/// Returns a guarantee as amounts. A resource that it does not name gets the largest part among the named ones. A guarantee of zero would
+/// put every queue above it.
 fn whole(given: &[Option<u64>; MAX_DIMS], total: &Amounts) -> Amounts {
     let named = (0..MAX_DIMS).filter_map(|d| Some((given[d]?, u64::try_from(total.0[d]).unwrap_or(0))));
     let part = named.map(|(amount, all)| if all == 0 { Ratio::ZERO } else { Ratio::of(amount, all) }).max();
@@ -86,8 +86,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Of so much in all, with containers of at least this size. Guarantees as amounts that exceed the one above together are cut down in
-    /// proportion. Cost: O(queues * resources).
+    /// Creates the limits for a total and a smallest container size. Guarantees in amounts that together exceed the parent's are cut down
+    /// in proportion. Cost: O(queues * resources).
     pub fn new(settings: &[Settings], least: Amounts, tree: &Tree, rc: &Calculator) -> Limits {
         let all = vec![rc.whole; settings.len()];
         let mut limits = Limits { guaranteed: all.clone(), max: all, least };
@@ -138,7 +138,7 @@ impl Limits {
         limits
     }
 
-    /// The queue on the way up, and the resource, with too small a maximum for so much more.
+    /// Returns the queue on the path to the root, and the resource, whose maximum the additional amount exceeds.
     pub fn above_max(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
         let mut all =
             session.tree.path(queue).filter(|at| *at != ROOT).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
@@ -150,9 +150,10 @@ impl Limits {
         })
     }
 
-    /// Whether an application uses more than its limit, if there is one: the greater of an equal part, among those that wait, of what
-    /// they use with one more container of the smallest size, and of `user_limit_percent` of the guarantee, or of what is in use with
-    /// one more such container if that is more; at most `user_limit_factor` guarantees; up to whole containers of the smallest size.
+    /// Returns whether an application exceeds its user limit, if there is one. The limit is the greater of two values: an equal part, among
+    /// the waiting applications, of their usage plus one container of the smallest size; and `user_limit_percent` of the guarantee, or of
+    /// the usage plus one such container if that is more. It is at most `user_limit_factor` guarantees, rounded up to whole containers of
+    /// the smallest size.
     pub fn above_user_limit(&self, rc: &Calculator, settings: &Settings, session: &Session, next: &Waiting) -> bool {
         if settings.user_limit_percent.is_none() && settings.user_limit_factor.is_none() {
             return false;

@@ -1,21 +1,24 @@
 //! YARN's capacity scheduler: queues with guaranteed capacities, served by how much of them they use, and preemption towards an
 //! ideal.
 //!
-//! A user is an application, a task a container. A queue's guarantee is `guarantee` (cut down in proportion where these are together
-//! more than that of the queue above), or `percent` of that of the queue above, or its part by `weight` of what the others leave.
-//! From the root down the queue that uses the least of its guarantee is served first, container by container: the largest part of
-//! the cluster that it uses over the largest that it is guaranteed (`resources = "memory"`: of memory alone); with `ordering =
-//! "priority-utilization"` those below their guarantee come first, and among those below, or not below, the more urgent. Ties go to
-//! the larger guarantee, then to the first in the file. Queues without a guarantee go after the others, by the part of the cluster
-//! that they use. Applications go by priority, then age. Nothing starts beyond the maximum of a queue (`capability`, `max_percent`)
-//! or of one above, or of an application that uses more than its user limit, where one is set; limits are whole containers of the
-//! size of `minimum_allocation`.
+//! A user is an application, a task a container.
 //!
-//! Where somebody waits, the ideal assignment is worked out ([`ideal`](self::ideal)). From a leaf above its guarantee by more
-//! than `max_ignored` (0.1) a part (`natural_termination`, 0.2, up to whole units, but by memory alone to the nearest) of its excess
-//! is taken, at most `per_round` (0.1) of the cluster in a cycle: of its containers the least urgent and youngest first. Their room
-//! is open to all, in the order of queues. So containers may be stopped in vain, again and again, where what waits fits on no
-//! machine then (said so in the source's `TempQueuePerPartition`; `@guarded` is a repair of ours).
+//! - *Guarantee*: `guarantee` (cut down in proportion if these together exceed that of the parent), or `percent` of the parent's guarantee,
+//!   or the queue's part by `weight` of the rest.
+//! - *Order of queues*: from the root down the queue that uses the least of its guarantee is served first, container by container. The
+//!   measure is the largest part of the cluster that it uses over the largest that it is guaranteed (`resources = "memory"`: of memory
+//!   alone). With `ordering = "priority-utilization"` queues below their guarantee come first, and within each of the two groups the more
+//!   urgent. Ties are resolved by the larger guarantee, then by the position in the file. Queues without a guarantee follow, ordered by the
+//!   part of the cluster that they use.
+//! - *Order of applications*: by priority, then age.
+//! - *Limits*: no container starts beyond the maximum of its queue (`capability`, `max_percent`) or of an ancestor, or if its application
+//!   exceeds its user limit. Limits are whole containers of the size of `minimum_allocation`.
+//!
+//! *Preemption.* If demand is pending, the ideal assignment is computed ([`ideal`](self::ideal)). A leaf above its guarantee by more than
+//! `max_ignored` (0.1) loses a part (`natural_termination`, 0.2, rounded up to whole units; with memory alone to the nearest) of its
+//! excess, at most `per_round` (0.1) of the cluster in a cycle: the least urgent and youngest containers first. Their room is available to
+//! all, in the order of queues. Containers may therefore be preempted repeatedly without success if the pending ones fit on no machine
+//! afterwards (the source states this in `TempQueuePerPartition`; `@guarded` is a repair of ours).
 //!
 //! Source: Apache Hadoop 3.4 to trunk (August 2026): `PriorityUtilizationQueueOrderingPolicy`, `AbstractCSQueue`, `UsersManager`,
 //! `PreemptableResourceCalculator`, `FifoCandidatesSelector`, both resource calculators, and the threads of the variants.
@@ -108,7 +111,7 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// The order of queues by what they use of their guarantees, and priority: those below go first, then the more urgent, then the less used.
+/// Compares queues by the used part of their guarantees, and priority: queues below theirs first, then the more urgent, then the less used.
 fn utilisation((one, mine): (Ratio, i64), (other, theirs): (Ratio, i64)) -> Ordering {
     let below = |ratio: Ratio| ratio < Ratio::WHOLE;
     below(other).cmp(&below(one)).then(theirs.cmp(&mine)).then(one.cmp(&other))
@@ -126,7 +129,7 @@ struct YarnCapacity {
     max_ignored: u64,
     natural_termination: u64,
     per_round: u64,
-    /// Nothing is stopped in vain.
+    /// The repair: no preemption without success.
     guarded: bool,
     /// See `@6538`.
     takes_more: bool,
@@ -144,7 +147,7 @@ const HELD_UP: Reason = Reason::Rule("a proposal that is refused again and again
 /// The place of a queue or of an application in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Whether it has no guarantee, the part of it that it uses (or else of the cluster), priority, the guarantee, place in the file.
+    /// Whether the queue has no guarantee, its used part (or else of the cluster), priority, the guarantee, position in the file.
     Queue(bool, Ratio, i64, Reverse<Ratio>, QueueAt),
     App(u8, (Time, u64)),
     None,
@@ -240,7 +243,7 @@ impl YarnCapacity {
         Walk::new(session.tree, members, |member| self.place(session, limits, member))
     }
 
-    /// Containers start where there is room; whether the cycle goes on.
+    /// Starts containers that fit; returns whether the cycle continues.
     fn assign(&self, session: &mut Session, limits: &Limits) -> bool {
         let calculator = self.calculator(session.books);
         let members = self.members(session);

@@ -52,8 +52,8 @@ impl YarnCapacity {
         stopped
     }
 
-    /// Under the guard: the container of a queue that stays within its ideal starts in the room of what others have beyond theirs, if that
-    /// is enough, task by task on one machine; else nothing is stopped.
+    /// The guarded preemption: a container of a queue that stays within its ideal amount starts in the room of containers beyond the ideal
+    /// of other queues, if that suffices, task by task on one machine; otherwise no container is preempted.
     fn preempt_for(
         &self,
         session: &mut Session,

@@ -1,17 +1,18 @@
 //! YARN's fair scheduler with dominant resource fairness: a tree of queues with minimum shares, and preemption for starved
 //! applications.
 //!
-//! A user is an application, a task a container. From the root down the first of siblings is served, container by container:
-//! those that use less of their dominant resource than their minimum share of it (*needy*) go first, the one furthest below
-//! before others; the rest by the part of the cluster that they use of their dominant resource, over the weight, then of the
-//! others. A tie in dominance is memory; ties go by start (the oldest waiting task set of an application), those of queues by
-//! name. Nothing starts beyond the `max` of a queue or of one above.
+//! A user is an application, a task a container. From the root down the first of siblings is served, container by container. Siblings that
+//! use less of their dominant resource than their minimum share of it (*needy*) precede others, the furthest below first. The rest is
+//! ordered by the used part of the cluster in their dominant resource over the weight, then in the other resources. A tie in dominance is
+//! memory. Ties are resolved by start (the oldest waiting task set of an application), those of queues by name. No container starts beyond
+//! the `max` of its queue or of an ancestor.
 //!
-//! Fair shares are made level by level, resource by resource ([`shares`](self::shares)), among queues and applications that use
-//! or wait for anything. An application is starved if its dominant part is below that of `preemption_threshold` (0.5) times its
-//! fair share, as far as it demands it; or if its queue is below its minimum share. For as many containers as it lacks memory for, the
-//! least starved first, the first machine is looked for on which containers of applications that stay at their fair share without them
-//! are enough; all of them are stopped, the least urgent and youngest first, and the container starts in their place.
+//! Fair shares are computed level by level, resource by resource ([`shares`](self::shares)), among queues and applications with allocation
+//! or pending demand. An application is starved if its dominant part is below `preemption_threshold` (0.5) times its fair share, as far as
+//! it demands that; or if its queue is below its minimum share. The memory that it lacks determines its number of containers. For each of
+//! these, the least starved application first, the search takes the first machine on which containers of applications that stay at their
+//! fair share without them suffice. All of these are preempted, the least urgent and youngest first, and the container starts in their
+//! place.
 //!
 //! Source: Apache Hadoop 3.4 to trunk (August 2026): `FSLeafQueue`, `FSParentQueue`, `FSAppAttempt`, `FSPreemptionThread`,
 //! `ComputeFairShares` and `DominantResourceFairnessPolicy`; YARN-5605, YARN-11482. Still so there, and repaired under
@@ -136,7 +137,7 @@ impl YarnFair {
         })
     }
 
-    /// Queues by name, anew if there are new ones.
+    /// Ranks queues by name, again if there are new ones.
     fn rank_names(&mut self, tree: &Tree) {
         if self.named.len() == tree.nodes.len() {
             return;
@@ -168,7 +169,7 @@ impl YarnFair {
         }
     }
 
-    /// The queue on the way up, and the resource, with too small a maximum for so much more.
+    /// Returns the queue on the path to the root, and the resource, whose maximum the additional amount exceeds.
     fn above_max(&self, session: &Session, next: &Waiting, need: &Resources) -> Option<Reason> {
         self.above_max_of(session, next.queue, need)
     }

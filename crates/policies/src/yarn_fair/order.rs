@@ -10,13 +10,13 @@ use plimsoll_base::units::{MAX_DIMS, Resources, Time};
 /// Which comparison of two resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Each is needy or not by what it uses itself.
+    /// Each is needy or not by its own usage.
     Right,
     /// The second one is needy or not by what the *first* uses of its dominant resource, where there are two resources.
     Fault,
 }
 
-/// The resources in the order in which they break ties of dominance: memory first, as in YARN.
+/// The resources in the order that breaks ties of dominance: memory first, as in YARN.
 #[derive(Clone, Copy, Debug)]
 pub struct Dims {
     order: [usize; MAX_DIMS],
@@ -74,7 +74,7 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// One that uses so much, with this minimum share, weight and place in ties.
+    /// Creates an entry with this usage, minimum share, weight and rank in ties.
     pub fn new(
         rule: Rule,
         dims: &Dims,

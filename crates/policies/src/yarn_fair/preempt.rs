@@ -17,7 +17,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Among those that use or wait for anything.
+    /// Computes the shares of queues and applications with allocation or pending demand.
     pub fn new(yarn: &YarnFair, tree: &Tree, books: &Books, active: impl Fn(&UserId) -> bool) -> Shares {
         let mut queues = vec![Resources::ZERO; tree.nodes.len()];
         let mut apps = vec![Resources::ZERO; tree.users.len()];
@@ -54,7 +54,7 @@ impl Shares {
     }
 }
 
-/// An application that lacks so much.
+/// An application and the amount that it lacks.
 struct Starved {
     next: Waiting,
     lacks: Resources,
@@ -68,7 +68,7 @@ struct Solution {
 
 const FOR_STARVED: &str = "its application stays at its fair share without it, and another one is starved";
 
-/// The amounts by which one is above another.
+/// Returns the amounts by which one vector exceeds another.
 fn above(amount: &Resources, other: &Resources) -> Resources {
     Resources(std::array::from_fn(|d| amount.0[d].saturating_sub(other.0[d])))
 }
@@ -175,7 +175,8 @@ impl YarnFair {
         });
         for Starved { next, lacks } in starved {
             let need = next.need();
-            // As many containers as fit into what it lacks, by memory alone: upstream's scheduler divides so, whatever its policy.
+            // The number of containers that fit into the missing amount, by memory alone: upstream's scheduler divides this way for every
+            // policy.
             let containers = self.dims.iter().next().map_or(0, |d| match need.0[d] {
                 0 if lacks.0[d] > 0 => next.tasks.into(),
                 each => lacks.0[d].checked_div(each).unwrap_or(0),

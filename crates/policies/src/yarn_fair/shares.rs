@@ -21,7 +21,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The share of one that the level does not move.
+    /// Returns the share of a claim that the level does not change.
     fn fixed(&self) -> Option<u64> {
         match self {
             Claim { max: 0, .. } | Claim { active: false, .. } => Some(0),
@@ -39,7 +39,7 @@ pub fn shares(total: u64, unit: u64, claims: &[Claim]) -> Vec<u64> {
     let open: Vec<usize> = (0..claims.len()).filter(|at| claims[*at].fixed().is_none()).collect();
     let most = open.iter().fold(0u64, |sum, at| sum.saturating_add(claims[*at].max));
     let left = total.saturating_sub(taken).min(most);
-    // Nobody gets more than everything, unless its minimum is more: so that products fit.
+    // No claim exceeds the total unless its minimum does, so that products fit.
     let most = |at: usize| claims[at].max.min(claims[at].min.max(left));
     let least = |at: usize| claims[at].min.min(most(at));
     let mut moving = open.clone();
@@ -74,7 +74,7 @@ pub fn shares(total: u64, unit: u64, claims: &[Claim]) -> Vec<u64> {
     shares
 }
 
-/// The level rises until the total is reached: all that gain a unit at one level gain it together.
+/// Raises the level until the total is reached; claims that gain a unit at the same level gain it together.
 fn raise(total: u64, unit: u64, claims: &[Claim], open: &[usize], most: &dyn Fn(usize) -> u64, shares: &mut [u64]) {
     let mut sum = open.iter().fold(0u64, |sum, at| sum.saturating_add(shares[*at]));
     let next = |at: usize, share: u64| {
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(of(60, &[plain, (0, 50, 1.0), (0, 11, 1.0), (0, 3, 1.0)]), [23, 23, 11, 3]);
         assert_eq!(of(41, &[(20, ALL, 1.0), (18, ALL, 1.0), plain, (2, ALL, 1.0)]), [20, 18, 1, 2]);
         assert_eq!(of(0, &[plain; 2]), [0, 0]);
-        // One core of two: each gets it, since the level rises until all of it is given.
+        // One core for two claims: each gets it, since the level rises until all of it is given.
         assert_eq!(of(1, &[plain; 2]), [1, 1]);
         assert_eq!(shares(1000, 1000, &[claim(0, ALL, 1.0), claim(0, ALL, 1.0)]), [1000, 1000]);
     }

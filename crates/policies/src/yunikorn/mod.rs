@@ -1,29 +1,29 @@
 //! YuniKorn's fair sorting of queues and applications, and its preemption for queues below their guarantee.
 //!
-//! A user is an application, a task an allocation. From the root down the first of siblings is served, allocation by allocation: the
-//! more urgent (a queue is as urgent as the most urgent ask in it, plus its `priority`), then the lowest ratio, then the one that waits
-//! for more of everything, then the first in the file. A queue's ratio is the largest, over the resources, of what it uses over its
-//! guarantee, or else over its maximum (its own, or the nearest above, at last the cluster); over a denominator of 0 it is 1 with usage
-//! and 0 without. Applications go by priority and then by their parts of the cluster, the largest first compared with the largest
-//! (`sort = "fifo"`: by age). With `[policy] priority = false` ratios come before priorities.
+//! A user is an application, a task an allocation. From the root down the first of siblings is served, allocation by allocation: the more
+//! urgent (a queue is as urgent as its most urgent ask, plus its `priority`), then the lowest ratio, then the larger pending demand in
+//! every resource, then the first in the file. A queue's ratio is the largest, over the resources, of its usage over its guarantee, or else
+//! over its maximum (its own, or the nearest ancestor's, finally the cluster). Over a denominator of 0 the ratio is 1 with usage and 0
+//! without. Applications are ordered by priority and then by their parts of the cluster, the largest first compared with the largest (`sort
+//! = "fifo"`: by age). With `[policy] priority = false` ratios precede priorities.
 //!
-//! An ask preempts if it fits nowhere, or exceeds a maximum, and the guarantee of its queue covers it: its own, or else the least that
-//! is left of those above. Victims are allocations of other queues, no more urgent than the ask (what queues add counts), the youngest
-//! first; below the lowest queue above the ask that has its maximum to the last unit, if there is one. Their queues have no guarantee,
-//! or one that is exceeded in a resource of the ask; guarantees above count as their own, but for those above an ask whose queue has a
-//! guarantee. Victims together are within what the ask's guarantee leaves (YUNIKORN-3459). On each machine those that shorten what is
-//! missing are tried before the others; the machine with the fewest victims is taken, and the ask starts there. Below a maximum, and
-//! where the victims are less than the ask, more are added until they are as much as the ask.
+//! *Preemption.* An ask preempts if it fits nowhere, or exceeds a maximum, and the guarantee of its queue covers it: its own, or else the
+//! least remainder of its ancestors' guarantees. Victims are allocations of other queues, no more urgent than the ask (including the
+//! priorities of queues), the youngest first, below the lowest queue above the ask that is exactly at its maximum, if there is one. Their
+//! queues have no guarantee, or one that is exceeded in a resource of the ask. Ancestors' guarantees count as their own, except those of
+//! ancestors of an ask whose queue has a guarantee. Victims together are within the remainder of the ask's guarantee (YUNIKORN-3459). On
+//! each machine the victims that reduce the shortage are tried before the others; the machine with the fewest victims is taken, and the ask
+//! starts there. Below a maximum, and if the victims amount to less than the ask, more are added until they equal the ask.
 //!
-//! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `queue.go`, `preemption.go`, and the threads of the
-//! variants. Still so there: a victim may be larger than what its queue has beyond its guarantee (YUNIKORN-3492); the search on a
-//! machine ends at the first victim that the ask's guarantee does not cover (YUNIKORN-3458). Repaired under `@guarded`: victims that
-//! together are less than the ask are given up, though the machine has room besides (YUNIKORN-3449).
+//! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `queue.go`, `preemption.go`, and the threads of the variants.
+//! Unchanged there: a victim may be larger than its queue's excess over the guarantee (YUNIKORN-3492); the search on a machine ends at the
+//! first victim that the ask's guarantee does not cover (YUNIKORN-3458). Repaired under `@guarded`: victims that together are less than the
+//! ask are given up, though the machine has additional room (YUNIKORN-3449).
 //!
-//! Departures: preemption is tried at once, not after a delay, once all that fits has started; an ask of a queue may preempt again at
-//! any time; nothing is marked as an originator or as exempt, and no queue is a fence. Priorities are told apart by rank, and so is
-//! what a queue adds. Equal waiting demand is not an equivalence among three queues (a test shows a circle), so there what comes first
-//! is unspecified, as with the sort of the source. Without a file every user is a queue without guarantee and maximum.
+//! Departures: preemption is tried at once, not after a delay, once all asks that fit have started. An ask of a queue may preempt again at
+//! any time. No ask is marked as an originator or as exempt, and no queue is a fence. Priorities are compared by rank, and so are the
+//! priorities of queues. Equal pending demand is not an equivalence among three queues (a test shows a cycle), so the order there is
+//! unspecified, as with the sort of the source. Without a file every user is a queue without guarantee and maximum.
 
 mod order;
 mod preempt;
@@ -162,7 +162,7 @@ impl YuniKorn {
         App::new(self.settings[next.queue].by_age, self.priority_first, next, held, books.offered(), books.dims())
     }
 
-    /// The queue on the way up, and the resource, with too small a maximum for so much more.
+    /// Returns the queue on the path to the root, and the resource, whose maximum the additional amount exceeds.
     fn above_max(&self, tree: &Tree, usage: &[Resources], queue: QueueAt, need: &Resources) -> Option<Reason> {
         let mut limits = tree.path(queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
         limits.find_map(|(at, d)| {
@@ -172,13 +172,13 @@ impl YuniKorn {
         })
     }
 
-    /// Allocations start where there is room; those that ask in vain, in the order of their turns.
+    /// Starts allocations that fit; returns the users of the other asks, in scheduling order.
     fn assign(&self, session: &mut Session) -> Vec<UserId> {
         let mut members = Vec::new();
         for queue in session.waiting_queues() {
             members.extend(session.waiting(queue).map(|next| (queue, next.user)));
         }
-        // What waits counts as at the beginning of the cycle: it decides ties alone.
+        // Pending demand is that at the beginning of the cycle; it only decides ties.
         let first = |at: QueueAt| session.waiting(at).map(|next| next.priority).min();
         let urgencies: Vec<Option<i64>> =
             (0..session.tree.nodes.len()).map(|at| self.urgency(session.tree, &first, at)).collect();

@@ -77,7 +77,7 @@ pub struct App {
 }
 
 impl App {
-    /// With this next ask, and so much in use.
+    /// Creates an entry with this next ask and usage.
     pub fn new(
         by_age: bool,
         priority_first: bool,
@@ -129,7 +129,7 @@ impl Eq for App {}
 pub enum Place {
     Queue(Queue),
     App(App),
-    /// Of one that has nothing to ask for: behind all.
+    /// A queue without asks sorts last.
     None,
 }
 

@@ -9,7 +9,7 @@ use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 
 const FOR_GUARANTEE: &str = "its queue is above its guarantee, and the ask's is below";
 
-/// Allocations of one entry that may be stopped, and how many of them are left; a gang counts as one.
+/// Allocations of one entry that may be preempted, and the number of them that is left; a gang counts as one.
 #[derive(Clone)]
 struct Candidate {
     runs: Runs,
@@ -23,7 +23,7 @@ impl Candidate {
     }
 }
 
-/// The state in which an ask is decided: that of the session with the asks of the same gang before it.
+/// The state for the decision of an ask: that of the session plus the preceding asks of the same gang.
 struct Ground<'s, 'a> {
     session: &'s Session<'a>,
     usage: Vec<Resources>,
@@ -31,13 +31,13 @@ struct Ground<'s, 'a> {
     candidates: Vec<Candidate>,
 }
 
-/// Victims of an ask, or of all asks of a gang, and the machines that these take, as far as they are known.
+/// Victims of an ask, or of all asks of a gang, and the machines of the asks, as far as they are known.
 struct Solution {
     victims: Vec<Runs>,
     seats: Option<Seats>,
 }
 
-/// Candidates by place, once for each of their units, in the order in which they are stopped.
+/// Positions of candidates, once for each of their units, in the order of preemption.
 type Victims = Vec<usize>;
 
 /// The amounts that guarantees leave by resource, negative where they are exceeded; `None` without a guarantee.
@@ -49,13 +49,13 @@ impl Left {
         self.0.iter().all(Option::is_none)
     }
 
-    /// Whether there is a guarantee, and so much fits into it; a resource without one is no obstacle.
+    /// Returns whether there is a guarantee that covers the amount; a resource without a guarantee is no obstacle.
     fn covers(&self, amount: &Resources) -> bool {
         let fits = |d: usize| self.0[d].is_none_or(|left| amount.0[d] == 0 || i128::from(amount.0[d]) <= left);
         !self.is_none() && (0..MAX_DIMS).all(fits)
     }
 
-    /// Whether a resource of these is exceeded.
+    /// Returns whether one of these resources is exceeded.
     fn exceeded(&self, of: &Resources) -> bool {
         (0..MAX_DIMS).any(|d| of.0[d] > 0 && self.0[d].is_some_and(|left| left < 0))
     }
@@ -71,8 +71,9 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// The least that guarantees leave on the way up from a queue. An ask's queue with a guarantee goes by that alone; and those above it
-    /// then say nothing of others below them, so that siblings within a common guarantee may be victims.
+    /// Returns the least remainder of the guarantees on the path from a queue to the root. For an ask whose queue has a guarantee only that
+    /// one counts; those of its ancestors then do not apply to other queues below them, so that siblings within a common guarantee may be
+    /// victims.
     fn left(&self, queue: QueueAt) -> Left {
         let own = self.has_own();
         let mut left = [None; MAX_DIMS];
@@ -128,7 +129,7 @@ fn change(tree: &Tree, usage: &mut [Resources], queue: QueueAt, amount: &Resourc
 }
 
 impl YuniKorn {
-    /// Makes room for those that asked in vain.
+    /// Makes room for asks that did not start.
     pub fn preempt(&self, session: &mut Session, vain: &[UserId]) {
         if vain.is_empty() || self.settings.iter().all(|settings| settings.guaranteed == [None; MAX_DIMS]) {
             return;
@@ -216,7 +217,7 @@ impl YuniKorn {
         Some(Solution { victims, seats })
     }
 
-    /// All that may be stopped, the youngest first.
+    /// Returns all candidates for preemption, the youngest first.
     fn candidates(&self, session: &Session) -> Vec<Candidate> {
         let leaves = (0..session.tree.nodes.len()).filter(|at| session.tree.is_leaf(*at));
         let open = leaves.filter(|leaf| !session.tree.path(*leaf).any(|at| self.settings[at].fixed));
@@ -273,7 +274,7 @@ impl YuniKorn {
         if potential.is_empty() || !self.covered(ground, &potential, next) {
             return None;
         }
-        // A maximum stands in its way, no machine.
+        // A maximum prevents the start, not a lack of machines.
         if ground.rooms.find(&next.each).is_some() {
             return Some((None, self.enough(ground, &potential, &[], None, next)?));
         }
@@ -316,8 +317,8 @@ impl YuniKorn {
         !trial.left(next.queue).exceeded(&trial.need)
     }
 
-    /// The victims on a machine: first those that shorten what is missing, until the ask fits. Together they have to be within what the
-    /// guarantee of the ask's queue leaves; the first that would not be ends the search.
+    /// Returns the victims on a machine: first those that reduce the shortage, until the ask fits. Together they have to be within the
+    /// remainder of the guarantee of the ask's queue; the first that would not be ends the search.
     fn on_machine(
         &self,
         ground: &Ground,
