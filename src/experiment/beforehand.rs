@@ -1,5 +1,5 @@
-//! The check of a study before its first run: everything that a run does before its first event, for every cell and
-//! policy. What is wrong by design is found while nothing has been made yet.
+//! Validates a study before its first run: executes the setup of every cell and policy up to the first event, so that invalid plans fail
+//! before any output exists.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ pub fn check(study: &Study) -> Result<()> {
     study.cells.par_chunks(chunk).enumerate().find_map_first(wrong).map_or(Ok(()), Err)
 }
 
-/// Which workload each cell has, as a number of those that differ, and the first cell of each.
+/// Returns the workload index of each cell, and the first cell of each distinct workload.
 pub(super) fn workloads(study: &Study) -> (Vec<usize>, Vec<usize>) {
     let (mut numbers, mut firsts) = (HashMap::new(), Vec::new());
     let mut number = |(cell, plan): (usize, &Plan)| {
@@ -53,7 +53,7 @@ pub(super) fn workloads(study: &Study) -> (Vec<usize>, Vec<usize>) {
     (study.cells.iter().enumerate().map(&mut number).collect(), firsts)
 }
 
-/// The knowledge of a workload; none of a trace that can be read only once.
+/// Returns the properties of a workload that are known before the run; `None` for a trace that can be read only once.
 fn known(plan: &Plan) -> Result<Option<Known>> {
     match &plan.workload {
         WorkloadPlan::Generator(generator, _) => {
@@ -113,8 +113,8 @@ fn of_cell(plan: &Plan, Known { outline, is_whole }: &Known, last: &mut Last) ->
     Ok(())
 }
 
-/// Checks that the machines have what the tasks of a workload ask for: of a generator's, whose tasks are not made yet, all
-/// its resources. Errors: [`Error::Mismatch`].
+/// Checks that the machines provide the resources that the tasks of a workload demand. For a generator, whose tasks do not exist yet,
+/// checks all its resources. Errors: [`Error::Mismatch`].
 fn asked(outline: &Workload, cluster: &Cluster, placement: Placement) -> Result<()> {
     let is_asked = |at: usize| outline.sets.is_empty() || outline.sets.iter().any(|set| set.demand.0[at] > 0);
     let dims = outline.dims.iter().zip(cluster.total().0).enumerate();

@@ -1,7 +1,7 @@
 //! The published part of a results folder: files checked against the records that list them, the plan, and its inputs.
 //!
-//! The folder may come from somebody else: nothing outside of it is packed but input files below the current folder, and of
-//! those only what the runs read, by digest.
+//! The folder may come from another person. Outside of it, only input files below the current folder are packed, and of those only the ones
+//! that the runs read, by digest.
 
 mod inputs;
 mod records;
@@ -28,11 +28,11 @@ pub struct Parcel {
     pub name: String,
     /// The question it answers.
     pub question: Option<String>,
-    /// The plan, put together, and where it stands in the bundle.
+    /// The resolved plan and its location in the bundle.
     pub plan: String,
     /// The plan's text about figures, where `plan` is without it.
     pub figures: String,
-    /// The folder of the bundle from which its paths lead to its inputs, with `/` at its end.
+    /// The folder in the bundle that the plan's input paths are relative to, with a trailing `/`.
     pub base: String,
     /// The command that made the results where that was no plan: to be given in `base`.
     pub replay: Option<String>,
@@ -42,7 +42,7 @@ pub struct Parcel {
     pub files: BTreeMap<String, Content>,
     /// Files that the plan reads and that are packed, by their places in the bundle.
     pub inputs: BTreeMap<String, Content>,
-    /// Files that the plan reads and that are not packed: as the plan names them, and what they were.
+    /// Files that the plan reads and that are not packed: names as in the plan, and their checksums.
     pub elsewhere: BTreeMap<String, Sum>,
     /// Runs that are there whole.
     pub runs: usize,
@@ -59,11 +59,11 @@ pub struct Parcel {
 pub struct Missing {
     /// How many.
     pub parts: usize,
-    /// The first of them in words, and what is known of why.
+    /// Messages for the first missing parts, each with its known reason.
     pub examples: Vec<String>,
 }
 
-/// So many missing parts are named.
+/// Maximum number of missing parts that are named.
 const EXAMPLES: usize = 100;
 
 impl Missing {
@@ -81,14 +81,14 @@ impl Missing {
 
 /// Looks through a results folder. Input files up to `largest` bytes are packed.
 ///
-/// Errors: no results folder, a file that cannot be read, and what no results folder has: a link, a name that some file
-/// system refuses. What is missing is no error here.
+/// Errors: no results folder, an unreadable file, or an entry that no results folder contains: a link, or a name that some file system
+/// refuses. Missing parts are reported, not errors.
 pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
     if !folder.is_dir() {
         Contents::read(folder)?;
     }
     let listed = listed(folder)?;
-    // Before any of them is read, so that what is packed is what was read.
+    // Records are read before the files, so that the files that are packed are the files that were read.
     let mut records = Records::of(&listed);
     let described = Described::read(folder)?;
     let mut parcel = Parcel::default();
@@ -136,7 +136,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
     for (name, path) in listed {
         match records.standing(&name, &path)? {
             Standing::AsRecorded(digest) => drop(parcel.files.insert(name, Content::File(path, digest))),
-            // It is among what is missing already.
+            // It is already listed as missing.
             Standing::Broken => {}
             Standing::Unlisted => parcel.unlisted.push(name),
         }
@@ -148,8 +148,8 @@ pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
 
 /// All files below a folder, with `/` in their names, but temporary ones and the logs of jobs.
 ///
-/// Errors: what is neither a file nor a folder, which may lead anywhere or never end; a name that is no text, or that not
-/// every file system takes.
+/// Errors: an entry that is neither a file nor a folder (it may lead anywhere or never end); a name that is not UTF-8 or that not every
+/// file system accepts.
 fn listed(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![(root.to_owned(), String::new())];
@@ -180,8 +180,8 @@ fn listed(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
 }
 
 impl Parcel {
-    /// Checks the runs of a cell; `records` get the files of those that are whole. What is damaged and of no run that is
-    /// missing is left out, and nothing else: it may be of an earlier plan.
+    /// Checks the runs of a cell and adds the files of complete runs to `records`. Damaged files that belong to no missing run are left out
+    /// without a message, since they may be of an earlier plan.
     fn cell(&mut self, folder: &Path, cell: &str, records: &mut Records) -> Result<()> {
         let place = of_cell(folder, cell);
         let of = if cell.is_empty() { String::new() } else { format!("{cell}, ") };

@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::tree::{Node, Place, Value, steps};
 
-/// Makes one `key=value` change, such as `example`; the value is read as TOML, or else as text. Errors about what it changes are
-/// about the option.
+/// Makes one `key=value` change, such as `example`; the value is parsed as TOML, or else used as text. Errors about the changed value name
+/// the option.
 pub fn apply(tree: &mut Node, change: &str, example: &str) -> Result<()> {
     let (key, value) = parse_change(change, example)?;
     put_at(tree, &key, value)

@@ -1,8 +1,8 @@
-//! Listens to a run and makes its metrics and tables.
+//! Observes a run and computes its metrics and tables.
 //!
-//! Integrals over time are exact: of the totals at every interval, of a user at every change of what it holds. What
-//! costs more than O(1) a change (Gini, gap, envy, sharing incentive, stranded capacity) is evaluated on the sampling
-//! grid; while nothing changes one evaluation stands for all grid points it covers.
+//! Integrals over time are exact: totals are updated at every interval, a user's at every change of its allocation. Measures that cost more
+//! than O(1) per change (Gini, gap, envy, sharing incentive, stranded capacity) are evaluated on the sampling grid; one evaluation covers
+//! all grid points until the next change.
 
 use prefetch_index::prefetch_index;
 
@@ -66,8 +66,8 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    /// A recorder for a run with this capacity, these classes of weights and the policy's groups, with a grid of step
-    /// `sample` and cut off at `cut`; `heartbeat` hears the time and how many tasks were launched, and may end the run.
+    /// Creates a recorder for a run with this capacity, these classes of weights and the policy's groups, with a grid of step `sample` and
+    /// cut off at `cut`. `heartbeat` receives the time and the number of launched tasks, and may end the run.
     pub fn new(
         dims: usize,
         capacity: &Resources,
@@ -121,7 +121,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The user's weighted dominant share of what it truly uses, 2^32 for the whole cluster.
+    /// Returns the user's weighted dominant share by its true usage; 2^32 is the whole cluster.
     fn share(&self, user: UserId, books: &Books, class: usize) -> u64 {
         self.share_of(books.used(user), class)
     }
@@ -181,7 +181,7 @@ impl<'a> Collector<'a> {
         self.users[user.index()].delay += self.service.served(user.index(), work, span);
     }
 
-    /// A user's dominant share times microseconds (in whole clusters), and the microseconds in which it waited.
+    /// Returns a user's dominant share times microseconds (in whole clusters), and the microseconds of its waiting.
     pub(super) fn integrals(&self, user: usize) -> (f64, u64) {
         let standing = &self.standing[user];
         (standing.share_us as f64 / WHOLE as f64, standing.backlogged_us)
@@ -226,7 +226,7 @@ impl<'a> Collector<'a> {
         if self.active.is_empty() {
             return self.sinks.fairness(first, &Sample::default(), state.books);
         }
-        // Without anybody waiting nothing is unfair, and nothing need be evaluated but for the tables.
+        // Without pending demand every fairness measure is ideal; only the tables need values.
         if state.books.backlogged() == 0 && !self.sinks.wants_series() {
             return Ok(());
         }
@@ -235,7 +235,7 @@ impl<'a> Collector<'a> {
             for (place, user) in (1..).zip(&self.active) {
                 self.standing[user.index()].active = place;
             }
-            // All of them anew: they stand elsewhere.
+            // Recomputes all users, since the order of users has changed.
             self.stale.clone_from(&self.active);
         }
         self.look_again(state.books);
@@ -275,7 +275,7 @@ impl Recorder for Collector<'_> {
             }
             self.remarks.oversized += tasks;
         }
-        // Who never ends has no service that could be early or late: speeds are of the other work.
+        // Services never end, so they are neither early nor late; slowdowns are of the other work.
         if row.duration < Span::ENDLESS {
             self.service.submit(Work {
                 user: row.user,
@@ -345,9 +345,9 @@ impl Recorder for Collector<'_> {
             Fate::Running if tasks.backup => None,
             Fate::Finished => Some((whole, (resumed, end), true)),
             Fate::Running => Some((whole, (resumed, end), false)),
-            // Its work is never done, and nobody waits for it from now on.
+            // Its work is never completed, and it no longer waits from now on.
             Fate::Lost | Fate::GivenUp => Some((whole, (end, end), false)),
-            // This attempt has served what its task need not do again. The rest of it is served when it runs again, or was in its
+            // This attempt has served the part that the task need not repeat. The rest is served when it runs again, or was served by its
             // other instance.
             Fate::Reclaimed
             | Fate::Preempted
@@ -391,7 +391,7 @@ impl Recorder for Collector<'_> {
     fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
         self.totals.stuck(stuck);
         if stuck.why == Stuck::TooLarge {
-            // Told when it arrives; its age counts to the end of the run, as that of all that is never served.
+            // Recorded at its arrival; its age counts to the end of the run, as for all work that is never served.
             if self.window.holds(stuck.submit) && stuck.duration < Span::ENDLESS {
                 let work = self.service.reference.size(stuck.demand) * stuck.tasks as f64 * stuck.duration.seconds();
                 let user = &mut self.users[stuck.user.index()];

@@ -70,8 +70,7 @@ impl Side {
     }
 }
 
-/// The runs of one policy: the seed of each, which tells it from the others, and where it is. Results with other first seeds pair
-/// as they should.
+/// The runs of one policy: the seed, which identifies a run, and its location. Results with other first seeds pair correctly.
 type Runs = Vec<(String, (usize, usize))>;
 
 /// The runs that are there, by policy, in the order of the plan: plans may name more policies than have run.
@@ -107,7 +106,7 @@ struct Pair {
     other: Option<(usize, usize)>,
 }
 
-/// Compares two results folders. Errors: one of them is none, or they have no run in common.
+/// Compares two results folders. Errors: one of them is not a results folder, or they have no run in common.
 pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
     let sides = [Side::open(before)?, Side::open(after)?];
     let cells = |side: usize| sides[side].cells.iter().map(|(name, results)| (name.as_str(), results)).collect();

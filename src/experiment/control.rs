@@ -1,4 +1,4 @@
-//! The table `[control]` of a plan: the Fuxi control plane between the scheduler and the machines, and what goes wrong there.
+//! The table `[control]` of a plan: the Fuxi control plane between the scheduler and the machines, and its injected faults.
 
 use serde::Deserialize;
 
@@ -36,15 +36,15 @@ pub struct ControlFile {
     pub batch: Option<String>,
     /// How long FuxiMaster takes for a request: a span, or `measured`.
     pub decide: Option<String>,
-    /// How long a service waits for a machine out of sight before it moves its units elsewhere; for ever if absent.
+    /// How long a service waits for an unreachable machine before it moves its units to other machines; without limit if absent.
     pub patience: Option<String>,
-    /// Rules of the protocol that are left out.
+    /// Rules of the protocol that are disabled.
     #[serde(default)]
     pub without: Vec<String>,
-    /// Of offline units above the request, those that hints know stay first: a departure from the source.
+    /// Keeps first, among offline units above the request, those that hints know: a departure from the source.
     #[serde(default)]
     pub order_by_hints: bool,
-    /// Machines on which workers fail are avoided.
+    /// Whether machines with failing workers are excluded.
     pub blacklist: Option<BlacklistFile>,
     /// How often processes fail of themselves.
     pub failures: Option<FailuresFile>,
@@ -81,15 +81,15 @@ pub struct FailuresFile {
     pub lasts: Option<[String; 2]>,
 }
 
-/// When machines on which workers fail are avoided.
+/// Thresholds for the exclusion of machines with failing workers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlacklistFile {
-    /// So many workers of a role have failed on a machine: its application bars it for the role. 2 if absent.
+    /// Failed workers of a role on a machine until the application excludes the machine for the role. 2 if absent.
     pub role: Option<u32>,
-    /// It is barred for so many roles: the application bars it for all of them, and blames it. 1 if absent.
+    /// Excluded roles until the application excludes the machine for all roles and reports it. 1 if absent.
     pub app: Option<u32>,
-    /// So many applications blame it: FuxiMaster shuns it. 2 if absent.
+    /// Applications that report a machine until FuxiMaster excludes it. 2 if absent.
     pub cluster: Option<u32>,
     /// The share of machines that are shunned at most; 0.1 if absent.
     pub share: Option<f64>,
@@ -131,7 +131,7 @@ impl ControlPlan {
         World::new(self.rules, Script { seed, ..self.script.clone() }, Vec::new())
     }
 
-    /// Whether it needs machines that tasks are placed on: something befalls single ones.
+    /// Whether it requires machines with task placement, since faults affect single machines.
     fn is_placed(&self) -> bool {
         let Failures { tubo, machine, .. } = self.script.failures;
         tubo > 0.0
@@ -140,8 +140,7 @@ impl ControlPlan {
             || self.script.strikes.iter().any(|strike| strike.fault.machine().is_some())
     }
 
-    /// Checks the table, for a cluster of so many machines, pooled or not. Errors: [`Error::Plan`] with the key and what would be
-    /// accepted.
+    /// Checks the table for a cluster of `machines` machines, pooled or not. Errors: [`Error::Plan`] with the key and the accepted values.
     pub fn check(file: &ControlFile, machines: u64, pooled: bool) -> Result<ControlPlan> {
         let key = |name: &str| format!("control.{name}");
         let usual = Timing::default();

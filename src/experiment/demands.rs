@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// How many tasks asked for what. Demands are of one kind if they agree in every resource to an eighth of the power of two
-/// below them; a kind stands for its tasks with their mean, which is their demand where all are alike.
+/// Counts tasks by demand. Demands are of one kind if they agree in every resource to an eighth of the power of two below them. A kind is
+/// represented by the mean of its tasks, which equals their demand if all are equal.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demands {
     kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), Tally>,

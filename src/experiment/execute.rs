@@ -1,4 +1,4 @@
-//! Runs a study: all its runs, on all cores, each written when it ends; what is there already is not run again.
+//! Executes a study: all its runs, on all cores. Each run is written when it ends; existing runs are not repeated.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -24,17 +24,17 @@ use crate::output::numbers::are;
 use crate::units::Time;
 use crate::workload::Input;
 
-/// Hears how a study goes on; called from several threads. Runs are numbered as they start.
+/// Receives the progress of a study; called from several threads. Runs are numbered as they start.
 pub trait Progress: Sync {
-    /// So many runs are to be made, besides those that are there already.
+    /// Reports the number of runs to execute and of existing runs.
     fn planned(&self, runs: usize, there: usize);
 
-    /// A run starts; of so many tasks, if that is known.
+    /// Reports the start of a run, with its number of tasks if known.
     fn started(&self, number: usize, tasks: Option<u64>);
 
-    /// A run goes on: simulated time, and tasks launched in it so far.
+    /// Reports the simulated time of a run and the tasks launched in it so far.
     ///
-    /// Errors: what it returns ends the study, such as [`Error::Interrupted`].
+    /// Errors: an error ends the study, such as [`Error::Interrupted`].
     fn tick(&self, number: usize, now: Time, launched: u64) -> Result<()>;
 
     /// The workload was made or opened; called once for each time that this happens.
@@ -51,7 +51,7 @@ pub enum Mode {
     Resume,
     /// All runs are run.
     Restart,
-    /// Nothing is run; what is missing is an error.
+    /// Executes no run; a missing run is an error.
     Gather,
 }
 
@@ -79,7 +79,7 @@ pub struct Done {
     pub kept: usize,
     /// Runs that were there but not whole, and why.
     pub broken: Vec<String>,
-    /// The folder's lock: until it is dropped, nobody else writes there, but other shards if this is one.
+    /// The folder's lock: until it is dropped, no other process writes there, except other shards if this is one.
     pub lock: Option<Arc<Lock>>,
     /// The files that the plan reads, from its folder, with their BLAKE3 digests; none where it was read only once.
     pub inputs: BTreeMap<String, Option<String>>,
@@ -90,8 +90,8 @@ type RunIndex = (usize, usize, usize);
 
 /// Runs all runs of a study that are not there yet.
 ///
-/// Errors: results of another plan in the folder ([`Error::Mismatch`]), what is missing ([`Mode::Gather`]), or one of
-/// those that ended a run; runs that had ended keep their tables.
+/// Errors: results of another plan in the folder ([`Error::Mismatch`]), missing runs ([`Mode::Gather`]), or the error that ended a run;
+/// completed runs keep their tables.
 pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Result<Done> {
     let claimed = request.folder.map(|folder| claim(study, folder, request)).transpose()?;
     let (lock, replaces) = claimed.map_or((None, false), |(lock, replaces)| (Some(lock), replaces));
@@ -158,8 +158,8 @@ fn of_cells<T>(study: &Study, of: impl Fn(&Plan) -> Result<T>) -> Result<Vec<T>>
     cells.map(|(at, plan)| of(plan).map_err(|error| study.located(at, error))).collect()
 }
 
-/// Which cells are a shard's as a whole: all are without shards, and of those whose number of seeds depends on results a
-/// shard has all runs or none.
+/// Returns the cells that belong completely to a shard. Without shards this is every cell. A cell whose number of seeds depends on results
+/// is completely in one shard.
 fn owned(study: &Study, ids: &[Vec<Vec<String>>], shard: Option<Shard>) -> Vec<bool> {
     let first: Vec<&str> = ids.iter().map(|ids| ids[0][0].as_str()).collect();
     match shard.filter(|_| study.cells.iter().any(|plan| plan.precision.is_some())) {
@@ -202,7 +202,7 @@ struct Runner<'a> {
     metadata: Vec<Vec<(String, String)>>,
     ids: Vec<Vec<Vec<String>>>,
     inputs: BTreeMap<String, Option<String>>,
-    /// By cell: which workload is its, as a number of those that differ.
+    /// Workload index of each cell.
     workloads: Vec<usize>,
     supplies: Mutex<HashMap<(usize, u64), Arc<Shared>>>,
     /// Which cells are this shard's as a whole.
@@ -240,8 +240,8 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// The runs of this shard while the cells have so many seeds: seed by seed of a workload, which is then made once
-    /// for all policies and cells.
+    /// Returns the runs of this shard for these numbers of seeds: seed by seed of a workload, which is then generated once for all policies
+    /// and cells.
     fn runs(&self, seeds: &[usize]) -> Vec<RunIndex> {
         let mut runs: Vec<RunIndex> = Vec::new();
         for (cell, plan) in self.study.cells.iter().enumerate().filter(|(cell, _)| self.owned[*cell]) {
@@ -425,7 +425,7 @@ impl WorkloadPlan {
                 Ok(Supply::generate(generator, seed)?.estimated(*estimates, seed))
             }
             WorkloadPlan::Trace { path, format, options, thin, estimates } => {
-                // Before jobs are left out, so that those that are kept have the estimates that they would have.
+                // Estimates precede the selection of jobs, so that selected jobs have the same estimates as in the complete workload.
                 let supply = Supply::input(open(path)?, *format, options)?.estimated(*estimates, seed);
                 Ok(match thin {
                     Some(share) => supply.thinned(*share, seed),

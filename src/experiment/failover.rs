@@ -58,7 +58,7 @@ struct DiagramFile {
 pub struct Diagram {
     /// Of which scenario.
     pub scenario: Scenario,
-    /// Under which rules.
+    /// Rules of the protocol.
     pub rules: Rules,
 }
 
@@ -132,7 +132,7 @@ fn rules(key: &str, names: &[String]) -> Result<Vec<Rule>> {
     each(names, |name| Rule::parse(key, name))
 }
 
-/// Heartbeats of up to a minute, in which the scenarios still begin as they should.
+/// Parses a heartbeat of at most a minute, for which the scenarios begin as intended.
 fn beat(key: &str, text: &str) -> Result<Span> {
     let span = positive_span(key, text)?;
     match span <= Span::from_secs(8) {

@@ -1,4 +1,4 @@
-//! Listens to a run under a policy with groups of users: their promises kept and broken, and their levels over time.
+//! Observes a run under a policy with groups of users: their guarantees kept and violated, and their levels over time.
 
 use super::sinks::Sinks;
 use crate::books::{Books, Partition};
@@ -17,9 +17,9 @@ pub(super) struct GroupWatch {
     dims: usize,
     /// The group of each user, if it has one.
     owner: Vec<Option<usize>>,
-    /// `dims` a user and partition: as it was last told.
+    /// `dims` values per user and partition: the last recorded ones.
     holdings: Vec<Holding>,
-    /// By partition: the most that it ever had.
+    /// By partition: the maximum capacity so far.
     most: Vec<Resources>,
     /// The last row of the `levels` table about a group and a resource.
     written: Vec<Option<(GroupLevel, Holding)>>,
@@ -96,7 +96,7 @@ impl GroupWatch {
         }
     }
 
-    /// For a span of time groups held amounts that were due to be taken back and could not be.
+    /// Adds a span in which groups used amounts that should be reclaimed and could not be.
     pub fn unreturned(&mut self, unreturned: &[Unreturned], span: Span) {
         for Unreturned { group, amount } in unreturned {
             self.log.unreturned(*group, amount.slice(self.dims), span);
@@ -196,11 +196,10 @@ fn borrowed(log: &GroupLog, group: usize, d: usize) -> u128 {
 pub struct GroupSummary {
     /// Its name.
     pub name: String,
-    /// How many groups stand above it.
+    /// Number of its ancestors.
     pub depth: usize,
     /// Headings and values; amounts are in the unit that people write, times hours.
     pub values: Vec<(String, Option<f64>)>,
-    /// By resource, the amount that it held above its runtime quota although it was due to be taken back, in the unit that people
-    /// write, times hours.
+    /// By resource, the allocation above its runtime quota that should have been reclaimed, in display units times hours.
     pub unreturned: Vec<f64>,
 }

@@ -73,7 +73,7 @@ pub fn setting(text: &str) -> Result<Setting> {
     Ok(Setting { supply, jobs, anywhere, cluster: Arc::new(ground), options, observation, reward })
 }
 
-/// Errors: rules for whom to serve, which the agent decides, and rules that start or stop tasks by themselves.
+/// Errors: rules of user selection, which the agent decides, and rules that start or preempt tasks on their own.
 fn decided_elsewhere(file: &ClusterFile, options: &Options) -> Result<()> {
     let displaces = options.displacing != Displacing::default();
     let wrong = [

@@ -45,8 +45,7 @@ pub struct ClusterFile {
     pub ties: Option<String>,
     /// How machines slow down when their memory is over-committed: `1:1,1.25:4`, loads and slowdowns.
     pub slowdown: Option<String>,
-    /// How many times longer tasks take in the same rack as where they would run best, in the same room, and elsewhere:
-    /// `1.1,1.3,2`.
+    /// Factors of the run time in the same rack as the preferred machine, in the same room, and in other rooms: `1.1,1.3,2`.
     pub distance: Option<String>,
     /// How tasks fail, straggle and are backed up: `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`, any of them.
     pub faults: Option<String>,
@@ -85,11 +84,11 @@ fn named<T: Default>(name: &Option<String>, parse: impl FnOnce(&str) -> Result<T
     name.as_deref().map_or_else(|| Ok(T::default()), parse)
 }
 
-/// The machines of a plan and how the engine goes about it.
+/// The machines of a plan and the engine options.
 pub struct Supplied {
     /// The machines.
     pub cluster: ClusterSpec,
-    /// How the engine goes about it.
+    /// Engine options.
     pub options: Options,
     /// The file that the machines were read from, if they were.
     pub machines: Option<PathBuf>,
@@ -143,8 +142,8 @@ fn hoard(key: &str, text: Option<&str>, placement: Placement) -> Result<Option<S
 /// delay scheduling (Zaharia et al., EuroSys 2010) in its evaluation.
 pub const FALL_BACK: &str = "5s";
 
-/// How tasks come by room: a span, which tasks ask, and which may be asked. Errors: the others without the first, and a choice of
-/// whom to ask where shares decide that.
+/// Reads the preemption options: an interval, which tasks may preempt, and which may be preempted. Errors: the others without the first,
+/// and a selection of victims if shares decide that.
 fn preempt(file: &ClusterFile, stands: Stands) -> Result<Option<Preempt>> {
     let [key, for_key, from_key] =
         ["cluster.preempt", "cluster.preempt_for", "cluster.preempt_from"].map(|name| stands.key(name));
@@ -194,7 +193,7 @@ fn only_placed(key: &str, placement: Placement) -> Result<()> {
     if placement == Placement::Pooled { Err(Error::plan(key, "placement 'pooled'", expected)) } else { Ok(()) }
 }
 
-/// Errors: tasks are to be backfilled where it cannot be told when others will end, or machines are told apart.
+/// Errors: backfilling without known end times, or with individual machines.
 fn goes_with_backfilling(key: &str, rule: OnBlocked, placement: Placement, cluster: &ClusterFile) -> Result<()> {
     let wrong = |with: &str, expected: &str| Err(Error::plan(key, format!("'{}' with {with}", rule.name()), expected));
     match (placement, &cluster.faults, &cluster.preempt) {
@@ -208,7 +207,7 @@ fn goes_with_backfilling(key: &str, rule: OnBlocked, placement: Placement, clust
     }
 }
 
-/// How the engine goes about it.
+/// Engine options.
 fn options(cluster: &ClusterFile, until: Option<&str>, stands: Stands) -> Result<Options> {
     let key = |name| stands.key(&format!("cluster.{name}"));
     let placement =

@@ -1,5 +1,4 @@
-//! The memory that a run may still need: it grows with the number of distinct users, which a trace that is streamed does not
-//! tell beforehand.
+//! Estimates the memory that a run may still need. It grows with the number of distinct users, which is unknown for a streamed trace.
 
 use crate::error::{Error, Result};
 
@@ -14,7 +13,7 @@ const FIRST: usize = 1 << 20;
 pub(super) struct Room {
     /// The number of users at which it looks again.
     next: usize,
-    /// The bytes that are free; `None` where the system does not tell.
+    /// Free bytes; `None` if the system does not report them.
     free: fn() -> Option<u64>,
 }
 

@@ -73,7 +73,7 @@ pub struct PlanFile {
     pub workload: Option<WorkloadFile>,
 }
 
-/// Of a table that is read by itself nothing.
+/// Empty if the table is parsed on its own.
 fn apart<'de, D: Deserializer<'de>, T: Default>(deserializer: D) -> std::result::Result<T, D::Error> {
     IgnoredAny::deserialize(deserializer).map(|IgnoredAny| T::default())
 }
@@ -117,7 +117,7 @@ pub struct TraceFile {
     pub trace: PathBuf,
     /// The name of its format.
     pub format: Option<String>,
-    /// The rule by which it has users.
+    /// The rule that assigns users.
     pub tenants: Option<String>,
     /// The share of jobs that is kept.
     pub thin: Option<f64>,
@@ -229,7 +229,7 @@ pub struct Plan {
     pub seeds: Vec<u64>,
     /// When there are enough seeds, if their number is not fixed.
     pub precision: Option<Precision>,
-    /// How the engine goes about it.
+    /// Engine options.
     pub options: Options,
     /// The control plane between scheduler and machines, if there is one.
     pub control: Option<ControlPlan>,
@@ -251,7 +251,7 @@ pub struct Plan {
     pub cluster: ClusterSpec,
     /// The workload that arrives.
     pub workload: WorkloadPlan,
-    /// The plan as text: what every file of the results carries.
+    /// The plan as text, stored in every file of the results.
     pub text: String,
     /// A digest of what the results of its runs depend on, in hexadecimal.
     pub digest: String,
@@ -391,7 +391,7 @@ fn policies(file: &PlanFile, folder: &Path, registry: &Registry, stands: Stands)
 /// The most tasks of a service.
 const MOST_OF_A_SERVICE: u32 = 1_000_000;
 
-/// The services. Errors: one without tasks or demand, or of a name or with a resource that stood before.
+/// Reads the services. Errors: a service without tasks or demand, with a duplicate name, or with a duplicate resource.
 fn services(files: &[ServiceFile]) -> Result<Vec<Service>> {
     let mut services: Vec<Service> = Vec::new();
     for file in files {

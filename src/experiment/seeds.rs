@@ -9,7 +9,7 @@ use crate::metrics::mean_interval;
 /// How many seeds a plan is run with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seeds {
-    /// So many.
+    /// This number of seeds.
     Fixed(u64),
     /// As many as a precision takes.
     Until(Precision),
@@ -34,9 +34,9 @@ pub struct Precision {
     pub half_width: f64,
     /// A column of the `runs` table.
     pub metric: String,
-    /// So many seeds are run in any case.
+    /// Minimum number of seeds.
     pub least: u64,
-    /// And no more than so many.
+    /// Maximum number of seeds.
     pub most: u64,
 }
 

@@ -34,7 +34,7 @@ pub struct Simulation<'a> {
     pub cluster: &'a ClusterSpec,
     /// A file of weights.
     pub weights: Option<&'a Pinned>,
-    /// How the engine goes about it.
+    /// Engine options.
     pub options: Options,
     /// The control plane between scheduler and machines, if there is one.
     pub control: Option<&'a ControlPlan>,
@@ -101,8 +101,8 @@ const QUANTILES: u32 = 200;
 
 /// Runs the simulation under a policy and writes the tables that are wanted.
 ///
-/// `heartbeat` hears the simulated time and how many tasks were launched. Errors: bad input, a full disk, or what
-/// `heartbeat` returns; a run that ends in an error leaves no tables.
+/// `heartbeat` receives the simulated time and the number of launched tasks. Errors: bad input, a full disk, or an error of `heartbeat`; a
+/// run that ends in an error leaves no tables.
 pub fn simulate(
     simulation: &Simulation,
     policy: &NamedPolicy,
@@ -169,7 +169,7 @@ pub fn simulate(
     finish(collector, summary, measured, &weights, to)
 }
 
-/// The run that a collector has heard.
+/// The run that a collector has observed.
 fn ended<'a>(
     collector: &'a Collector,
     simulation: &Simulation<'a>,
@@ -259,7 +259,7 @@ fn finish(
         tables.push(table.complete()?);
     }
     tables.extend(collector.sinks.complete()?);
-    // Named last: whoever reads tables without receipts finds no row of a run that lacks some.
+    // Renamed last, so that a reader of tables without receipts never sees a partial run.
     if let Some(mut table) = to.table(Table::Runs, dims)? {
         table.push(summary.values.iter().map(|(_, value)| value.cell()))?;
         tables.push(table.complete()?);

@@ -61,8 +61,8 @@ impl Destination {
     }
 }
 
-/// The columns of a table in a run of a policy with this number and seed: those that are the same in all rows, axes of a
-/// sweep among them, and the others. Errors: [`Error::Mismatch`] for two of one name.
+/// Returns the columns of a table for a run of a policy with this number and seed: the constant columns, including the axes of a sweep, and
+/// the others. Errors: [`Error::Mismatch`] for a duplicate name.
 pub(super) fn columns(
     table: Table,
     policy: &str,
@@ -99,7 +99,7 @@ pub(super) struct Sinks {
 }
 
 impl Sinks {
-    /// Opens the tables that are written while the run goes on; that of levels for a policy with groups.
+    /// Opens the tables that are written during the run; that of levels for a policy with groups.
     pub fn open(to: &Destination, dims: &[Dim], groups: bool) -> Result<Sinks> {
         // The demands are the workload's, the same in every run.
         let wanted = to.tables.iter().filter(|&&table| table != Table::Demands || to.run == 0);

@@ -1,4 +1,4 @@
-//! A user's share as it stands, and what a summary tells of a workload besides its metrics.
+//! A user's current share, and remarks of a summary on a workload.
 
 use crate::record::Stuck;
 use crate::units::{Resources, Time};
@@ -24,7 +24,7 @@ pub(super) struct Standing {
     pub stale: bool,
 }
 
-/// Things to tell of a workload besides its metrics.
+/// Facts about a workload that are no metrics.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remarks {
     /// Rows that ask for a label or a location.

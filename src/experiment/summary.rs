@@ -145,7 +145,7 @@ pub(super) fn values(cells: &[Cell], dims: &[Dim]) -> Vec<(String, Value)> {
     Table::Runs.columns(dims).into_iter().zip(cells).map(value).collect()
 }
 
-/// A user at the end of a run of which so much is measured.
+/// Measures of a user at the end of a run.
 pub(super) fn user<'a>(
     collector: &'a Collector,
     user: usize,

@@ -1,4 +1,4 @@
-//! Where the workload of a run comes from, opened anew for every policy.
+//! The source of a run's workload, opened again for every policy.
 
 use std::collections::HashMap;
 use std::path::Path;

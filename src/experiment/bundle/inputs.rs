@@ -1,4 +1,4 @@
-//! The input files of a bundle: found from where the results say that the plan was, and packed if they are what was read.
+//! The input files of a bundle: resolved from the recorded location of the plan, and packed if their digests match.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -8,15 +8,15 @@ use crate::error::{Error, Result};
 use crate::output::archive::{self, Content};
 use crate::workload::Input;
 
-/// The folder of a bundle in which the plan stands, with what it reads.
+/// The folder of a bundle with the plan and its inputs.
 const STUDY: &str = "study";
 
 /// The names of inputs, from the folder of the plan, with their BLAKE3 digests; none where it was read only once.
 type Read = BTreeMap<String, Option<String>>;
 
 impl Parcel {
-    /// Finds the files that the plan reads, and a place for the plan from which it finds them; what cannot be packed is
-    /// missing. `read` are their names and digests, where `run.json` does not have them.
+    /// Finds the files that the plan reads, and a location for the plan from which its paths resolve to them; files that cannot be packed
+    /// are missing. `read` has their names and digests if `run.json` does not.
     pub(super) fn read_inputs(&mut self, folder: &Path, read: Option<Read>, largest: u64) -> Result<()> {
         let recorded = || serde_json::from_value(self.made["inputs"].clone()).ok();
         let from = self.made["folder"].as_str().map(|from| folder.join(from));

@@ -1,4 +1,4 @@
-//! The records of a results folder, as far as they list its files: each with the digest that it must have.
+//! The records of a results folder that list its files, with the digest of each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) enum Standing {
     AsRecorded(String),
     /// A record lists it, and it is another.
     Broken,
-    /// No record lists it: it is somebody's own, of an earlier plan, or of a run that is broken.
+    /// No record lists the file: it is the user's own, of an earlier plan, or of a damaged run.
     Unlisted,
 }
 
@@ -35,7 +35,7 @@ impl Records {
     /// The descriptions in a folder with these files, as they are now.
     pub fn of(listed: &BTreeMap<String, PathBuf>) -> Records {
         let descriptions = listed.iter().filter(|(name, _)| is_description(&own(name)));
-        // Whoever reads one that is damaged says so.
+        // The reader of a damaged record reports it.
         let digest = |(name, path): (&String, &PathBuf)| {
             let text = sealed::text(path).ok().flatten()?;
             Some((name.clone(), Some(digest_of(text.as_bytes()))))
@@ -59,8 +59,7 @@ impl Records {
         }
     }
 
-    /// Adds what the list of figures and pages of a place says; returns what is missing, and what was made from other
-    /// tables, in words.
+    /// Adds the files in a manifest of figures and pages; returns the missing ones and, as a message, those made from other tables.
     pub fn add_made(&mut self, folder: &Path, place: &Path) -> Result<(Vec<String>, Option<String>)> {
         let mut missing = Vec::new();
         let mut made = Made::read(place)?.unwrap_or_default();
@@ -96,7 +95,7 @@ impl Records {
         self.files.contains_key(name)
     }
 
-    /// Whether a file is as its record says: all that is packed of a results folder is asked for here.
+    /// Returns whether a file matches its record. Every file that is packed from a results folder is checked here.
     ///
     /// Tables are in the receipts of their runs, statistics, figures and pages in `made.json`. Descriptions carry their own
     /// digests. Errors: a description is not as it was written, or was written just now.

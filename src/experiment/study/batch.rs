@@ -1,4 +1,4 @@
-//! The table `[slurm]` of a plan: what each job of an array gets. It decides nothing about the results.
+//! The table `[slurm]` of a plan: the resources of each job of an array. It does not affect the results.
 
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ pub struct Batch {
     pub time: Option<String>,
     /// The partition.
     pub partition: Option<String>,
-    /// So many at a time.
+    /// Number of jobs at a time.
     pub at_once: Option<u64>,
     /// Further options of `sbatch`, such as `--account=mine`.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! The results folder of a study: whose it is, and what in it is left over.
+//! The results folder of a study: its ownership and the removal of stale files.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -40,9 +40,8 @@ pub fn described(study: &Study) -> Described {
     }
 }
 
-/// Checks that nothing in a folder is in the way of results: no link that would lead them elsewhere, and no file that stands
-/// where one of theirs would, unless a record shows the folder to be of results. Errors: [`Error::Mismatch`] with such a
-/// file; [`Error::Io`].
+/// Checks that a folder contains nothing that conflicts with results: no link that would redirect them, and no file with the name of one of
+/// theirs, unless a record identifies the folder as results. Errors: [`Error::Mismatch`] with such a file; [`Error::Io`].
 pub fn check_owner(folder: &Path) -> Result<()> {
     check_output("--output", folder)?;
     let mut in_the_way = None;
@@ -92,7 +91,7 @@ fn entries(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether a record that is as it was written shows that results stand in a folder, or some of them. Errors: [`Error::Io`].
+/// Returns whether an undamaged record shows that a folder contains results, or some of them. Errors: [`Error::Io`].
 fn is_of_results(folder: &Path) -> Result<bool> {
     let own = entries(folder)?.into_iter().filter(|name| is_a_record(name)).map(|name| folder.join(name));
     let mut records: Vec<PathBuf> = own.collect();
@@ -110,12 +109,12 @@ fn is_of_results(folder: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether a name is that of a record which stands in the folder of results itself.
+/// Whether a name is that of a record in the results folder itself.
 fn is_a_record(name: &str) -> bool {
     RECORDS.contains(&name) || (name.starts_with("run-") && name.ends_with(".json"))
 }
 
-/// The records that stand in the folder of results itself.
+/// The records in the results folder itself.
 const RECORDS: [&str; 4] = [CONTENTS, STUDY, MADE, "run.json"];
 
 /// Whether results use a name in their folder.
@@ -156,10 +155,9 @@ fn places(folder: &Path) -> Result<Vec<PathBuf>> {
 const ADVICE: &str = "Repeat that command or plan unchanged, choose another folder with -o, or replace those results with \
                       --restart.";
 
-/// Checks that a folder has no results of another command or plan, or of a replay of another file: the rule of `run` and
-/// of `replay`. A plan with an edited input file is the same plan, and its runs are repeated. Errors:
-/// [`Error::Mismatch`] with what differs, or where a record that would say so is damaged and no run is one of this plan;
-/// [`Error::Io`].
+/// Checks that a folder has no results of another command or plan, or of a replay of another file: the rule of `run` and of `replay`. A
+/// plan with an edited input file is the same plan, and its runs are repeated. Errors: [`Error::Mismatch`] with the difference, or if the
+/// record that would identify the plan is damaged and no run is one of this plan; [`Error::Io`].
 pub fn check(study: &Study, folder: &Path) -> Result<()> {
     match plan_there(folder)? {
         Found::Whole(there) if there != study.text => return Err(other_results(study, folder, &there)?),
@@ -286,16 +284,16 @@ pub fn remove_empty(folder: &Path, removed: &[PathBuf]) {
     }
 }
 
-/// The plan whose results a folder has. Errors: [`Error::Io`], or of a version that this program does not read.
+/// Returns the plan of the results in a folder. Errors: [`Error::Io`], or a version that this program does not read.
 fn plan_there(folder: &Path) -> Result<Found<String>> {
     match runs_there(folder)? {
-        // A list of files that is damaged is nobody's: it will be written anew.
+        // A damaged manifest has no owner: it will be written again.
         Found::Missing => Ok(Made::known(folder)?.about.map_or(Found::Missing, |about| Found::Whole(about.plan))),
         found => Ok(found),
     }
 }
 
-/// The plan whose runs a folder has. Errors: as [`plan_there`].
+/// Returns the plan of the runs in a folder. Errors: as [`plan_there`].
 fn runs_there(folder: &Path) -> Result<Found<String>> {
     let study = match Described::find(folder)? {
         Found::Whole(described) => return Ok(Found::Whole(described.plan)),
@@ -348,7 +346,7 @@ fn flatten(path: &str, value: &toml::Value, lines: &mut Vec<(String, String)>) {
     }
 }
 
-/// Writes what a cell's folder says of itself, unless it says so already.
+/// Writes the description of a cell's folder if it is missing or different.
 pub fn describe(plan: &Plan, folder: &Path, seeds: usize, digests: &Digests) -> Result<()> {
     let contents = Contents { inputs: Some(digests_by_key(plan, digests)?), ..contents(plan, seeds) };
     if matches!(Contents::read(folder), Ok(there) if there == contents) { Ok(()) } else { contents.write(folder) }
@@ -374,9 +372,8 @@ fn contents(plan: &Plan, seeds: usize) -> Contents {
     }
 }
 
-/// Removes what is no part of a study that is complete: temporary files of processes that were killed, and tables and
-/// receipts of an earlier plan. `kept` are the files of all runs. Nothing else is touched than what a record lists and is as
-/// that record says, and files with temporary names.
+/// Removes files that do not belong to a complete study: temporary files of killed processes, and tables and receipts of an earlier plan.
+/// `kept` has the files of all runs. Only files that match a record, and files with temporary names, are removed.
 pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Result<()> {
     let ours: HashSet<PathBuf> = study.cells.iter().map(|plan| of_cell(folder, &plan.cell)).collect();
     for place in places(folder)? {
@@ -385,7 +382,7 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
             let receipt = match sealed::read::<Receipt>(&path) {
                 Ok(Some(receipt)) => receipt,
                 Err(error @ Error::Io { .. }) => return Err(error),
-                // What is damaged lists nothing.
+                // A damaged record lists no files.
                 _ => continue,
             };
             if !kept.contains(&path) {
@@ -399,7 +396,7 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
         for name in tables.chain([RECEIPTS, STATISTICS, FIGURES]) {
             remove_temporary(&place, &place.join(name))?;
         }
-        // It stays if something else stands in it.
+        // The folder remains if it contains other files.
         let _ = std::fs::remove_dir(place.join(RECEIPTS));
         remove_temporary(&place, &place)?;
         if !ours.contains(&place) && Contents::read(&place).is_ok() {
@@ -421,12 +418,12 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
     }
 }
 
-/// Removes what processes that were killed left in a folder, and in those of policies and runs below it, which go if
-/// nothing else is in them.
+/// Removes temporary files of killed processes from a folder and from the folders of policies and runs below it, and these folders if they
+/// are then empty.
 fn remove_temporary(place: &Path, folder: &Path) -> Result<()> {
     for name in entries(folder)? {
         let path = folder.join(&name);
-        // The folder's own lock is held by whoever is here.
+        // The folder's own lock is held by this process.
         if is_left_over(&name) && name != LOCK && path.is_file() {
             remove(&path)?;
             let left = folder.ancestors().take_while(|above| *above != place);

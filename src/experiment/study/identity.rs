@@ -13,7 +13,7 @@ use crate::pinned::Pinned;
 use crate::policy::Code;
 use crate::workload::Input;
 
-/// Keys of a plan that no single run depends on: names, and what stands for many runs.
+/// Keys of a plan that do not affect a single run: names, and settings of the whole study.
 const MANY: [&str; 6] = ["name", "question", "policies", "baseline", "seeds", "seed"];
 
 /// The digest of everything in a plan that its runs depend on. Errors: it cannot be written as text.
@@ -30,7 +30,7 @@ pub fn digest(mut plan: toml::Table) -> Result<String> {
 pub struct Digests(Mutex<HashMap<PathBuf, (Input, Option<String>)>>);
 
 impl Digests {
-    /// The inputs of these plans, as they are now. A file that is not there is found by whoever needs it.
+    /// Returns the current digests of the inputs of these plans. A missing file is reported by the code that needs it.
     pub fn of_plans<'a>(plans: impl IntoIterator<Item = &'a Plan>) -> Digests {
         let mut known = HashMap::new();
         for plan in plans {
@@ -73,10 +73,10 @@ impl Digests {
         Ok(digest)
     }
 
-    /// Looks whether all that a plan reads still is as it was. Errors: a file is another one by now, or gone.
+    /// Checks that every input of a plan is unchanged. Errors: a file was replaced or removed.
     pub fn unchanged(&self, plan: &Plan) -> Result<()> {
         let known = self.0.lock().map_err(|_| Error::Interrupted)?;
-        // All that was opened, whatever stands under the names now.
+        // Checks the opened files, whatever the names refer to now.
         all_inputs(plan).filter_map(|(_, path)| known.get(path)).try_for_each(|(input, _)| input.check())
     }
 }
@@ -120,8 +120,8 @@ impl Role<'_> {
     }
 }
 
-/// The files that decide the results of a plan, each with its role: what runs are named by, what tables say of
-/// themselves, and what a bundle packs. Not the trace where it can be read only once (standard input, a pipe).
+/// Returns the files that determine the results of a plan, each with its role: they are part of the run identities, of the tables' metadata
+/// and of a bundle. A trace that can be read only once (standard input, a pipe) is excluded.
 pub fn inputs(plan: &Plan) -> Vec<(Role<'_>, &Path)> {
     all_inputs(plan).filter(|(role, path)| *role != Role::Trace || path.is_file()).collect()
 }
@@ -189,7 +189,7 @@ pub fn slashed(path: &Path) -> String {
     }
 }
 
-/// The metadata of every file of a plan's results: nothing that differs between two ways to run the same plan.
+/// Returns the metadata of every file of a plan's results: nothing that differs between two ways to run the same plan.
 pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>> {
     let mut metadata = program();
     metadata.extend([
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
     use crate::policy::Registry;
 
-    /// Whatever stands under the name of an input in the end: what was opened is looked at.
+    /// The check covers the opened file, whatever the input's name refers to at the end.
     #[test]
     fn an_input_that_is_gone_or_another_one_is_noticed() {
         let dir = tempfile::tempdir().expect("a temporary folder");

@@ -38,13 +38,13 @@ use sweep::{Cell, SWEEP, Sweep, column, constant};
 pub struct Study {
     /// The experiment's name: the folder under `results/`.
     pub name: String,
-    /// The plan as text, put together but not swept: what tells one study from another.
+    /// The resolved plan as text before the sweep: the identity of the study.
     pub text: String,
     /// The columns of the axes, in the order of the sweep; none without a sweep.
     pub columns: Vec<String>,
-    /// The resources and options of a job on a cluster of computers; no part of what is simulated.
+    /// The resources and options of a batch job; they do not affect the simulation.
     pub batch: Batch,
-    /// The figures that are asked for; no part of what is simulated.
+    /// The requested figures; they do not affect the simulation.
     pub figures: Requests,
     /// The plans, in the order of the sweep; one without a name if there is no sweep.
     pub cells: Vec<Plan>,
@@ -52,19 +52,18 @@ pub struct Study {
     pub(in crate::experiment) files: Arc<Digests>,
     /// The changes that were made to it.
     pub set: Vec<String>,
-    /// The plan as it was read, without its sweep, and what each cell changes: for messages.
+    /// The unswept plan and the changes of each cell, for messages.
     origin: Option<(Node, Vec<Cell>)>,
 }
 
-/// So many cells are read at a time.
+/// Number of cells that are read at a time.
 const TOGETHER: usize = 256;
 
 /// More characters than this are no good name of a folder.
 const NAME: usize = 100;
 
 impl Study {
-    /// Reads a plan and checks it, with all that it includes and all cells of its sweep; `set` are `key=value` changes
-    /// made to it first.
+    /// Reads and checks a plan, with all that it includes and all cells of its sweep; `set` are `key=value` changes made to it first.
     ///
     /// Paths in it are relative to its folder. Errors: [`Error::Placed`] with line and column, the key, and what
     /// would be accepted.
@@ -100,7 +99,7 @@ impl Study {
         };
         let mut plans: Vec<Plan> = Vec::with_capacity(cells.len());
         for (cells, names) in cells.chunks(TOGETHER).zip(names.chunks(TOGETHER)) {
-            // Of some cells at a time, so that an error of the first one is told at once, and always the same one.
+            // Reads some cells at a time, so that an error in the first one is reported at once, and always the same one.
             let read: Vec<Result<Plan>> = cells.par_iter().zip(names).map(plan).collect();
             for plan in read {
                 plans.push(plan?);
@@ -233,14 +232,14 @@ fn canonical(plan: &toml::Table) -> Result<String> {
     toml::to_string(plan).map_err(|error| Error::plan("plan", "its text", error.to_string()))
 }
 
-/// The plan of a cell, put together in `tree`.
+/// Reads the plan of a cell from the resolved `tree`.
 fn read(tree: &Node, cell: &Cell, path: &Path, registry: &Registry) -> Result<Plan> {
     let plain = tree.plain_table()?;
     let (text, digest) = (canonical(&plain)?, digest(plain)?);
     let folder = path.parent().unwrap_or(Path::new(""));
     let located = |error| cell.located(tree, error);
     let file = PlanFile::read(tree, folder).map_err(located)?;
-    // Where the plan lay and what was set differ between two ways to run the same plan: run.json has them.
+    // The plan's location and the changes on the command line differ between two ways to run the same plan; run.json has them.
     let command = shell::line(["plimsoll", "run", &format!("{}.toml", file.name)]);
     let plan = Plan::check(file, folder, registry, Stands::InPlan).map_err(located)?;
     Ok(Plan { text, digest, command, ..plan })
@@ -257,7 +256,7 @@ impl Cell {
         Ok(tree)
     }
 
-    /// The place of a path in the plan of this cell; of a table in which it makes one change that of the change.
+    /// Returns the location of a path in the plan of this cell; in a table that the cell changes, that of the change.
     fn place(&self, tree: &Node, path: &[Step]) -> Place {
         let mut below = self.changes.iter().filter(|(key, ..)| steps(key).starts_with(path));
         match (below.next(), below.next()) {
@@ -274,7 +273,7 @@ impl Cell {
         }
     }
 
-    /// Names the cell in an error about what it changes.
+    /// Adds the name of the cell to an error about its changes.
     fn named(&self, error: Error, name: &str) -> Error {
         match error {
             Error::Placed { place, problem } if self.changes.iter().any(|(.., node)| node.place.covers(&place)) => {

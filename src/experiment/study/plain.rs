@@ -1,5 +1,5 @@
-//! Plans without runs, those with a table `[failover]`, `[check]` or `[solve]`: read from their text, with errors at
-//! their place and what they say of figures taken out.
+//! Plans without runs, those with a table `[failover]`, `[check]` or `[solve]`: read from their text, with errors at their location, and
+//! with the figure requests separated.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::tree::{Node, Place};
 
 /// Such a plan, as it was read.
 pub struct Plain {
-    /// The plan as text, put together: what every file of the results carries.
+    /// The resolved plan as text, stored in every file of the results.
     pub text: String,
     /// The paper that figures are drawn on: `[figures]`.
     pub paper: Paper,

@@ -1,4 +1,4 @@
-//! The receipt of a run: what it came to, and the digests of its tables. A run that has one is done, if they agree.
+//! The receipt of a run: the outcome and the digests of its tables. A run is complete if its receipt exists and the digests match.
 //!
 //! It is written before the tables get their names, so that no table ever stands under its name that no receipt lists: what
 //! a folder holds of an earlier plan, or of a process that was killed, is known by its digest.
@@ -63,7 +63,7 @@ impl Receipt {
         self.summary.policy == policy && self.summary.run == run && self.tables.keys().all(|table| own.contains(table))
     }
 
-    /// Looks for the receipt of a run, and whether the tables are what it says.
+    /// Finds the receipt of a run and checks the digests of its tables.
     pub fn find(folder: &Path, id: &str) -> Found {
         let receipt = match sealed::read::<Receipt>(&Receipt::path(folder, id)) {
             Ok(Some(receipt)) if receipt.id == id => receipt,

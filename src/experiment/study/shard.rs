@@ -15,7 +15,7 @@ pub struct Shard {
 struct Array {
     index: &'static str,
     first: Option<&'static str>,
-    /// Where a first index is not told.
+    /// The first index if none is given.
     from: u64,
     step: Option<&'static str>,
     count: Option<&'static str>,
@@ -54,8 +54,8 @@ const ARRAYS: [Array; 7] = [
 ];
 
 impl Shard {
-    /// Reads `I/N` with I from 0, `auto` (the index and the size of a job array, as the environment tells them) or
-    /// `auto/N` (the index alone: indices from the scheduler's usual first one, of N). Errors: [`Error::Plan`].
+    /// Parses `I/N` with I from 0, `auto` (the index and the size of a job array, from the environment) or `auto/N` (only the index,
+    /// counted from the scheduler's usual first one, of N). Errors: [`Error::Plan`].
     pub fn parse(text: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Shard> {
         let wrong = |expected: &str| Error::plan("--shard", format!("'{text}'"), expected);
         let usual = "I/N with I from 0 to N - 1, such as 0/4; auto; or auto/N";
@@ -81,7 +81,7 @@ impl Shard {
             return Err(Error::plan("--shard", "'auto'", expected));
         };
         if let Some(of) = of {
-            // A part of an array that runs again has other bounds, but its indices mean what they meant.
+            // A repeated part of an array has other bounds, but its indices keep their meaning.
             return Ok(Shard { index: index.saturating_sub(array.from), of });
         }
         let first = array.first.and_then(read).unwrap_or(array.from);
@@ -94,8 +94,8 @@ impl Shard {
         Ok(Shard { index: index.saturating_sub(first) / step, of: count })
     }
 
-    /// Which of these are this shard's: every `of`-th in the order of the ids, which are as good as random, so that
-    /// long and short runs mix.
+    /// Returns whether each of these belongs to the shard: every `of`-th in the order of the ids. Ids are practically random, so that long
+    /// and short runs mix.
     pub fn own(&self, ids: &[&str]) -> Vec<bool> {
         let mut order: Vec<usize> = (0..ids.len()).collect();
         order.sort_by_key(|&at| ids[at]);

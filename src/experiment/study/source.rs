@@ -1,4 +1,4 @@
-//! The files that a plan is put together from: itself, and the plans that it includes.
+//! The source files of a plan: its own file and the plans that it includes.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use crate::tree::{Node, Place, Value};
 /// The key that names plans to start from.
 const INCLUDE: &str = "include";
 
-/// So many files at most include one another.
+/// Maximum depth of includes.
 const DEEPEST: usize = 16;
 
-/// A plan is put together from so many files at most.
+/// Maximum number of files of a plan.
 const FILES_MOST: usize = 1000;
 
-/// And from so many bytes; a file counts once for every file that it is below.
+/// Maximum number of bytes of a plan; a file counts once for every file that includes it.
 const BYTES_MOST: usize = 64 << 20;
 
-/// The texts of a plan, that which has the last word first.
+/// The texts of a plan, the one with the highest precedence first.
 #[derive(Clone, Debug, Default)]
 pub struct Sources(Vec<Place>);
 
 impl Sources {
-    /// Reads a plan with what it includes: one table, in which the keys of the plan replace those of the plans
-    /// included, and later ones replace earlier ones; tables go together key by key, everything else is replaced whole.
+    /// Reads a plan with its includes into one table. Keys of the plan replace those of the included plans, and later includes replace
+    /// earlier ones; tables are merged key by key, every other value is replaced as a whole.
     ///
     /// Errors: [`Error::Io`], [`Error::Placed`] with line and column.
     pub fn read(path: &Path) -> Result<(Sources, Node)> {
@@ -35,7 +35,7 @@ impl Sources {
         Ok((Sources(read.files.into_iter().map(|at| reader.texts[at].clone()).collect()), read.table))
     }
 
-    /// A number by which places can be put in the order in which they were written.
+    /// Returns a key that orders locations as they are written.
     pub fn order(&self, place: &Place) -> (usize, usize) {
         let file = self.0.iter().position(|text| text.shares_text(place));
         (file.unwrap_or(usize::MAX), place.start())
@@ -47,21 +47,21 @@ impl Sources {
 struct Reader {
     texts: Vec<Place>,
     read: HashMap<PathBuf, Read>,
-    /// The bytes that the tables read so far were put together from.
+    /// The number of bytes in the tables read so far.
     bytes: usize,
 }
 
-/// A plan that was read, with what it includes.
+/// A file that was read, with its includes.
 struct Read {
     table: Node,
-    /// Its text and those below it, by place, that which has the last word first.
+    /// Its text and the included ones, by position, the one with the highest precedence first.
     files: Vec<usize>,
     /// How many files include one another from here on.
     depth: usize,
 }
 
 impl Reader {
-    /// Reads a file and what it includes; `above` are those that include it.
+    /// Reads a file and its includes; `above` are the files that include it.
     fn add(&mut self, path: &Path, above: &mut Vec<PathBuf>) -> Result<()> {
         let text = Place::whole(path, read_text(path)?);
         let table = Node::toml(&text)?;
@@ -86,7 +86,7 @@ impl Reader {
         Err(self.texts[at].wrong("", format!("a plan of more than {most} with all it includes")))
     }
 
-    /// Puts the table of a file over those that it includes.
+    /// Merges the table of a file over those that it includes.
     fn include(&mut self, at: usize, mut table: Node, above: &mut Vec<PathBuf>) -> Result<Read> {
         let path = self.texts[at].file().to_owned();
         let none = Node { value: Value::List(Vec::new()), ..Node::default() };
@@ -98,7 +98,7 @@ impl Reader {
             _ => return Err(wrong("expected a plan's file name, or a list of them")),
         };
         let (mut base, mut depth) = (Node::default(), 1);
-        // The last one has the last word, so its text comes first.
+        // The last one takes precedence, so its text is first.
         let mut texts = Vec::new();
         for name in names {
             let name = name.text().ok_or_else(|| wrong("expected a plan's file name, or a list of them"))?;

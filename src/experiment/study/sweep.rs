@@ -19,14 +19,14 @@ const VARIANT: &str = "variant";
 /// More cells than this are taken for a mistake.
 const CELLS: usize = 100_000;
 
-/// The keys of a plan that it compares within every run, and those that name it: no axes.
+/// Keys of a plan that are compared within every run, and its names: they cannot be axes.
 const FIXED: [&str; 11] =
     ["name", "question", "policies", "baseline", "seeds", "seed", "tables", "include", "figure", "figures", SWEEP];
 
 /// One direction of a sweep: a key, keys that go together, or named variants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Its columns and what each is called in the names of cells; for variants one column, `variant`.
+    /// Its columns and their labels in the names of cells; for variants one column, `variant`.
     pub columns: Vec<String>,
     /// Its points, in order.
     pub points: Vec<Point>,
@@ -53,12 +53,12 @@ pub struct Cell {
     pub values: Vec<(String, Value)>,
 }
 
-/// The axes and the cells that are left out.
+/// The axes and the excluded cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sweep {
-    /// In the order in which they are written.
+    /// In the order of the plan.
     pub axes: Vec<Axis>,
-    /// Cells that have all values of one of these are none.
+    /// Excludes cells with all values of one of these.
     exclude: Vec<Vec<(String, Value)>>,
 }
 
@@ -225,7 +225,7 @@ impl Sweep {
         cells
     }
 
-    /// The type of each column: that which all its values have.
+    /// Returns the common type of the values of each column.
     pub fn kinds(&self) -> HashMap<&String, Kind> {
         let mut kinds = HashMap::new();
         for axis in &self.axes {
@@ -303,7 +303,7 @@ fn zipped(group: &Node, sources: &Sources) -> Result<Axis> {
     Ok(Axis { points, columns: columns.into_iter().map(|(name, ..)| name).collect(), place, at })
 }
 
-/// Variants: each a name and what it changes.
+/// Reads variants: each has a name and changes.
 fn named(variants: &[Entry], place: &Place, sources: &Sources) -> Result<Axis> {
     let mut points = Vec::new();
     for Entry { key, node, .. } in variants {

@@ -1,4 +1,4 @@
-//! Plans put together, swept and refused.
+//! Tests of resolving, sweeping and refusing plans.
 
 use super::*;
 
