@@ -171,7 +171,7 @@ fn media_type(name: &str) -> &'static str {
     }
 }
 
-/// The explanation of a file that everybody will look for.
+/// Returns the explanation of a central file.
 fn explained(name: &str) -> Option<&'static str> {
     match name.rsplit('/').next()? {
         "README.md" => Some("what this is, and how to make it again"),

@@ -1,8 +1,8 @@
 //! The description of a results folder: `experiment.json`, written before the first run and the same for every way to
 //! run a plan.
 //!
-//! It names the policies in the order of the plan and the seeds of the runs, so readers need not list folders, and
-//! tables that an earlier plan left in the same place are told apart.
+//! It names the policies in the order of the plan and the seeds of the runs. Readers need not list folders, and tables of an earlier plan
+//! in the same folder are recognised.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ pub struct Contents {
     pub baseline: String,
     /// The seed of each run of a policy; null for a trace.
     pub seeds: Vec<Option<u64>>,
-    /// Whether what is submitted depends on the policy, as in a closed loop: then runs of one seed are no pairs.
+    /// Whether submissions depend on the policy, as in a closed loop: then runs of one seed are not paired.
     #[serde(default)]
     pub submissions_depend_on_policy: bool,
     /// The resources that slow machines down when over-committed; `None` in folders of versions that did not write it.
@@ -84,8 +84,7 @@ impl Contents {
         sealed::write(&folder.join(FILE), self).map(drop)
     }
 
-    /// Reads the file. Errors: [`Error::Trace`] when the folder is none of results, or the file is not as it was written;
-    /// [`Error::Io`].
+    /// Reads the file. Errors: [`Error::Trace`] if the folder is no results folder or the file is damaged; [`Error::Io`].
     pub fn read(folder: &Path) -> Result<Contents> {
         let path = folder.join(FILE);
         if let Some(contents) = sealed::find::<Contents>(&path)?.whole()? {
@@ -244,8 +243,8 @@ pub fn lock_there(folder: &Path) -> Result<Lock> {
     Lock::alone(folder)
 }
 
-/// Checks that results can go to a folder, which is made if it is not there. Errors: [`Error::Plan`] under `key` if it, or
-/// what it would be in, is something else.
+/// Checks that results can be written to a folder, which is created if missing. Errors: [`Error::Plan`] under `key` if it or its parent is
+/// not a folder.
 pub fn check_output(key: &str, folder: &Path) -> Result<()> {
     match folder.ancestors().find(|path| path.exists()) {
         Some(there) if !there.is_dir() => {
@@ -285,13 +284,13 @@ impl Described {
     /// as it was written, or has a cell with more or fewer values than axes.
     pub fn read(folder: &Path) -> Result<Option<Described>> {
         match Described::find(folder)? {
-            // It is somebody's file of that name.
+            // A user's file of that name.
             Found::Damaged(_) if Contents::read(folder).is_ok() => Ok(None),
             found => found.whole(),
         }
     }
 
-    /// Looks for it. Errors: as those of [`sealed::find`].
+    /// Finds the record. Errors: as those of [`sealed::find`].
     pub fn find(folder: &Path) -> Result<Found<Described>> {
         let path = folder.join(STUDY);
         let is_odd =

@@ -7,10 +7,10 @@ use super::schema::Table;
 use crate::error::Result;
 use crate::metrics::Interval;
 
-/// So many groups of a policy have a row.
+/// Maximum number of groups of a policy with a row.
 const GROUPS_MOST: usize = 20;
 
-/// A group under a policy: what is the same in all its rows, and one value a resource, seed by seed.
+/// A group under a policy: its constant columns, and one value per resource, seed by seed.
 struct Row {
     policy: usize,
     name: String,
@@ -27,7 +27,7 @@ const TIMES: [(&str, &str, &str); 4] = [
     ("longest s", "return_max_s", "how long that took at most"),
 ];
 
-/// One row a policy and group, of many groups those that were below their minimum longest. `None` without groups.
+/// Returns one row per policy and group; of many groups those that were below their minimum longest. `None` without groups.
 pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
     let names: Vec<&str> = ["group", "label", "resource", "borrowed_s", "unreturned_s"]
         .into_iter()
@@ -52,7 +52,7 @@ pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
     let borrowed =
         |name: &str| number_column(&format!("borrowed {name} h"), "what it used above its minimum, times hours");
     columns.extend(results.dims.iter().map(|dim| borrowed(&dim.name)));
-    // A column of zeros would be there for nearly everybody.
+    // The column is left out if all its values are zero.
     let kept = rows.iter().flat_map(|row| row.unreturned.iter().flatten()).any(|hours| hours.is_some_and(|h| h > 0.0));
     let unreturned = |name: &str| {
         let about = "what it held above its runtime quota although it was due to be taken back, times hours: tasks marked stable are never stopped";

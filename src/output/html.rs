@@ -18,7 +18,7 @@ pub struct Column {
     pub name: String,
     /// Unit and meaning, shown when the pointer rests on the heading; may be empty.
     pub explanation: String,
-    /// Whether it holds numbers, which stand at the right.
+    /// Whether it contains numbers, which are right-aligned.
     pub numeric: bool,
 }
 
@@ -40,8 +40,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// With rows and columns in each other's places, the first `leading` columns being names and what belongs to them: the
-    /// columns behind them become rows, whose names have this heading.
+    /// Transposes the table. The first `leading` columns are names and their attributes; the other columns become rows, whose names get
+    /// this heading.
     pub fn turned(self, leading: usize, heading: &str) -> Table {
         let text = |row: &[String], at: usize| row.get(at).cloned().unwrap_or_default();
         let named = |row: &Vec<String>| {
@@ -107,7 +107,7 @@ pub struct Report {
     pub summary: Vec<Table>,
     /// The figures.
     pub figures: Vec<Figure>,
-    /// Whether they stand before the tables.
+    /// Whether figures precede the tables.
     pub figures_first: bool,
     /// The plan, as TOML.
     pub plan_toml: String,
@@ -169,7 +169,7 @@ pub fn render(report: &Report) -> String {
     page
 }
 
-/// The answer: first in words, then the tables behind it; many words stand behind them, folded.
+/// The answer: sentences first, then the supporting tables; many sentences follow the tables, folded.
 fn answer(page: &mut String, report: &Report) {
     if report.answer.is_empty() && report.lead.is_empty() {
         return;

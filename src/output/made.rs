@@ -1,7 +1,7 @@
 //! The files that Plimsoll has made in a folder besides the tables of runs: `made.json`, a digest a file.
 //!
-//! By it files that are no longer made are known and removed, and only as long as they are as they were written: what
-//! somebody has changed, or put there, stays. Of results without runs it says what they are of, too.
+//! It identifies files that are no longer generated, which are removed only if they are unchanged: files that a user has changed or added
+//! remain. For results without runs it also identifies the experiment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -80,14 +80,13 @@ impl Made {
         }
     }
 
-    /// The experiment that results without runs belong to, and their files; `None` where there are none of that kind.
-    /// Errors: as [`Made::read`].
+    /// Returns the experiment of results without runs, and their files; `None` if there are none of that kind. Errors: as [`Made::read`].
     pub fn alone(folder: &Path) -> Result<Option<(Experiment, Made)>> {
         Ok(Made::read(folder)?.and_then(|made| Some((made.about.clone()?, made))))
     }
 
-    /// Notes that these files were made now, and that all others which are, or stand below, one of `among` are not made any
-    /// more: they are removed if they are as they were written. An empty name stands for all.
+    /// Records these files as generated now. All other recorded files that are, or are below, one of `among` are no longer generated: they
+    /// are removed if they are unchanged. An empty name means all.
     ///
     /// Errors: a file cannot be read, written or removed.
     pub fn renew(folder: &Path, about: Option<Experiment>, among: &[&str], written: &[Written]) -> Result<()> {
@@ -97,7 +96,7 @@ impl Made {
         Made::note(folder, about, written, |name| among.iter().any(|among| is_below(name, among)))
     }
 
-    /// Notes that these files were made now, besides those that are there. Errors: as [`Made::renew`].
+    /// Records these files as generated now, in addition to the existing ones. Errors: as [`Made::renew`].
     pub fn add(folder: &Path, written: &[Written]) -> Result<()> {
         Made::note(folder, None, written, |_| false)
     }
@@ -125,7 +124,7 @@ impl Made {
         sealed::write(&folder.join(FILE), &made).map(drop)
     }
 
-    /// Removes all that it lists and that is as it was written, and itself. Errors: a file cannot be removed.
+    /// Removes all listed files that are unchanged, and the list itself. Errors: a file cannot be removed.
     pub fn remove(folder: &Path) -> Result<()> {
         if !folder.join(FILE).is_file() {
             return Ok(());
@@ -164,9 +163,9 @@ fn digest(path: &Path) -> Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// The state of a file below a folder whose record has the digest `made`.
+/// Returns the state of a file below a folder whose record has the digest `made`.
 pub fn state(folder: &Path, name: &str, made: &str) -> State {
-    // A list that somebody has made up leads nowhere else, and neither does a folder.
+    // A forged list cannot refer to files outside of the folder, and neither can a link.
     if portable::leads_elsewhere(name) || link_below(folder, &folder.join(name)).is_some() {
         return State::Gone;
     }
@@ -201,7 +200,7 @@ pub fn remove(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
         if link_below(folder, &path).is_some() {
             continue;
         }
-        // They stay if something else stands in them.
+        // The folders remain if they contain other files.
         for above in path.ancestors().skip(1).take_while(|above| *above != folder) {
             if std::fs::remove_dir(above).is_err() {
                 break;

@@ -1,4 +1,4 @@
-//! Marks in tables of means: what is best, what is equivalent to it, and which tests show it.
+//! Marks in tables of means: the best values, the equivalent ones, and the tests behind the marks.
 
 use super::html::{Mark, Table as Sheet};
 use crate::metrics::compare::ALPHA;
@@ -10,7 +10,7 @@ pub(super) struct Shown {
     pub cells: Vec<(usize, usize)>,
 }
 
-/// Marks the best and those equivalent to it, and says below the sheet by which tests. Without two seeds nothing is marked.
+/// Marks the best values and those equivalent to them, and names the tests below the sheet. With fewer than two seeds nothing is marked.
 pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
     let (contests, cells): (Vec<Contest>, Vec<Vec<(usize, usize)>>) =
         shown.into_iter().map(|one| (one.contest, one.cells)).unzip();

@@ -19,7 +19,7 @@ pub fn with_half(interval: Option<Interval>) -> String {
     let Some((interval, half)) = interval.and_then(|interval| Some((interval, interval.half()?))) else {
         return number(interval.map(|interval| interval.mean));
     };
-    // Nothing is known better than to six digits of the mean.
+    // The precision is at most six digits of the mean.
     let finest = 5 - if interval.mean == 0.0 { 0 } else { magnitude(interval.mean) };
     let decimals = if half > 0.0 { (1 - magnitude(half)).min(finest) } else { finest };
     let text = format!("{half:.*}", decimals.max(0) as usize);

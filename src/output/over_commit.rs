@@ -12,11 +12,11 @@ use crate::units::resource_name;
 pub struct Use {
     /// The name of the resource.
     pub resource: String,
-    /// The share of the time in which more of it is used than there is: the column `overcommitted_<r>`.
+    /// The share of the time with usage above capacity: the column `overcommitted_<r>`.
     pub time: f64,
     /// The largest use at once: the column `peak_used_<r>`.
     pub peak: f64,
-    /// Whether machines slow down when this resource is over-committed; `None` if the results do not say so.
+    /// Whether machines slow down if this resource is over-committed; `None` if the results do not contain it.
     pub slows: Option<bool>,
 }
 
@@ -114,7 +114,7 @@ fn of_policy(policy: &str, runs: &[Used]) -> Option<String> {
     Some(format!("{policy} used {}{over}.{not}", parts.join(", and ")))
 }
 
-/// The sentence about the slowdown that is not modelled; empty if all of it is modelled or nothing is known.
+/// Returns the sentence about slowdown that is not modelled; empty if all of it is modelled or unknown.
 fn slowdown<'u>(policy: &str, resources: &[&str], of: impl Fn(&str) -> Vec<&'u Use>) -> String {
     let in_runs =
         |resource: &str, slows: bool| of(resource).into_iter().any(|one| one.time > 0.0 && one.slows == Some(slows));
@@ -207,7 +207,7 @@ mod tests {
         assert!(!text.contains("CPU"), "{text}");
     }
 
-    /// Capacity that falls below what is used is over-committed, although the use is within the whole cluster.
+    /// Usage above a reduced capacity is over-committed, although it is below the capacity of the whole cluster.
     #[test]
     fn uses_within_the_whole_cluster_have_no_peak() {
         let text = sentences(&[used("p", (0.1, 0.7), (0.0, 0.0), None)]).remove(0);

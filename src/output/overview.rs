@@ -33,16 +33,16 @@ pub struct Sweep<'a> {
     pub whole: &'a Whole,
     /// The folders of their results, below the sweep's.
     pub folders: &'a [String],
-    /// The columns of the `runs` table that its figures show: those that it answers in words.
+    /// The columns of the `runs` table that its figures show: they are answered in words.
     pub metrics: &'a [String],
     /// The provenance of all of it.
     pub provenance: &'a Provenance,
 }
 
-/// So many metrics are answered in words.
+/// Maximum number of metrics that are answered in words.
 const METRICS_MOST: usize = 4;
 
-/// So many cells are named one by one in a sentence.
+/// Maximum number of cells that a sentence names.
 const NAMED_MOST: usize = 4;
 
 /// The metric of plans whose figures show none.
@@ -54,8 +54,8 @@ struct Line {
     policy: String,
     /// The baseline, or the first cell.
     base: String,
-    /// The lines whose p-values are corrected for one another: those of a cell, so that it has the verdicts that its runs would have
-    /// in a plan of their own; where cells are compared, all.
+    /// Lines whose p-values are corrected together: those of a cell, so that its verdicts equal those of a plan with this cell only; if
+    /// cells are compared, all lines.
     family: usize,
     tested: Tested,
 }
@@ -165,7 +165,7 @@ fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec
         match &mut first {
             None => first = Some((name.as_str(), design, own)),
             Some((base, of_first, base_values)) => {
-                // A cell may have taken more seeds than another; the same seed stands in the same place.
+                // Cells may have different numbers of seeds; equal seeds are paired by position.
                 let most = own.len().max(base_values.len());
                 own.resize(most, None);
                 base_values.resize(most, None);
@@ -181,7 +181,7 @@ fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec
     lines
 }
 
-/// A sentence a policy: in which cells its metric differs, and how.
+/// Returns a sentence per policy: the cells in which its metric differs, and the difference.
 fn sentences(whole: &Whole, metric: &str, lines: &[Line]) -> Vec<String> {
     let mut policies: Vec<&str> = Vec::new();
     for line in lines {

@@ -1,4 +1,4 @@
-//! The report of a results folder: its tables, figures and words, made of what the Parquet tables hold.
+//! The report of a results folder: its tables, figures and text, generated from the Parquet tables.
 
 use super::figure::MANY;
 use super::file::{Written, write_whole};
@@ -73,7 +73,7 @@ pub struct Pictures<'a> {
 }
 
 impl Pictures<'_> {
-    /// The figures with links to their files; those that do not fit a narrow screen twice.
+    /// Returns the figures with links to their files; figures that do not fit a narrow screen are included in two widths.
     pub(super) fn inline(&self) -> Vec<Figure> {
         let one = |drawn: &Drawn| {
             let narrow = self.narrow.figures.iter().find(|narrow| narrow.name == drawn.name);
@@ -112,7 +112,7 @@ fn provenance(results: &Results) -> Vec<(String, String)> {
     rows
 }
 
-/// The sentences for results in which nothing is compared: how long jobs took.
+/// Returns the sentences for results without a comparison: completion times of jobs.
 fn alone(results: &Results) -> Result<Vec<String>> {
     let policies = policy_runs(results)?;
     let taken = policies.iter().filter_map(|policy| Some((policy, mean(&policy.completion_s)?)));
@@ -191,7 +191,7 @@ fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet
             }
             values.push(of_policy);
         }
-        // A column without any value is left out.
+        // A column without values is left out.
         if values.iter().flatten().all(Option::is_none) {
             continue;
         }

@@ -18,7 +18,7 @@ pub const ENDINGS: [&str; 4] = ["svg", "png", "pdf", "csv"];
 /// the files.
 pub fn write_all(folder: &Path, name: &str, (svg, data): (&str, &Data), about: &Provenance) -> Result<Vec<Written>> {
     let mut written = Vec::new();
-    // What has no numbers, such as a sequence diagram, has no table of them.
+    // A figure without numbers, such as a sequence diagram, has no table of them.
     let wanted = |ending: &&str| *ending != "csv" || !data.columns.is_empty();
     for ending in ENDINGS.into_iter().filter(wanted) {
         let bytes = match ending {
@@ -46,7 +46,7 @@ pub struct Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// The format by the ending. Errors: [`Error::Plan`] for one that is none of .svg, .png and .pdf.
+    /// Returns the format of a file name's ending. Errors: [`Error::Plan`] for an ending other than .svg, .png and .pdf.
     pub fn of(path: &Path) -> Result<Picture<'_>> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ["svg", "png", "pdf"].into_iter().find(|known| ending.as_deref() == Some(*known)) {
@@ -62,7 +62,7 @@ impl Picture<'_> {
         self.path
     }
 
-    /// Writes it whole or not at all.
+    /// Writes it completely or not at all.
     pub fn write(&self, svg: &str, about: &Provenance) -> Result<()> {
         write_whole(self.path, &rendered(self.ending, svg, about)?).map(drop)
     }

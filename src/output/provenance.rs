@@ -15,7 +15,7 @@ const PREFIX: &str = "plimsoll.";
 /// The key of the plan.
 const PLAN: &str = "plimsoll.plan";
 
-/// A plan longer than this, in bytes, stands in figures as its digest: they are small, and tables have all of it.
+/// A plan longer than this, in bytes, is represented in figures by its digest, to keep them small; tables contain the complete plan.
 const PLAN_MOST: usize = 16 << 10;
 
 /// The program as metadata of a file: the same for every way to run it.
@@ -31,18 +31,18 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// Of what this program makes without a plan.
+    /// Returns the provenance of output without a plan.
     pub fn of_program() -> Provenance {
         Provenance { pairs: program() }
     }
 
-    /// Of what this program makes of a plan.
+    /// Returns the provenance of output from a plan.
     pub fn of_plan(plan: &str) -> Provenance {
         Provenance::of_program().with("plan", plan)
     }
 
-    /// Of what is drawn of tables: what their metadata say, each value once; whether another program draws than has made
-    /// them is said, too. `contents` are of the cells.
+    /// Returns the provenance of figures from tables: the metadata of the tables, each value once, and the drawing program if it is not the
+    /// one that wrote the tables. `contents` are of the cells.
     pub fn of_tables<'a>(
         plan: &str,
         contents: impl IntoIterator<Item = &'a Contents>,
@@ -82,7 +82,7 @@ impl Provenance {
         }
     }
 
-    /// All that is said, as metadata of a table.
+    /// Returns all entries, as metadata of a table.
     pub fn pairs(&self) -> &[(String, String)] {
         &self.pairs
     }
@@ -96,7 +96,7 @@ impl Provenance {
         self.pairs.iter().map(short).collect()
     }
 
-    /// The same as rows of a page, which shows the plan elsewhere.
+    /// Returns the same as rows of a page, which shows the plan separately.
     pub fn rows(&self) -> Vec<(String, String)> {
         let row = |(key, value): &(String, String)| (key.replace(PREFIX, "").replace('_', " "), value.clone());
         self.pairs.iter().filter(|(key, _)| key != PLAN).map(row).collect()

@@ -87,8 +87,8 @@ impl Results {
         Ok(results)
     }
 
-    /// The runs of the plan that receipts list, in the order of the plan: a plan may ask for more runs than anybody can look
-    /// for one by one.
+    /// Returns the runs of the plan that receipts list, in the order of the plan: a plan may request more runs than can be checked one by
+    /// one.
     fn listed_runs(&self) -> BTreeSet<(usize, usize)> {
         let parts = |table: &str| {
             let (policy, run) = table.strip_suffix("/runs.parquet")?.rsplit_once("/run=")?;
@@ -195,7 +195,7 @@ impl Results {
     /// Some columns of a table of one run, by the numbers of its policy and of itself; `None` if it was not written. Errors: as
     /// [`Results::table`].
     pub fn part(&self, table: Table, columns: &[&str], (policy, run): (usize, usize)) -> Result<Option<Part>> {
-        // What another trace or version left behind says so in its metadata.
+        // Files of another trace or version have different metadata.
         if self.metadata_of(table, policy, run)?.is_none_or(|metadata| metadata != self.metadata) {
             return Ok(None);
         }

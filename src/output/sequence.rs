@@ -9,8 +9,8 @@ use crate::control::trial::{self, Trial};
 use crate::control::world::log::{Entry, What};
 use crate::units::{MachineId, Time};
 
-/// Draws the plain timing of a trial, or if something is violated the timing with the shortest trace, as wide as it is
-/// told; and says what it is.
+/// Draws the plain timing of a trial, or, if a property is violated, the timing with the shortest trace, at the given width; returns it
+/// with a description.
 pub fn of_trial(trial: &Trial, width: Option<f64>) -> (String, String) {
     let trace = trial.shortest_trace();
     let timing = trace.as_ref().map_or(1, |trace| trace.timing);
@@ -20,7 +20,7 @@ pub fn of_trial(trial: &Trial, width: Option<f64>) -> (String, String) {
         title += &format!(" without {}", removed.join(", "));
     }
     let log = trial::log(&Scenario::stage(trial.rules, trial.outcomes[timing - 1].0.clone()));
-    // What comes after the violation explains nothing.
+    // Events after the violation do not explain it.
     let end = trace.map_or(Time::NEVER, |trace| trace.violation.at);
     let log: Vec<Entry> = log.into_iter().take_while(|entry| entry.at <= end).collect();
     (draw(trial.setup(), &title, &log, width), title)
@@ -58,7 +58,7 @@ pub fn draw(setup: &Setup, title: &str, log: &[Entry], width: Option<f64>) -> St
             What::Message { from, to, arrived, .. } => {
                 Step::Arrow { from: lane(from)?, to: lane(to)?, arrives: arrived }
             }
-            // What FuxiMaster does about other machines is left out with them.
+            // Notes of FuxiMaster on other machines are left out with these.
             What::Note(_) if entry.machine.is_some_and(|machine| !machines.contains(&machine)) => return None,
             What::Note(node) => Step::Mark(lane(node)?, Tone::Plain),
             // A new FuxiMaster only listens at first.

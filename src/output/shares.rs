@@ -20,15 +20,15 @@ pub struct Comparison<'a> {
 pub struct Stack<'a> {
     /// Its name.
     pub policy: &'a str,
-    /// `users x resources`, 0 to 1; `None` for a resource that there is nothing of.
+    /// `users x resources`, 0 to 1; `None` for a resource with a total of zero.
     pub shares: Vec<Vec<Option<f64>>>,
 }
 
 /// More users than this are drawn as one.
 const USERS: usize = 24;
 
-/// Draws the comparison as an SVG, as wide as it is told or needs to be, with what is drawn. From the 25th user on, users
-/// share a colour.
+/// Draws the comparison as an SVG, at the given or the necessary width; returns it with its data. From the 25th user on, users share a
+/// colour.
 pub fn draw(comparison: &Comparison, width: Option<f64>) -> (String, Data) {
     let shown = if comparison.users.len() > USERS { USERS - 1 } else { comparison.users.len() };
     let mut users: Vec<String> = comparison.users.iter().take(shown).map(|&name| name.to_owned()).collect();

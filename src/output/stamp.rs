@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::escape::{json, printable};
 use super::provenance::{Provenance, VERSION};
 
-/// An SVG with its provenance behind its first tag. What is no SVG stays as it is.
+/// Inserts the provenance after the first tag of an SVG. Other text is unchanged.
 pub fn svg(svg: &str, about: &Provenance) -> String {
     let start = svg.find("<svg").and_then(|from| svg[from..].find('>').map(|to| from + to + 1));
     let Some(at) = start else { return svg.to_owned() };
@@ -17,7 +17,7 @@ pub fn svg(svg: &str, about: &Provenance) -> String {
     format!("{}\n<metadata><![CDATA[{json}]]></metadata>{}", &svg[..at], &svg[at..])
 }
 
-/// The texts that stand in a PNG.
+/// Returns the text chunks of a PNG.
 pub fn texts(about: &Provenance) -> Vec<(String, String)> {
     about.short().into_iter().map(|(key, value)| (key, printable(&value))).collect()
 }
@@ -25,7 +25,7 @@ pub fn texts(about: &Provenance) -> Vec<(String, String)> {
 /// The information that svg2pdf writes about a document: its last object, before the table of where objects stand.
 const PDF_INFO: &[u8] = b"/Producer (svg2pdf)";
 
-/// A PDF with its provenance in the document information. What has none stays as it is.
+/// Inserts the provenance into a PDF's document information. A PDF without it is unchanged.
 pub fn pdf(pdf: Vec<u8>, about: &Provenance) -> Vec<u8> {
     let find = |what: &[u8]| pdf.windows(what.len()).rposition(|window| window == what);
     let (Some(info), Some(table), Some(start)) = (find(PDF_INFO), find(b"\nxref\n"), find(b"startxref\n")) else {

@@ -1,4 +1,4 @@
-//! Checks bundles, which may come from anybody: what their description lists is there, as it was packed, and nothing else is.
+//! Checks bundles, which may be from any source: the listed files exist, are unchanged, and are the only ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::folder::{FILE as CONTENTS, RECEIPTS, STUDY, add_sources, digest_of_so
 use super::made::{FILE as MADE, Made, below};
 use crate::error::{Error, Result};
 
-/// A description, as far as it is checked.
+/// The part of a description that is checked.
 #[derive(Deserialize)]
 struct Described {
     #[serde(rename = "@graph")]
@@ -56,9 +56,8 @@ pub struct Verified {
     pub size: u64,
 }
 
-/// Checks a bundle: that whoever unpacks it gets plain files in one folder, that it says what it must of itself, that
-/// every file it lists is there with its size and digest, and that it lists every file. Files are read in pieces, and none
-/// further than its size.
+/// Checks a bundle: it unpacks to plain files in one folder, contains the required description, contains every listed file with its size
+/// and digest, and lists every file. Files are read in pieces, and no further than the listed size.
 ///
 /// Errors: [`Error::Trace`] with the first thing that is wrong.
 pub fn verify(path: &Path) -> Result<Verified> {

@@ -24,7 +24,7 @@ pub fn demands(results: &Results, paper: &Paper) -> Result<Gallery> {
     let mut names = vec!["stage", "tasks"];
     names.extend(columns.iter().map(String::as_str));
     let parts = results.table(Table::Demands, &names, Some(0))?;
-    // What is submitted does not depend on the policy, unless users wait for their own jobs.
+    // Submissions do not depend on the policy, unless users wait for their own jobs.
     let Some(part) = parts.first() else { return Ok(Gallery::without_table("demands", Table::Demands)) };
     let mut gallery = Gallery::default();
     for (nth, other) in others.iter().enumerate() {

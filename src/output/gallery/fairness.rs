@@ -1,6 +1,6 @@
 //! How evenly backlogged users shared, how much of the time: distributions over time, all seeds together.
 //!
-//! Curves over time would jump with every user that comes or goes, and break off wherever nobody waits.
+//! Curves over time would jump with every user that arrives or leaves, and break off wherever no demand is pending.
 
 use super::{Ends, Gallery, seeds_of};
 use crate::error::Result;
@@ -32,7 +32,7 @@ pub fn fairness(results: &Results, paper: &Paper) -> Result<Gallery> {
     Ok(Gallery::of("fairness", caption, svg, panels.data("value")))
 }
 
-/// Distributions over the time in which two or more users wait, one panel a column of the `fairness` table.
+/// Distributions over the time with two or more waiting users, one panel per column of the `fairness` table.
 pub(super) struct Panels {
     panels: Vec<Panel>,
     /// The largest value of all.

@@ -13,7 +13,7 @@ pub(super) struct Family {
     pub policy: usize,
     /// The label; empty for the default tree.
     pub label: String,
-    /// Minimums stand below the water.
+    /// Minimums are below the water level.
     pub sunk: bool,
     /// In the order of the policy.
     pub groups: Vec<Group>,

@@ -1,7 +1,7 @@
 //! The figures of a results folder, drawn from its tables alone.
 //!
-//! A figure whose tables were not written is left out, and a note says so. One figure that shows a single run shows
-//! the first seed; those that compare delays pool all seeds and show how sure that is.
+//! A figure without its tables is left out, and a note reports this. A figure of a single run shows the first seed; figures that compare
+//! delays pool all seeds and show confidence intervals.
 
 mod delays;
 mod demands;
@@ -39,7 +39,7 @@ pub struct Drawn {
     pub data: Data,
 }
 
-/// Figures, and what has to be said of those that are not there.
+/// Figures, and notes on the missing ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gallery {
     /// The figures, in the order of a report.
@@ -70,7 +70,7 @@ impl Gallery {
     }
 }
 
-/// The kinds of figures, each with who draws it.
+/// The kinds of figures and their drawing functions.
 const KINDS: [(&str, fn(&Results, &Paper) -> Result<Gallery>); 10] = [
     ("reduction", delays::reduction),
     ("completion", delays::completion),
@@ -104,7 +104,7 @@ pub fn draw(results: &Results, kind: &str, paper: &Paper) -> Result<Gallery> {
     Ok(gallery)
 }
 
-/// The size of a figure that stands beside another in the report, in points.
+/// The size of a figure beside another one in the report, in points.
 const HALF: (f64, f64) = (270.0, 205.0);
 
 /// The chart of one curve a policy, half as wide as the page unless there are many.

@@ -14,14 +14,14 @@ use crate::units::resource_name;
 /// More users than this in a run are no figure.
 const USERS_MOST: f64 = 60.0;
 
-/// So many users get a curve.
+/// Maximum number of users with a curve.
 const CURVES: usize = 6;
 
 fn seconds(part: &Part) -> Result<Vec<f64>> {
     Ok(part.numbers("time_us")?.into_iter().map(|time| time.unwrap_or(f64::NAN) / 1e6).collect())
 }
 
-/// Points of a column over time, up to the run's end; what is absent breaks the curve.
+/// Returns the points of a column over time, up to the end of the run; an absent value breaks the curve.
 fn points(part: &Part, column: &str, ends: &Ends) -> Result<Vec<(f64, f64)>> {
     let values = part.numbers(column)?.into_iter().map(|value| value.unwrap_or(f64::NAN));
     let mut points: Vec<(f64, f64)> = seconds(part)?.into_iter().zip(values).collect();

@@ -11,10 +11,10 @@ use crate::output::read::Results;
 use crate::output::schema::Table;
 use crate::units::resource_name;
 
-/// So many groups get panels.
+/// Maximum number of groups with panels.
 const GROUPS: usize = 8;
 
-/// So many resources get panels.
+/// Maximum number of resources with panels.
 const RESOURCES: usize = 3;
 
 /// One figure a policy that has groups.

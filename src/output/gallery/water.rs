@@ -1,4 +1,4 @@
-//! Water levels at telling instants of the first seed: each group a bucket, as the Fuxi article draws them.
+//! Water levels at selected instants of the first seed: each group is a bucket, as in the figures of the Fuxi article.
 
 use super::groups::{Account, Family, Point, Told, name, read};
 use super::{Drawn, Gallery, seed_of};
@@ -10,13 +10,13 @@ use crate::output::read::Results;
 use crate::output::schema::Table;
 use crate::units::resource_name;
 
-/// So many resources get panels, side by side.
+/// Maximum number of resources with panels, side by side.
 const RESOURCES: usize = 2;
 
 /// More panels than this are no picture.
 const PANELS: usize = 12;
 
-/// So many groups of one parent get a bucket.
+/// Maximum number of groups of one parent with a bucket.
 const BUCKETS: usize = 24;
 
 /// One figure a policy that has groups.
@@ -94,7 +94,7 @@ fn clock(seconds: f64) -> String {
     }
 }
 
-/// The first instants at which the most is lent, missed and refused, in order of time, with what they show.
+/// Returns the first instants at which the most is lent, missed and refused, in order of time, with the reason for their selection.
 fn telling(family: &Family) -> Vec<(f64, String)> {
     let mut times: Vec<f64> =
         family.groups.iter().flat_map(|group| &group.at).flat_map(|at| &at.points).map(|point| point.time).collect();
@@ -145,7 +145,7 @@ fn telling(family: &Family) -> Vec<(f64, String)> {
     instants
 }
 
-/// The amounts that a leaf uses above its minimum, leaves of it, is short of its due, and asks for in vain.
+/// Returns per leaf: usage above the minimum, unused minimum, deficit, unmet demand.
 fn parts(account: &Account, point: &Point) -> [f64; 4] {
     let due = account.demand(point).min(account.min);
     [point.used - account.min, account.min - point.used, due - point.used, point.reach - point.runtime]

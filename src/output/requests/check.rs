@@ -15,7 +15,7 @@ use crate::units::Dim;
 /// The axes, policies, resources and tables that results have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scope {
-    /// The axes of the sweep: columns, and what each has as values, in order.
+    /// The axes of the sweep: columns, and the values of each, in order.
     pub axes: Vec<(String, Vec<String>)>,
     /// The policies.
     pub policies: Vec<String>,
@@ -178,7 +178,7 @@ impl Checker<'_> {
         Ok(request)
     }
 
-    /// A built-in figure decides for itself what it shows.
+    /// A built-in figure defines its own content.
     fn nothing_else(&self, request: Request) -> Result<Request> {
         let file = self.file;
         let given = [
@@ -286,7 +286,7 @@ impl Checker<'_> {
         let list = |key: &str, words: &Option<Words>| -> Result<Option<Vec<Field>>> {
             words.as_ref().map(|words| words.0.iter().map(|name| field(key, name)).collect()).transpose()
         };
-        // A heat map's y is its second axis; what it shows is `value`.
+        // A heat map's y is its second axis; its values are in `value`.
         let map = kind.pairs;
         let shown = if map { file.value.clone().map(|name| Words(vec![name])) } else { file.y.clone() };
         let shown_key = if map { "value" } else { "y" };
@@ -334,7 +334,7 @@ impl Checker<'_> {
         let used = |field: &Field, facet: &Option<Vec<Field>>| {
             x.as_ref() == Some(field) || rows.as_ref() == Some(field) || facet.iter().flatten().any(|one| one == field)
         };
-        // What is not said: several columns are panels, and policies are curves, or the panels of maps.
+        // Defaults: several columns are panels, and policies are curves, or the panels of maps.
         let asked = |fields: &Option<Vec<Field>>, field: &Field| fields.iter().flatten().any(|one| one == field);
         if y.len() > 1 && !used(&Field::Metric, &facet) && !asked(&series, &Field::Metric) {
             facet.get_or_insert_default().push(Field::Metric);
@@ -412,7 +412,7 @@ impl Checker<'_> {
             other => Err(Error::plan(self.key(&key), other, "a number or a name, or a list of them")),
         };
         let wanted: Vec<Wanted> = items.iter().map(wanted).collect::<Result<_>>()?;
-        // What is known beforehand must be there.
+        // Values that are known before the run must exist.
         let there: Option<Vec<Datum>> = match &field {
             Field::Policy => Some(self.scope.policies.iter().cloned().map(Datum::Text).collect()),
             Field::Axis(at, ..) => Some(self.scope.axes[*at].1.iter().map(|text| Datum::of_axis(text)).collect()),

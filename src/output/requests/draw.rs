@@ -10,7 +10,7 @@ use crate::output::figure::{Axis, Chart, Data, Measure};
 use crate::output::gallery::{Drawn, Gallery};
 use crate::output::numbers::capital;
 
-/// The height of a panel with what stands below it, and of what stands around all of them.
+/// Height of a panel including the text below it, and of the margins around all panels.
 const PANEL: f64 = 120.0;
 const AROUND: f64 = 40.0;
 
@@ -20,7 +20,7 @@ const COLUMNS: usize = 3;
 /// Fewer jobs than this behind a value are few.
 pub(super) const FEW: u64 = 10;
 
-/// A drawing with its data and what is said of it.
+/// A drawing with its data and description.
 pub(super) struct Picture {
     pub svg: String,
     pub data: Data,
@@ -58,7 +58,7 @@ impl Request {
         Gallery { figures: vec![figure], notes: Vec::new() }
     }
 
-    /// The chart around so many panels.
+    /// Returns the chart around `panels` panels.
     pub(super) fn chart(&self, panels: usize, x: Axis, y: Axis) -> Chart {
         let with = |at: usize, axis: Axis| {
             let label = self.labels[at].clone().unwrap_or(axis.label);
@@ -75,15 +75,15 @@ impl Request {
         self.paper.fit(chart, panels)
     }
 
-    /// The least and the largest value that there can be of what is shown, of which these are some: nothing below 0 if
-    /// none of them is, and no part of a whole above it.
+    /// Returns the lower and upper bound of the shown quantity, from some of its values: at least 0 if none is negative, and at most the
+    /// whole for parts of a whole.
     pub(super) fn bounds(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
         let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
         let part = self.y.iter().all(Column::is_part) && self.scale.iter().all(|scale| *scale == 1.0) && high <= 1.0;
         (if low >= 0.0 { 0.0 } else { f64::NEG_INFINITY }, if part { 1.0 } else { f64::INFINITY })
     }
 
-    /// The axis of what is shown: one column, or several of one measure.
+    /// Returns the axis of the shown quantity: one column, or several columns of one measure.
     pub(super) fn y_axis(&self) -> Axis {
         let first = self.y[0].axis();
         let axis = match &self.y[..] {
@@ -130,7 +130,7 @@ impl Request {
         }
     }
 
-    /// Whether rows stand for jobs, or count them.
+    /// Returns the plural noun if rows represent jobs, or count them.
     pub(super) fn counts(&self) -> Option<&'static str> {
         use crate::output::schema::Table;
         match self.table {

@@ -23,7 +23,7 @@ pub(super) enum Field {
     Column(Column),
 }
 
-/// A column of a table, or what is computed of some.
+/// A column of a table, or a value computed from columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Column {
     /// Its name.
@@ -43,7 +43,7 @@ pub(super) struct Column {
 /// How a column comes from those of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum From {
-    /// As it stands there.
+    /// The value itself.
     Itself,
     /// Microseconds there, seconds here.
     Seconds(String),
@@ -212,12 +212,12 @@ impl Field {
                 Axis { label: capital(&word.replace('_', " ")), measure: *measure, ..Axis::default() }
             }
             Field::Seed => Axis::number("Seed"),
-            // Categories that say what they are.
+            // Self-explanatory categories.
             Field::Policy | Field::Cell | Field::Metric => Axis::number(""),
         }
     }
 
-    /// A value of it as a name that stands alone: numbers come with the name of their axis.
+    /// Returns a value as a self-contained label: numbers include the name of their axis.
     pub fn label(&self, value: &Datum) -> String {
         match (self, value) {
             (Field::Axis(..) | Field::Seed, Datum::Number(_)) => {

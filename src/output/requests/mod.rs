@@ -1,7 +1,7 @@
 //! The figures that a plan asks for: `[[figure]]`, each described by kind, x, y, series and facet.
 //!
-//! Requests are checked before anything runs, are no part of what a run is, and stand beside the results in
-//! `figures.toml`, so that figures are drawn again, or others in their place, from the tables alone.
+//! Requests are checked before the runs, are not part of a run's identity, and are stored with the results in `figures.toml`, so that
+//! figures can be drawn again, or replaced, from the tables alone.
 
 mod check;
 mod draw;
@@ -33,7 +33,7 @@ use crate::tree::{Node, Place, Value};
 /// The file beside the results.
 pub const FILE: &str = "figures.toml";
 
-/// The kinds that a plan describes: names, and what each shows.
+/// Returns the kinds that a plan can request: names and descriptions.
 pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
     kinds::KINDS.iter().map(|kind| (kind.name, kind.about))
 }
@@ -54,7 +54,7 @@ pub struct Requests {
     pub text: String,
     /// The paper for figures that do not say otherwise.
     pub paper: Paper,
-    /// The figures that are asked for, in order; if there are none, those that every report has.
+    /// The requested figures, in order; if empty, those of every report.
     pub list: Vec<Request>,
 }
 
@@ -93,15 +93,15 @@ impl Requests {
         Ok(Requests { text, paper, list })
     }
 
-    /// Reads what stands beside results. Errors: [`Error::Placed`].
+    /// Reads the requests stored with the results. Errors: [`Error::Placed`].
     pub fn beside(whole: &Whole) -> Result<Requests> {
         let path = whole.folder.join(FILE);
         let text = read_text_if_there(&path)?.unwrap_or_default();
         Requests::take(&mut Node::toml(&Place::whole(path, text))?, &whole.scope())
     }
 
-    /// Writes what the plan says of figures beside the results; nothing said, no file. A file that somebody has changed
-    /// stays, and is what is drawn; a note says so.
+    /// Writes the plan's requests for figures to the results folder; without requests there is no file. A file that a user has changed
+    /// remains and defines the figures; a note reports this.
     pub fn write(&self, folder: &Path) -> Result<Option<String>> {
         let path = folder.join(FILE);
         // One that says the same was written by a process that was killed before it could list it.
@@ -126,7 +126,7 @@ impl Requests {
         self
     }
 
-    /// The built-in figures that are asked for; all of them if nothing is.
+    /// Returns the requested built-in figures; all of them if none is requested.
     pub fn builtin(&self) -> Vec<(&'static str, Paper)> {
         let with = |names: &'static [&'static str], paper: Paper| names.iter().map(move |name| (*name, paper));
         match self.list.iter().any(|request| request.builtin().is_some()) {
@@ -151,8 +151,8 @@ impl Requests {
         if self.text.is_empty() { String::new() } else { format!("\n{}", self.text) }
     }
 
-    /// Draws the figures of a study: those that are asked for, or those of every report; of a sweep those over all its
-    /// cells. `only` are names, of figures or of built-in kinds; all if empty.
+    /// Draws the figures of a study: the requested ones, or those of every report; of a sweep those over all its cells. `only` are names of
+    /// figures or of built-in kinds; all if empty.
     ///
     /// Errors: a name that is none, a damaged table.
     pub fn draw(&self, whole: &Whole, only: &[String]) -> Result<Gallery> {
@@ -184,7 +184,7 @@ impl Requests {
             }
         }
         if let Some(results) = whole.alone() {
-            // Without any description all of them, and those that are named.
+            // Without any description all of them, plus the named ones.
             let listed: Vec<&str> = list.iter().flat_map(|one| one.builtin().unwrap_or_default()).copied().collect();
             let more =
                 |kind: &&str| !listed.contains(kind) && (self.list.is_empty() || !only.is_empty()) && wanted(kind);

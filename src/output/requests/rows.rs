@@ -66,8 +66,8 @@ impl Whole {
         self.cells.iter().filter_map(|(name, _, one)| Some(of(name) + &one.missing()?)).collect()
     }
 
-    /// Reads a whole table that stands in the folder besides those of runs; `None` if it is not there. Errors: it is not as
-    /// it was written, by the list of what was made, or that list lacks it.
+    /// Reads a whole table of the folder that does not belong to a run; `None` if it is missing. Errors: it is damaged according to the
+    /// manifest, or not listed there.
     pub fn table(&self, name: &str) -> Result<Option<Frame>> {
         let (made, path) = (Made::read(&self.folder)?.unwrap_or_default(), self.folder.join(name));
         made.check(&self.folder, name)?;
@@ -78,13 +78,13 @@ impl Whole {
         Frame::open(&path)
     }
 
-    /// The provenance of everything that is drawn of it: `plan` is the whole one, with what it says of figures.
+    /// Returns the provenance of every figure of it: `plan` is the whole plan, including its requests for figures.
     pub fn provenance(&self, plan: &str) -> Provenance {
         let cells = || self.cells.iter().map(|(.., results)| results);
         Provenance::of_tables(plan, cells().map(|one| &one.contents), cells().map(|one| &one.metadata[..]))
     }
 
-    /// The scope of its figures. Tables count as there: one that is not says so when it is drawn.
+    /// Returns the scope of its figures. Every table counts as available; a missing one is reported when it is drawn.
     pub fn scope(&self) -> Scope {
         let mut scope = Scope { tables: Table::all().collect(), ..Scope::default() };
         scope.axes = self.axes.iter().map(|axis| (axis.clone(), Vec::new())).collect();
@@ -118,7 +118,7 @@ pub(super) struct Row {
     pub y: f64,
     /// Which run it is of.
     pub run: usize,
-    /// How many jobs or tasks stand behind it; 0 if it is of none.
+    /// Its number of jobs or tasks; 0 if it represents none.
     pub weight: u64,
 }
 
@@ -132,7 +132,7 @@ pub(super) struct Series {
 /// Which runs a run is independent of: those with other seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Origin {
-    /// The seed, or the number of the run where nothing is drawn.
+    /// The seed, or the number of the run if there is no random input.
     pub seed: u64,
     /// Its policy, then the values of its cell on the axes.
     pub settings: Vec<String>,
@@ -148,9 +148,9 @@ pub(super) struct Rows {
     pub settings: Vec<String>,
     /// By run.
     pub ends: Vec<f64>,
-    /// By run the instants at which who has no row has nothing; none where that is not so.
+    /// By run, the instants at which an absent row means a value of 0; empty if it does not.
     pub grids: Vec<Vec<f64>>,
-    /// Whether the table was there at all.
+    /// Whether the table exists.
     pub there: bool,
     /// The policy that others are compared with.
     pub baseline: String,
@@ -201,8 +201,8 @@ impl Request {
 }
 
 impl Rows {
-    /// Groups the values of runs by seed. Runs of one seed saw the same random numbers, so that they are one sample: its value
-    /// is their mean. Seeds without some of the runs that other seeds have are left out.
+    /// Groups the values of runs by seed. Runs of one seed used the same random numbers, so that they are one sample, whose value is their
+    /// mean. Seeds without some of the runs of other seeds are left out.
     pub fn by_seed<T>(&self, runs: impl IntoIterator<Item = (usize, T)>) -> Vec<Vec<T>> {
         let mut seeds: BTreeMap<u64, Vec<T>> = BTreeMap::new();
         for (run, value) in runs {
@@ -218,7 +218,7 @@ impl Rows {
         mean_interval(&seeds, LEVEL)
     }
 
-    /// Adds the settings in which these runs differ, which a mean over them averages.
+    /// Adds the settings that differ among these runs, which a mean over them averages.
     pub fn add_averaged(&self, runs: &[usize], averaged: &mut BTreeSet<usize>) {
         let Some((first, others)) = runs.split_first() else { return };
         let differs = |at: &usize| {
@@ -234,7 +234,7 @@ impl Rows {
     }
 }
 
-/// The column of a table that counts what stands behind a row.
+/// Returns the column of a table with the number of items that a row represents.
 fn weight(table: Table) -> Option<&'static str> {
     match table {
         Table::Bins => Some("jobs"),
@@ -380,7 +380,7 @@ impl<T: Clone + Eq + Hash> Order<T> {
     }
 }
 
-/// The form of a value in which values are told apart.
+/// A canonical form of a value for comparisons.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Mark {
     Number(u64),
@@ -453,7 +453,7 @@ impl Means {
         end.clamp(self.bounds.0, self.bounds.1)
     }
 
-    /// The mean at a place, and how many jobs stand behind it.
+    /// Returns the mean at a place, and its number of jobs.
     pub fn at(&self, facet: usize, series: usize, x: usize, row: usize) -> Option<&(Interval, u64)> {
         self.cells.get(&[facet, series, x, row])
     }

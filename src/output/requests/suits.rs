@@ -1,4 +1,4 @@
-//! Whether a kind of figure can show what is asked of it.
+//! Checks whether a kind of figure can show the requested columns.
 
 use super::check::{Checker, Request, Wanted};
 use super::field::{Column, Datum, Field};

@@ -31,7 +31,7 @@ impl<'a> Decided<'a> {
         }
     }
 
-    /// The group whose quota was too small.
+    /// Returns the group with the exhausted quota.
     fn group(&self) -> Option<u32> {
         match self.decision.turn {
             Turn::NotAdmitted(Reason::Quota { group, .. }) => Some(group),

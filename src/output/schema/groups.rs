@@ -5,7 +5,7 @@ use crate::metrics::{GroupSums, GroupTimes, Holding};
 use crate::policy::{GroupLevel, GroupLimits, GroupNode};
 use crate::units::{Dim, Span, Time};
 
-/// Ratios are kept in millionths.
+/// Ratios are stored in millionths.
 const RATIO_ONE: f64 = 1e6;
 
 /// A group and a resource at the end of a run.

@@ -50,7 +50,7 @@ impl Table {
         Table::ALL.iter().map(|(_, table, _)| *table)
     }
 
-    /// The table of such rows. Panics: only if there is none of its name (programmer error).
+    /// Returns the table of such rows. Panics: only if there is none of its name (programmer error).
     pub(crate) fn of<R: Row>() -> Table {
         Table::all().find(|table| table.name() == R::TABLE).expect("every kind of row has its table")
     }
@@ -80,7 +80,7 @@ impl Table {
         }
     }
 
-    /// One of its columns, where it is not one a resource. Panics: only if it has none of that name (programmer error).
+    /// Returns one of its columns that is not per resource. Panics: only if there is none of that name (programmer error).
     pub fn column(self, name: &str) -> Described {
         let found = self.columns(&[]).into_iter().find(|column| column.name == name);
         found.expect("a column of this table")
@@ -109,7 +109,7 @@ pub(crate) struct Writer<R: Row> {
 }
 
 impl<R: Row> Writer<R> {
-    /// A writer to a table whose fields are those of its columns with so many resources.
+    /// Creates a writer to a table with the fields of its columns, for `dims` resources.
     pub fn new(table: TableWriter, dims: usize) -> Writer<R> {
         let each =
             |column: Column<Value<R>>| (0..if column.value.each() { dims } else { 1 }).map(move |d| (column.value, d));
@@ -147,9 +147,9 @@ impl<R: Row> Writer<R> {
     }
 }
 
-/// A value as a part of the name of a partition folder, which every file system takes: what is neither a letter, a digit
-/// nor one of `._-,` is percent-encoded, as hive partitions do: `slot%3A12`. Dots at the end are, too. Of a long value there are the
-/// beginning and a digest, since names of files end at 255 characters.
+/// Encodes a value as a part of the name of a partition folder, for every file system: characters other than letters, digits and `._-,` are
+/// percent-encoded, as hive partitions do (`slot%3A12`), and so are trailing dots. A long value is replaced by its beginning and a digest,
+/// since file names end at 255 characters.
 pub fn partition(value: &str) -> String {
     let mut text = String::new();
     let inner = value.trim_end_matches('.').len();

@@ -1,4 +1,4 @@
-//! The tables of users over time: what they use, and their shares.
+//! The tables of users over time: their usage and shares.
 
 use crate::books::Books;
 use crate::column::{Column, Row, Unit, Value};

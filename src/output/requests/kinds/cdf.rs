@@ -92,7 +92,7 @@ fn cdf(request: &Request, all: &Rows) -> Picture {
     Picture { svg: cdf_panels(&chart, &panels), data, caption }
 }
 
-/// The distribution of rows that count as many jobs or tasks as stand behind them: points `(value, part at or below)`.
+/// Returns the distribution of rows, weighted by their numbers of jobs or tasks: points `(value, part at or below)`.
 fn weighted(rows: &[&Row]) -> Vec<(f64, f64)> {
     if rows.iter().all(|row| row.weight <= 1) {
         return ecdf(&rows.iter().map(|row| row.y).collect::<Vec<f64>>());

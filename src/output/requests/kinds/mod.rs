@@ -35,21 +35,21 @@ pub(super) static KINDS: &[&KindRow] = &[
     &time::ROW,
 ];
 
-/// All that the rest of the program knows of a kind.
+/// The declaration of a kind of figure; the rest of the program uses only this.
 pub(super) struct KindRow {
     /// Its name in plans.
     pub name: &'static str,
     /// The content of a figure, in a few words.
     pub about: &'static str,
-    /// The table that it shows unless told otherwise.
+    /// The default table.
     pub table: Table,
     /// The field along its x.
     pub x: X,
     /// Whether it has a second axis, `y`, and shows a `value`.
     pub pairs: bool,
-    /// The column that it shows unless told otherwise.
+    /// The default column.
     pub shows: Option<&'static str>,
-    /// The keys that it takes, of those that not all kinds do.
+    /// The keys that it accepts, besides those that every kind accepts.
     pub takes: &'static [&'static str],
     /// How it is drawn.
     pub draw: Draw,
@@ -60,7 +60,7 @@ pub(super) struct KindRow {
 /// The x of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum X {
-    /// It has none that a plan could name.
+    /// No kind has a name that a plan could give.
     None,
     /// Numbers or names.
     Names,
@@ -133,7 +133,7 @@ fn data(request: &Request, panels: &[Panel]) -> Data {
 /// Places along an axis at which curves of several runs are compared.
 const STEPS: usize = 240;
 
-/// A category that says how many jobs or tasks stand behind it.
+/// Returns a category labelled with its number of jobs or tasks.
 fn category(label: String, weight: u64, what: Option<&str>) -> Category {
     let note = what.map(|what| match weight {
         1 => format!("1 {}", what.trim_end_matches('s')),
@@ -142,7 +142,7 @@ fn category(label: String, weight: u64, what: Option<&str>) -> Category {
     Category { label, notes: note.into_iter().collect() }
 }
 
-/// The key of the colour: of bars that are policies themselves their names, of others without series one for all.
+/// Returns the colour key: for bars that are policies their names, for others without series one for all.
 fn key(request: &Request, name: &Series) -> String {
     match name.key.is_empty() && request.x != Some(Field::Policy) {
         true => "all".to_owned(),
@@ -150,7 +150,7 @@ fn key(request: &Request, name: &Series) -> String {
     }
 }
 
-/// A chart whose curves are compared with that of the baseline where each has a panel of its own.
+/// Returns a chart that repeats the baseline's curve in each panel if each curve has its own panel.
 fn beside(rows: &Rows, chart: Chart) -> Chart {
     Chart { reference: Some(rows.baseline.clone()), ..chart }
 }

@@ -19,7 +19,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-/// The sign with which values of a panel are compared: the least is the best then.
+/// Returns the sign by which values of a panel are compared, so that the least is the best.
 fn sign(request: &Request, panel: &str) -> f64 {
     let headed = request.y.iter().position(|column| panel.split(", ").any(|word| word == column.heading));
     let at = headed.unwrap_or(0);
@@ -29,8 +29,8 @@ fn sign(request: &Request, panel: &str) -> f64 {
     if request.scale[at] < 0.0 { -sign } else { sign }
 }
 
-/// The places of series, the best first: by the mean of their ranks in the panels, ties as they come. In a panel equal values
-/// have the same rank, and what has no value has none.
+/// Returns the positions of series, the best first: by the mean of their ranks in the panels, with ties in their original order. Equal
+/// values in a panel have the same rank, and an absent value has none.
 fn order(panels: &[Vec<Option<f64>>]) -> Vec<usize> {
     let many = panels.first().map_or(0, Vec::len);
     let rank = |panel: &Vec<Option<f64>>, at: usize| {
