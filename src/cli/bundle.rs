@@ -43,7 +43,7 @@ pub struct Args {
     /// Pack input files up to this size; of larger ones only the digest is kept
     #[arg(long, value_name = "MIB", default_value_t = 100)]
     largest: u64,
-    /// Pack the results although runs are missing or broken, and say so in the bundle
+    /// Pack incomplete results and list the missing or damaged runs in the bundle
     #[arg(long)]
     incomplete: bool,
     /// Check a bundle: all files are there, and as they were packed
@@ -147,10 +147,10 @@ fn entries(parcel: &Parcel) -> Result<BTreeMap<String, Content>> {
     entries.insert("README.md".to_owned(), bytes(&readme(parcel)?));
     entries.insert("CITATION.cff".to_owned(), bytes(include_str!("../../CITATION.cff")));
     if let Some(command) = &parcel.replay {
-        // The folder that it is given in is there, whatever it reads.
+        // The base folder exists in every bundle, even without inputs.
         entries.insert(format!("{}command.txt", parcel.base), bytes(&format!("{command}\n")));
     } else {
-        // What a plan says of figures is no part of what a run is, and stands beside the results.
+        // A plan's requests for figures are not part of a run's identity and are stored with the results.
         let figures = if parcel.figures.is_empty() { String::new() } else { format!("\n{}", parcel.figures) };
         entries.insert(plan_at(parcel), bytes(&format!("{}{figures}", parcel.plan)));
     }
@@ -266,7 +266,7 @@ fn readme(parcel: &Parcel) -> Result<String> {
             text += &format!("- `{name}`: {} bytes, SHA-256 {}\n", sum.size, sum.sha256);
         }
     }
-    // Names of policies and files, and the question, are anybody's text.
+    // Names of policies and files, and the question, may contain any text.
     Ok(printable(&text))
 }
 

@@ -25,7 +25,7 @@ enum System {
 
 /// Write and submit a Slurm job array, one task a shard, and a job that gathers when all have ended
 ///
-/// The resources and options of each job stand in the plan's table [slurm]. Submitting again runs only what is missing.
+/// The resources and options of each job are in the plan's table [slurm]. A second submission runs only the missing runs.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll cluster slurm experiments/load-sweep.toml --dry-run
@@ -53,7 +53,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     slurm(args, context)
 }
 
-/// Shards unless somebody says otherwise.
+/// Default number of shards.
 const SHARDS: u64 = 8;
 
 fn slurm(args: &Slurm, context: &Context) -> Result<()> {
@@ -88,7 +88,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
     if !open.is_empty() {
         let job = submit(&[], &array_file)?;
         context.say(&format!("job {job}: {} of {of} shards, with logs in {}", open.len(), logs.display()));
-        // Whatever became of them: what is missing then is said by the gathering job.
+        // Starts after the shards regardless of their outcome: the gathering job reports missing runs.
         options.push(format!("--dependency=afterany:{job}"));
     }
     let job = submit(&options, &gather_file)?;
@@ -99,7 +99,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
 
 /// The shards that have runs to make.
 fn open_shards(study: &Study, folder: &Path, of: u64) -> Result<Vec<u64>> {
-    // Where results decide how many seeds there are, nobody knows yet.
+    // The number of seeds depends on results and is not known yet.
     if study.cells.iter().any(|plan| plan.precision.is_some()) {
         return Ok((0..of).collect());
     }
@@ -139,7 +139,7 @@ fn array_script(study: &Study, logs: &Path, open: &[u64], of: u64, command: &str
     let mut lines = vec![format!("--array={}{at_once}", indices(open)), format!("--cpus-per-task={cpus}")];
     lines.extend(batch.memory.iter().map(|memory| format!("--mem={memory}")));
     lines.extend(batch.time.iter().map(|time| format!("--time={time}")));
-    // A shard that is moved to another machine goes on where it was.
+    // A shard that moves to another machine continues with its missing runs.
     lines.extend(["--requeue".to_owned(), "--open-mode=append".to_owned()]);
     let head = head(study, logs, "%A_%a.log", &lines);
     format!("{head}exec {command} --shard auto/{of} -j {cpus}\n")

@@ -56,7 +56,7 @@ fn is_clear(change: &Change) -> bool {
     change.holm.p.is_none() || is_significant(change.holm.p)
 }
 
-/// So many columns of numbers are shown, unless all are asked for.
+/// Maximum number of columns with numbers, unless all are requested.
 const NUMBERS: usize = 4;
 
 fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {

@@ -9,7 +9,7 @@ use super::{Context, Format, print};
 use crate::court::{Bench, Round, Situation, State, answer, open, reason};
 use crate::error::{Error, Result};
 
-/// Say what a policy decides on a given state: what starts, what is stopped, what waits, and why
+/// Show the decisions of a policy on a given state: launches, preemptions, waiting tasks, and the reasons
 #[derive(clap::Args, Debug)]
 #[command(after_help = "A state (TOML or JSON; docs/court.md has all of it):
   [capacity]
@@ -124,7 +124,7 @@ fn table(state: &State, round: &Round) -> String {
     if rows.is_empty() { "nothing to decide\n".to_owned() } else { aligned_left(&header, &rows) }
 }
 
-/// The quantities that the policy goes by, if it says so.
+/// Returns the quantities of the policy's order, if it reports them.
 fn shares(round: &Round) -> String {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in round.standings.iter().flat_map(|standing| &standing.values) {

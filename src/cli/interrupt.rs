@@ -1,11 +1,11 @@
-//! Ctrl-C: runs end at their next heartbeat and drop what they have half written; and how far they are, for a caller without a terminal.
+//! Ctrl-C: runs end at their next heartbeat and remove their partial files. Also reports progress to a caller without a terminal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 
-/// Whether somebody has asked what goes on to end, and how far that is, if somebody wants to hear it; clones are one and the same.
+/// A shared stop request, and the progress for a caller that reads it.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<State>);
 
@@ -16,7 +16,7 @@ struct State {
 }
 
 impl Stop {
-    /// For a caller that wants to hear how far the work is.
+    /// Creates one for a caller that reads the progress.
     pub fn heard() -> Stop {
         Stop(Arc::new(State { far: Some(Mutex::default()), ..State::default() }))
     }
@@ -31,7 +31,7 @@ impl Stop {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Errors: [`Error::Interrupted`] once somebody has asked.
+    /// Errors: [`Error::Interrupted`] after a stop request.
     pub fn check(&self) -> Result<()> {
         if self.0.asked.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
@@ -41,7 +41,7 @@ impl Stop {
         self.0.far.as_ref().map(|far| far.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
     }
 
-    /// Says how far the work is; whether anybody wants to hear it.
+    /// Reports the progress; returns whether a caller reads it.
     pub(super) fn say(&self, line: impl FnOnce() -> String) -> bool {
         let Some(far) = &self.0.far else { return false };
         *far.lock().unwrap_or_else(PoisonError::into_inner) = line();

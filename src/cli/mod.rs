@@ -1,7 +1,7 @@
 //! The command line: one file a verb.
 //!
-//! Data goes to standard output, progress and messages to standard error; the exit code is 0 when all is well, 1 when
-//! the run failed, 2 when the input was wrong, 130 after Ctrl-C. Text for people is set for 80 columns (`screen`).
+//! Data goes to standard output, progress and messages to standard error. The exit code is 0 on success, 1 if the run failed, 2 if the
+//! input was invalid, 130 after Ctrl-C. Text is formatted for 80 columns (`screen`).
 
 mod bundle;
 mod check;
@@ -47,7 +47,7 @@ pub use run::moved;
 /// A result with the project's error, unless it says otherwise.
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Reads a choice by its name, and lists all of them with their meanings in the help.
+/// Returns a parser of named choices whose help lists all names with their meanings.
 fn named<T: Copy + Send + Sync>(all: &'static [(&'static str, T, &'static str)]) -> impl TypedValueParser<Value = T> {
     let names = PossibleValuesParser::new(all.iter().map(|(name, _, meaning)| PossibleValue::new(name).help(meaning)));
     let value = move |given: String| all.iter().find(|(name, ..)| *name == given).map(|(_, value, _)| *value);
@@ -172,12 +172,12 @@ impl<'a> Context<'a> {
 
 /// Runs the command line with the built-in policies and those of `registry`.
 ///
-/// This is all that a program with policies of its own has to call; see `examples/custom_policy.rs`.
+/// The entry point of a program with its own policies; see `examples/custom_policy.rs`.
 pub fn main(registry: &Registry) -> ExitCode {
     ExitCode::from(execute(registry, std::env::args_os()))
 }
 
-/// The command line as it is described to its parser: what it accepts can be checked, and pages be made of it.
+/// Returns the definition of the command line, for tests and for generated pages.
 pub fn command() -> clap::Command {
     Cli::command()
 }
@@ -194,7 +194,7 @@ pub fn execute(registry: &Registry, args: impl IntoIterator<Item = OsString>) ->
     };
     screen::widen(cli.wide);
     let context = Context::new(registry, cli.quiet, &args, Stop::default());
-    // `solve` asks nobody whether to go on, and leaves nothing behind: a signal ends it at once.
+    // `solve` has no checkpoint and leaves no files: a signal ends it at once.
     if !matches!(cli.verb, Verb::Solve(_)) {
         context.stop.listen();
     }
@@ -220,8 +220,8 @@ pub struct Called {
     pub warnings: Vec<String>,
 }
 
-/// Runs a command line on behalf of another program: it ends when `stop` is asked to, listens to no signal, and says nothing on
-/// standard error but how far it is.
+/// Executes a command line for another program: it ends on request of `stop`, handles no signal, and writes only progress to standard
+/// error.
 pub fn call(registry: &Registry, args: impl IntoIterator<Item = OsString>, stop: &Stop) -> Called {
     let args: Vec<OsString> = args.into_iter().collect();
     let cli = match parse(&args) {
@@ -266,8 +266,8 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
     }
 }
 
-/// Takes a comma-separated list of policies apart: `drf,fifo` are two policies. Names may have commas in their parameters;
-/// a text stays whole if it is a policy, or if a part of it is none. `is_policy` decides.
+/// Splits a comma-separated list of policies: `drf,fifo` are two policies. Parameters may contain commas; a text is not split if it is a
+/// policy, or if a part of it is none. `is_policy` decides.
 fn separate_policies(given: &[String], is_policy: impl Fn(&str) -> bool) -> Vec<String> {
     let one = |text: &String| match parts_at_commas(text) {
         parts if parts.len() > 1 && !is_policy(text) && parts.iter().all(|part| is_policy(part)) => parts,
@@ -365,7 +365,7 @@ fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// How many threads to use: what was asked for, or what the machine has.
+/// Returns the number of threads: the requested number, or that of the machine.
 fn threads(asked: Option<usize>) -> Result<usize> {
     match asked {
         Some(0) => Err(Error::plan("--jobs", 0, "at least 1 thread")),

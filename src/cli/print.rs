@@ -16,11 +16,11 @@ use crate::record::Stuck;
 use crate::units::Dim;
 
 thread_local! {
-    /// Where what this thread prints is kept instead of printing it.
+    /// The captured output of this thread, if it is captured.
     static KEPT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Does some work, and keeps what it prints on this thread.
+/// Executes `work` and captures the output that it prints on this thread.
 pub fn kept<T>(work: impl FnOnce() -> T) -> (T, String) {
     let outer = KEPT.replace(Some(String::new()));
     let result = work();
@@ -61,13 +61,13 @@ fn grid<C: Into<Cell>>(header: &[String], side: impl Fn(usize) -> Side, rows: Ve
     Grid::new(header.iter().enumerate().map(|(at, name)| (name.clone(), side(at))).collect(), rows)
 }
 
-/// So many groups of a policy are shown.
+/// Maximum number of groups of a policy.
 const GROUPS_MOST: usize = 20;
 
-/// So many columns of groups are shown, unless all are asked for.
+/// Maximum number of columns of groups, unless all are requested.
 const GROUP_COLUMNS: usize = 5;
 
-/// So many rows of a sweep are shown, unless all is asked for.
+/// Maximum number of rows of a sweep, unless all are requested.
 const ROWS_MOST: usize = 60;
 
 /// One line about the machines of a study and how tasks are placed on them, for the head of the results.
@@ -124,8 +124,8 @@ fn place(plan: &Plan, policy: &str) -> Vec<Cell> {
     plan.axes.iter().map(|(_, value)| shown(value)).chain([policy.to_owned()]).map(Cell::from).collect()
 }
 
-/// A table with a row a cell and policy, cut if it is long. If it is too wide for one row each, the least important columns
-/// are left out.
+/// Returns a table with a row per cell and policy, shortened if it is long. If it is too wide for one line per row, the least important
+/// columns are left out.
 fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<Cell>>, rest: &str) -> String {
     let all = rows.len();
     if !is_wide() {
@@ -151,7 +151,7 @@ fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<Cell>>, 
 pub fn summary_table(study: &Study, cells: &[Vec<RunSummary>]) -> String {
     let Some(first) = cells.iter().flatten().next() else { return String::new() };
     let mut columns = shown_columns(&first.dims);
-    // A column without any value is left out.
+    // A column without values is left out.
     columns.retain(|column| cells.iter().flatten().any(|run| run.number(&column.column).is_some()));
     let mut rows = Vec::new();
     for (plan, runs) in study.cells.iter().zip(cells) {
@@ -166,8 +166,7 @@ pub fn summary_table(study: &Study, cells: &[Vec<RunSummary>]) -> String {
     by_cell(study, columns, rows, "statistics/estimates.csv")
 }
 
-/// The groups of policies that have some: means over seeds. Empty without any; of many groups those that were below
-/// their minimum longest.
+/// Returns a table of groups: means over seeds. Empty without groups; of many groups those that were below their minimum longest.
 pub fn groups(runs: &[RunSummary]) -> String {
     let mut text = String::new();
     for group in runs.chunk_by(|a, b| a.policy == b.policy) {
@@ -201,7 +200,7 @@ pub fn groups(runs: &[RunSummary]) -> String {
     text
 }
 
-/// The policies against the baseline: reductions by job size, and what they say.
+/// Returns the comparison of the policies with the baseline: reductions by job size, and conclusions.
 pub fn comparison(comparison: &Comparison) -> String {
     let mut header = ["tasks of a job", "jobs"].map(str::to_owned).to_vec();
     header.extend(comparison.policies.iter().map(|policy| policy.name.clone()));
@@ -223,7 +222,7 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
     let Some(any) = findings.differences.iter().find(known) else { return String::new() };
     let columns: Vec<Headline> =
         shown_columns(dims).into_iter().filter(|column| column.better != Better::Neither).collect();
-    // A column without any value is left out.
+    // A column without values is left out.
     let columns: Vec<Headline> = columns
         .into_iter()
         .filter(|column| findings.differences.iter().any(|one| one.metric == column.column))
@@ -350,10 +349,10 @@ fn reason(why: Stuck) -> &'static str {
     }
 }
 
-/// Runs in which no task ever started are named so many.
+/// Maximum number of runs without any started task that are named.
 const IDLE_MOST: usize = 3;
 
-/// The runs of a study in which no task ever started, and why; nothing if there are none.
+/// Returns a sentence on the runs without any started task, and the reasons; `None` if there are none.
 pub fn idle(study: &Study, cells: &[Vec<RunSummary>]) -> Option<String> {
     let all = study.cells.iter().zip(cells).flat_map(|(plan, runs)| runs.iter().map(move |run| (plan, run)));
     let idle: Vec<(&Plan, &RunSummary)> = all.filter(|(_, run)| run.outcome.launched == 0).collect();
@@ -376,7 +375,7 @@ pub fn idle(study: &Study, cells: &[Vec<RunSummary>]) -> Option<String> {
 /// Groups that an unreturned amount is shown of, policy by policy.
 const UNRETURNED_MOST: usize = 3;
 
-/// The entry of a name in a list that keeps the order in which names came, made if there is none.
+/// Returns the entry of a name in an insertion-ordered list, inserted if missing.
 fn entry<'a, 'b, T: Default>(list: &'b mut Vec<(&'a str, T)>, name: &'a str) -> &'b mut T {
     let at = list.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
         list.push((name, T::default()));

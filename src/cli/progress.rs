@@ -1,4 +1,4 @@
-//! Progress on standard error: bars on a terminal, a line now and then elsewhere.
+//! Progress on standard error: bars on a terminal, occasional lines otherwise.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -21,7 +21,7 @@ use crate::workload::formats::Format;
 /// Where there is no terminal, one line in so long.
 const LINE: Duration = Duration::from_secs(60);
 
-/// A bar over all runs, and one over the tasks of those that go on.
+/// A bar over all runs, and one over the tasks of active runs.
 pub struct Bar {
     bars: MultiProgress,
     runs: ProgressBar,
@@ -43,7 +43,7 @@ struct Going {
 }
 
 impl Bar {
-    /// Bars that wait to be told how many runs there are; hidden when quiet or not on a terminal.
+    /// Creates bars before the number of runs is known; hidden when quiet or not on a terminal.
     pub fn new(quiet: bool, stop: &Stop) -> Bar {
         let hidden = quiet || !std::io::stderr().is_terminal();
         let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
@@ -111,11 +111,11 @@ impl Bar {
 impl Progress for Bar {
     fn planned(&self, runs: usize, _there: usize) {
         self.runs.inc_length(runs as u64);
-        // Not before: a bar of nothing is drawn full.
+        // An empty bar would be drawn as full, so it is drawn only now.
         if runs > 0 && !self.bars.is_hidden() {
             [&self.runs, &self.current].iter().for_each(|bar| bar.enable_steady_tick(Duration::from_millis(200)));
         }
-        // Time left is judged by runs that are made, not by those that were there.
+        // The remaining time is estimated from executed runs, not from existing ones.
         if self.runs.position() == 0 {
             self.runs.reset_eta();
         }
@@ -169,7 +169,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// A bar that waits to be told how many parts there are; `what` they are called.
+    /// Creates a bar before the number of steps is known; `what` is their plural noun.
     pub fn new(quiet: bool, what: &'static str, stop: &Stop) -> Steps {
         let hidden = quiet || !std::io::stderr().is_terminal();
         let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };

@@ -54,8 +54,7 @@ pub struct Args {
     /// " by size" behind them large tasks suffer most
     #[arg(long, value_name = "CURVE")]
     slowdown: Option<String>,
-    /// How many times longer tasks take in the same rack as where they would run best, in the same room, and elsewhere, such
-    /// as 1.1,1.3,2
+    /// Factors of the run time in the same rack as the preferred machine, in the same room, and in other rooms, such as 1.1,1.3,2
     #[arg(long, value_name = "FACTORS")]
     distance: Option<String>,
     /// How tasks fail, straggle and are backed up: any of fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3 (docs/cluster.md)
@@ -64,7 +63,7 @@ pub struct Args {
     /// A CSV of what happens to machines: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)
     #[arg(long, value_name = "FILE")]
     machine_events: Option<PathBuf>,
-    /// The fate of the tasks on a machine that fails: requeue (they start anew) or lose
+    /// The tasks on a machine that fails: requeue (they start again) or lose
     #[arg(long, default_value = "requeue")]
     on_failure: String,
     /// After how long a task that waits for its location may start a level up (rack, room, cluster): a span, or never
@@ -89,7 +88,7 @@ pub struct Args {
     /// Stop no task by choice that has run less than this
     #[arg(long, value_name = "SPAN")]
     min_run: Option<String>,
-    /// Stop no more tasks by choice than so many within a span, such as 10/60s
+    /// Limit of preemptions within a span, such as 10/60s
     #[arg(long, value_name = "LIMIT")]
     stop_limit: Option<String>,
     /// Let tasks that were stopped resume from where they were after the last multiple of this span
@@ -306,7 +305,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
     ]
 }
 
-/// The switches that are on: how the trace is read, and the tables that are wanted besides those that are always written.
+/// Returns the active switches: how the trace is read, and the optional tables.
 fn switches(args: &Args) -> impl Iterator<Item = &'static str> {
     let all =
         [("strict", args.rows.strict), ("tasks", args.tasks), ("decisions", args.decisions), ("series", args.series)];
@@ -319,7 +318,7 @@ fn canonical(args: &Args) -> toml::Table {
     for (option, values, _) in deciding(args) {
         let (key, value) = match option {
             "policy" => ("policies", values.into()),
-            // Seeds stand in the tables.
+            // Seeds are in the tables.
             "seed" => continue,
             _ if values.is_empty() => continue,
             option => (option, values.join(",").into()),
@@ -355,7 +354,7 @@ mod tests {
         _args: Args,
     }
 
-    /// An option that nobody thought of would be missing in the digest of a run and in the command that repeats it.
+    /// A forgotten option would be missing in the digest of a run and in the command that repeats it.
     #[test]
     fn every_option_decides_or_is_known_not_to() {
         let matches = Line::command().get_matches_from(["replay", "t.csv", "--machines", "1x1c1g", "--policy", "drf"]);

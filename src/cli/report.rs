@@ -70,7 +70,7 @@ pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
 /// Draws the figures and writes the report of every cell; returns the names of their folders.
 fn cells(whole: &Whole, requests: &Requests, notes: &mut Vec<String>) -> Result<Vec<String>> {
     let mut folders = Vec::new();
-    // What is said of cells, and of which: mostly of all of them.
+    // Messages about cells, with the cells of each: most messages apply to every cell.
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for (cell, _, results) in &whole.cells {
         let mut own = gallery::Gallery::default();

@@ -1,4 +1,4 @@
-//! `plimsoll schema`: what every table holds.
+//! `plimsoll schema`: the columns of every table.
 
 use serde_json::json;
 
@@ -48,7 +48,7 @@ pub fn run(args: &Args, _context: &Context) -> Result<()> {
     }
 }
 
-/// The axes and the columns of a table; `<r>` stands for a column a resource.
+/// Returns the axes and the columns of a table; `<r>` represents one column per resource.
 fn columns(table: Table) -> Vec<Described> {
     let any = Dim { name: "<r>".to_owned(), unit: Unit::Milli };
     axes().into_iter().chain(table.columns(&[any])).collect()

@@ -1,9 +1,8 @@
 //! How text is laid out for people: tables and paragraphs within a line's width, and colour.
 //!
-//! Everything is set for [`COLUMNS`] columns, on a terminal, in a pipe and in a file alike, so that what is kept or quoted is
-//! what was seen; the variable `COLUMNS` says otherwise, and with `--wide` lines are as long as they get. Lines break between
-//! words only. A table that is too wide first breaks its headings and its text, and is then printed in parts, each with the
-//! key columns in front.
+//! All text is formatted for [`COLUMNS`] columns on a terminal, in a pipe and in a file alike, so that saved or quoted output is equal. The
+//! variable `COLUMNS` changes the width, and with `--wide` lines are not limited. Lines break only between words. A table that is too wide
+//! first breaks its headings and text, and is then printed in parts, each with the key columns first.
 
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
@@ -29,7 +28,7 @@ pub fn is_wide() -> bool {
     WIDE.get().copied().unwrap_or(false)
 }
 
-/// So many characters fit a line of what is printed.
+/// Returns the number of characters in a line.
 fn width() -> usize {
     if is_wide() { usize::MAX } else { asked().unwrap_or(COLUMNS) }
 }
@@ -39,7 +38,7 @@ fn asked() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok().filter(|&columns| columns > 0)
 }
 
-/// Whether a stream is a terminal with colours, and nobody asked for none.
+/// Returns whether a stream is a terminal with colours, and colours are not disabled.
 fn has_colour(is_terminal: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     is_terminal && set("NO_COLOR").is_none() && set("TERM").is_none_or(|kind| kind != "dumb")
@@ -48,7 +47,7 @@ fn has_colour(is_terminal: bool) -> bool {
 /// How text stands out where there is colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Not at all.
+    /// No style.
     #[default]
     Plain,
     /// Bold.
@@ -71,7 +70,7 @@ impl Tone {
     }
 }
 
-/// Writes a line to standard error. That nobody can read it is no failure: the exit code says how it went.
+/// Writes a line to standard error. A closed stream is no failure: the exit code reports the outcome.
 pub fn tell(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
@@ -79,8 +78,8 @@ pub fn tell(line: &str) {
 /// The most characters of a line of a message.
 const LINE_MOST: usize = 2000;
 
-/// Text for a message, of which parts may come from a file: control characters are escaped but for the ends of lines,
-/// words that are no words are echoed in part, and so are lines that nobody reads.
+/// Prepares text for a message, parts of which may come from a file: control characters except line ends are escaped, and very long words
+/// and texts are shortened.
 pub fn tame(text: &str) -> String {
     let line = |line: &str| {
         let line = line.split(' ').map(short).collect::<Vec<_>>().join(" ");
@@ -100,7 +99,7 @@ pub fn message(lead: &str, text: &str) -> String {
     let text = tame(text.trim_end_matches('\n'));
     let whole = if lead.is_empty() { text } else { format!("{lead} {text}") };
     let room = if is_terminal { width() } else { usize::MAX };
-    // A quoted line of a file stands above the marks that point into it.
+    // A quoted line of a file precedes the marks that point into it.
     let quoted = |line: &str| line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|');
     let lay = |line: &str| if quoted(line) { line.to_owned() } else { broken(line, room, 2).join("\n") };
     let laid = whole.lines().map(lay).collect::<Vec<_>>().join("\n");
@@ -116,7 +115,7 @@ pub fn paragraphs(text: &str) -> String {
     tame(text).lines().map(|line| broken(line, width(), hang(line)).join("\n") + "\n").collect()
 }
 
-/// The words that lines are broken between: a number stays with its `%` and its `±`. Where spaces stand in a row, a word is empty.
+/// Splits a line at its possible breaks: a number stays with its `%` and its `±`. Consecutive spaces give empty words.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -156,7 +155,7 @@ fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
     lines
 }
 
-/// The side of its column that a cell stands on.
+/// Alignment of a cell in its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// As text does; it may be broken between words.
@@ -165,7 +164,7 @@ pub enum Side {
     Right,
 }
 
-/// One cell of a table. Characters that would move the cursor or colour what follows are escaped: names come from traces.
+/// One cell of a table. Characters that would move the cursor or change colours are escaped, since names come from traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     text: String,
@@ -180,7 +179,7 @@ impl Cell {
 }
 
 fn harmless(text: String) -> String {
-    // Marks that turn the direction of what follows are no control characters.
+    // Marks that change the text direction are not control characters, but have effects, too.
     let acts = |one: char| one.is_control() || matches!(one, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     if !text.contains(acts) {
         return text;
@@ -200,7 +199,7 @@ impl From<String> for Cell {
 pub struct Grid {
     columns: Vec<(String, Side)>,
     rows: Vec<Vec<Cell>>,
-    /// So many columns at the left say what a row is about.
+    /// Number of key columns at the left.
     keys: usize,
 }
 
@@ -211,7 +210,7 @@ impl Grid {
         Grid { columns, rows, keys: 1 }
     }
 
-    /// With so many key columns.
+    /// Sets the number of key columns.
     pub fn keyed(self, keys: usize) -> Grid {
         Grid { keys, ..self }
     }
@@ -304,7 +303,7 @@ impl Grid {
             let height = cells.iter().map(|(_, lines)| lines.len()).max().unwrap_or(1);
             for line in 0..height {
                 let shown = cells.iter().enumerate().map(|(place, (cell, lines))| {
-                    // Headings stand on what they head.
+                    // Headings are aligned with the first row below them.
                     let down = if nth == 0 { height - lines.len() } else { 0 };
                     let piece = line.checked_sub(down).and_then(|at| lines.get(at)).map_or("", String::as_str);
                     let space = " ".repeat(widths[place].saturating_sub(piece.chars().count()));

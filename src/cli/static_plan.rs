@@ -42,7 +42,7 @@ pub struct StaticPlan {
     pub set: Vec<String>,
     /// The files that it reads, as it names them, with their digests.
     pub inputs: BTreeMap<String, String>,
-    /// The seeds of what is random in it.
+    /// The seeds of its random parts.
     pub seeds: Vec<u64>,
 }
 

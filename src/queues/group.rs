@@ -6,7 +6,7 @@ use super::quantity::Amounts;
 use crate::error::{Error, Result};
 use crate::tree::{Place, brief};
 
-/// A key of groups, with its meaning; [`KEYS`] has all of them in the order in which they are written.
+/// A key of groups, with its meaning; [`KEYS`] has all of them in the order of writing.
 pub struct Key {
     /// The key.
     pub name: &'static str,
@@ -18,7 +18,7 @@ const fn key(name: &'static str, meaning: &'static str) -> Key {
     Key { name, meaning }
 }
 
-/// All keys of groups but `name` and `parent`, in the order in which they are written.
+/// All keys of groups except `name` and `parent`, in the order of writing.
 pub const KEYS: [Key; 21] = [
     key("nominal", "the quota of its own, of all flavours together"),
     key("limit", "the most that it may borrow beyond `nominal` (`kueue`), or have (`kai`); absent: no limit"),
@@ -107,7 +107,7 @@ impl Group {
 pub struct Queues {
     /// The resources of the whole, where they are known.
     pub capacity: Amounts,
-    /// The strategies of preemption for fair shares, in the order in which they are tried.
+    /// The strategies of preemption for fair shares, in the order of their use.
     pub strategies: Vec<&'static str>,
     /// The other keys of `[policy]`.
     pub policy: Vec<(&'static str, Setting)>,
@@ -225,7 +225,7 @@ fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// A line for a comment: without control characters, which TOML has none of there.
+/// Returns a line for a comment without control characters, which TOML does not allow there.
 fn harmless(line: &str) -> String {
     line.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
 }

@@ -59,7 +59,7 @@ fn resources() -> [(&'static str, Resource); 3] {
     ]
 }
 
-/// A group, and what is known when all have been read.
+/// A group, and the values that need all groups.
 struct Read<'n> {
     group: Group,
     parent: Option<(&'n str, &'n Place)>,
@@ -70,7 +70,7 @@ struct Read<'n> {
 
 fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
     let mut all: Vec<Read> = Vec::new();
-    // The resources that any queue names: of others nothing is said.
+    // The resources that any queue names; the others are left out.
     let mut used = [false; 3];
     let all_objects = objects(sources)?;
     for object in &all_objects {

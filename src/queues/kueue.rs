@@ -1,7 +1,7 @@
 //! Kueue: ClusterQueues and Cohorts, with the LocalQueues that name their users and the Configuration that says how they preempt.
 //!
-//! A cohort that is named and not defined is a group without keys. Quotas are summed over flavours, of which a file of queues knows
-//! nothing. What stands at the top of Kueue's trees shares nothing with what else stands there, which is said by limits of 0.
+//! A cohort that is named and not defined is a group without keys. Quotas are summed over flavours, which a file of queues does not have.
+//! The roots of Kueue's trees do not share with one another, which is expressed by limits of 0.
 //!
 //! Source: Kueue, apis/kueue/v1beta1 and v1beta2 (ClusterQueue, Cohort, LocalQueue), apis/config (Configuration).
 
@@ -87,7 +87,7 @@ const STRATEGIES: [(&str, &str); 2] = [
     ("LessThanInitialShare", "less-than-initial-share"),
 ];
 
-/// The label by which a selector names a namespace.
+/// The label in namespace selectors with the name of the namespace.
 const NAMESPACE: &str = "kubernetes.io/metadata.name";
 
 /// The groups as they are read.

@@ -1,8 +1,8 @@
 //! Files of queues made of the configurations of production schedulers.
 //!
-//! A format is one file here with its static row, in the list of all; what it has in common with others is in `objects.rs` (Kubernetes) and
-//! `yarn.rs`. Numbers are never read as floats (`quantity.rs`). Whatever a configuration says that a file of queues has no key for is a
-//! note (`notes.rs`): a warning, and a comment in the file. docs/queues.md has what is carried over.
+//! A format is one file here with its static row, in the list of all; the parts that it shares with others are in `objects.rs` (Kubernetes)
+//! and `yarn.rs`. Numbers are never parsed as floats (`quantity.rs`). A setting without a key in the file of queues becomes a note
+//! (`notes.rs`): a warning, and a comment in the file. docs/queues.md lists the converted settings.
 
 mod group;
 mod kai;
@@ -27,7 +27,7 @@ pub use group::{KEYS, Key};
 use notes::Notes;
 use xml::Element;
 
-/// All that the rest of the program knows of a format: it stands in the format's own file.
+/// The declaration of a format, in the format's own file; the rest of the program uses only this.
 pub struct FormatRow {
     /// The name on the command line.
     pub name: &'static str,
@@ -55,7 +55,7 @@ pub struct Property {
     pub upstream: &'static str,
     /// The key of groups, or of `[policy]` with this word before it; empty for a property that changes others.
     pub key: &'static str,
-    /// The value that is written if the property is absent; empty if none is, so that the policy's default counts.
+    /// The value that is written if the property is absent; empty to use the policy's default.
     pub default: &'static str,
     /// The rest of the rule, in Markdown.
     pub rule: &'static str,
@@ -66,7 +66,7 @@ const fn property(upstream: &'static str, key: &'static str, default: &'static s
 }
 
 impl FormatRow {
-    /// Returns the keys that groups may have, in the order in which they are written.
+    /// Returns the keys that groups may have, in the order of writing.
     pub fn keys(&self) -> Vec<&'static str> {
         let becomes = |key: &&str| self.properties.iter().any(|property| property.key == *key);
         KEYS.iter().map(|key| key.name).filter(becomes).collect()
@@ -124,7 +124,7 @@ pub struct Imported {
     pub format: Format,
     /// The file.
     pub text: String,
-    /// The notes, which stand in its comment, too.
+    /// The notes, which are also in its comment.
     pub notes: Vec<String>,
     /// How many groups there are.
     pub groups: usize,

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use crate::tree::Place;
 
-/// Notes in the order in which they came up; the same message of many places is one note.
+/// Notes in the order of their discovery; equal messages for several locations are one note.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     notes: Vec<(String, Vec<Place>)>,
     known: HashMap<String, usize>,
 }
 
-/// So many lines of a file are listed.
+/// Maximum number of lines of a file that are listed.
 const LINES_MOST: usize = 12;
 
 impl Notes {

@@ -1,4 +1,4 @@
-//! Objects of Kubernetes in YAML or JSON: documents, lists of them, and the fields of each, of which those that nobody reads are noted.
+//! Objects of Kubernetes in YAML or JSON: documents, lists of them, and the fields of each; unused fields are noted.
 
 use super::notes::Notes;
 use super::quantity::{Quantity, Resource};
@@ -74,7 +74,7 @@ impl<'n> Object<'n> {
         if self.api.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.api, self.version) }
     }
 
-    /// A place for what is said of all of it.
+    /// Location for errors about the whole object.
     pub fn place(&self) -> &'n Place {
         self.node.get("kind").map_or(&self.node.place, |entry| &entry.node.place)
     }
@@ -89,7 +89,7 @@ impl<'n> Object<'n> {
         }
     }
 
-    /// Its name with the place of that, and its namespace; notes what else `metadata` and the object have beside `spec`.
+    /// Returns its name with location, and its namespace; notes unused fields of `metadata` and of the object.
     pub fn head(&self, notes: &mut Notes) -> Result<Head<'n>> {
         let mut fields = self.fields();
         fields.get("spec");
@@ -125,7 +125,7 @@ pub struct Head<'n> {
     pub namespace: Option<&'n str>,
 }
 
-/// The fields of a table. Those that are `null` are not there.
+/// The fields of a table. A `null` field counts as absent.
 pub struct Fields<'n> {
     path: String,
     place: &'n Place,
@@ -142,7 +142,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// The place for what is missing.
+    /// Location for errors about missing fields.
     pub fn place(&self) -> &'n Place {
         self.place
     }
@@ -152,7 +152,7 @@ impl<'n> Fields<'n> {
         self.place.wrong(&self.path_of(key), format!("is missing; expected {expected}"))
     }
 
-    /// A field with the names of those that it stands in.
+    /// Returns the path of a field, including its parents' names.
     pub fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }

@@ -1,7 +1,7 @@
 //! Amounts as schedulers write them, read without floats: `500m`, `4Gi`, `1.5`, `1e3`.
 //!
-//! A quantity is exact. It becomes an amount in the base unit of its resource (thousandths, MiB) once, rounded down, and whether
-//! anything was lost is told.
+//! A quantity is exact. It is converted once to an amount in the base unit of its resource (thousandths, MiB), rounded down; the conversion
+//! reports whether it is exact.
 //!
 //! Source: Kubernetes, apimachinery, `resource.Quantity`.
 
@@ -15,10 +15,10 @@ pub struct Quantity {
     places: u32,
 }
 
-/// More digits than anybody writes.
+/// Limit of significant digits.
 const DIGITS_MOST: u128 = 10u128.pow(30);
 
-/// More digits behind the point than anything here can tell from 0.
+/// Limit of decimal places.
 const PLACES_MOST: u32 = 36;
 
 /// Kubernetes' suffixes: each a factor, and a power of ten to divide by.
@@ -148,7 +148,7 @@ fn decimals(digits: u128, places: usize) -> String {
     }
 }
 
-/// A resource: its dimension here, and what a unit of it is there (`per / of` base units).
+/// A resource: its dimension in Plimsoll, and the size of the foreign unit (`per / of` base units).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// The dimension.

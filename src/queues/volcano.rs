@@ -1,4 +1,4 @@
-//! Volcano: Queues with a weight, or with what they deserve, what is kept for them and the most that they may have.
+//! Volcano: queues with a weight, or with deserved, guaranteed and maximum amounts.
 //!
 //! The queue `root` is the cluster itself.
 //!

@@ -5,7 +5,7 @@ use roxmltree::{Document, NodeType};
 use crate::error::Result;
 use crate::tree::Place;
 
-/// How many elements may stand in one another.
+/// Maximum nesting of elements.
 const MOST_DEEP: usize = 80;
 
 /// An element.
@@ -38,7 +38,7 @@ impl Element {
 /// Reads a text; `whole` is that text. Errors: the parser's message at its place; elements too deep in one another.
 pub fn read(whole: &Place) -> Result<Element> {
     let text = whole.text();
-    // The parser goes down by calls: it must not meet what is deeper.
+    // The parser is recursive, so the depth is limited before parsing.
     if let Some(at) = deeper(text) {
         return Err(whole
             .at(at..at + 1)
@@ -54,7 +54,8 @@ pub fn read(whole: &Place) -> Result<Element> {
     Ok(element(document.root_element(), whole))
 }
 
-/// Where a first tag stands in too many others. Of a text that is no XML it may find anything, but behind the parser's first error.
+/// Returns the location of the first tag that is nested too deeply. In malformed XML the location may be anywhere after the parser's first
+/// error.
 fn deeper(text: &str) -> Option<usize> {
     let (mut at, mut deep) = (0, 0usize);
     let behind = |from: usize, end: &str| text[from..].find(end).map_or(text.len(), |found| from + found + end.len());
@@ -80,7 +81,7 @@ fn deeper(text: &str) -> Option<usize> {
     None
 }
 
-/// The end of a tag, in whose values a `>` may stand.
+/// Returns the end of a tag, whose attribute values may contain `>`.
 fn end_of_tag(text: &str, start: usize) -> usize {
     let mut quote = None;
     for (at, c) in text[start..].char_indices() {
@@ -104,7 +105,7 @@ fn offset(text: &str, row: u32, column: u32) -> usize {
 
 fn element(node: roxmltree::Node, whole: &Place) -> Element {
     let range = node.range();
-    // The first tag, not all that it holds.
+    // The range covers only the first tag, not the element.
     let tag = whole.text()[range.clone()].find('>').map_or(range.end, |end| range.start + end + 1);
     let place = whole.at(range.start..tag);
     let texts = node.children().filter(|child| child.node_type() == NodeType::Text);

@@ -10,7 +10,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 use crate::error::Result;
 use crate::tree::{Entry, Node, Place, Value, brief};
 
-/// How many tables and lists may stand in one another.
+/// Maximum nesting of tables and lists.
 const MOST_DEEP: usize = 80;
 
 /// How many values a text may have when its aliases are written out.
@@ -122,7 +122,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A whole value of so many.
+    /// Adds a complete value with its number of nested values.
     fn put(&mut self, node: Node, anchor: usize, values: usize) -> Result<()> {
         self.values += values;
         if self.values > MOST_VALUES {

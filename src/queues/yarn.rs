@@ -33,7 +33,7 @@ fn resource(name: &str) -> Resource {
     }
 }
 
-/// Amounts such as `memory-mb=1024, vcores=4`, in which a memory may have a unit (`memory=10Gi`). A part in percent is noted.
+/// Parses amounts such as `memory-mb=1024, vcores=4`; memory may have a unit (`memory=10Gi`). A percentage is noted.
 ///
 /// Errors: a part that is none.
 pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Notes) -> Result<Amounts> {

@@ -146,7 +146,7 @@ impl<'n> Properties<'n> {
         Ok(Properties { all, order })
     }
 
-    /// A property of a path, or of all without one.
+    /// Returns a property of a path, or the general one if the path is empty.
     fn get(&mut self, path: &str, key: &str) -> Option<(&'n str, &'n Place)> {
         let name = if path.is_empty() { format!("{PREFIX}{key}") } else { format!("{PREFIX}{path}.{key}") };
         let property = self.all.get_mut(name.as_str())?;
@@ -319,7 +319,7 @@ impl<'n> Properties<'n> {
         Ok(capacity)
     }
 
-    /// The root has all there is: nothing is lost where that is said.
+    /// The root's capacity is the whole cluster, so a setting of the root is consistent with it.
     fn root(&mut self) {
         for key in ["capacity", "maximum-capacity"] {
             if let Some(property) = self.all.get_mut(format!("{PREFIX}{ROOT}.{key}").as_str()) {
@@ -391,7 +391,7 @@ impl<'n> Properties<'n> {
     }
 }
 
-/// Whether what stands behind the root is a property of a queue under it that no list names.
+/// Returns whether the key belongs to an undeclared queue.
 fn is_of_queue(rest: &str) -> bool {
     const KEYS: [&str; 6] = ["capacity", "maximum-capacity", "priority", "queues", "state", "user-limit-factor"];
     rest.rsplit_once('.').is_some_and(|(path, key)| KEYS.contains(&key) && !path.starts_with("accessible-node-labels"))

@@ -55,7 +55,7 @@ struct Queue<'n> {
     parent: Option<usize>,
 }
 
-/// The threshold of preemption, and the one that stands for all.
+/// The preemption threshold of a queue, and the general one.
 const THRESHOLD: &str = "fairSharePreemptionThreshold";
 const DEFAULT_THRESHOLD: &str = "defaultFairSharePreemptionThreshold";
 /// Whether containers of a queue and of those under it may be preempted.
@@ -67,7 +67,7 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
     let mut all: Vec<Queue> = Vec::new();
     let (mut threshold, mut max) = (None, None);
     let mut queues = Queues::default();
-    // The root, which a file need not name; its elements say of it what they would of a queue.
+    // The root, which a file need not name; its elements apply as those of a queue.
     let mut roots: Vec<&Element> = Vec::new();
     for source in sources {
         for element in &source.root("allocations")?.children {

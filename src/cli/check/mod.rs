@@ -43,7 +43,7 @@ Examples:
   plimsoll check --figure properties.svg"
 )]
 pub struct Args {
-    /// A policy; may be given several times (default: all that have a static allocation)
+    /// A policy; may be given several times (default: every policy with a static allocation)
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<String>,
     /// Only this property; may be given several times
@@ -109,7 +109,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     say(args, &found, context)
 }
 
-/// Prints what was found.
+/// Prints the findings.
 fn say(args: &Args, found: &Found, context: &Context) -> Result<()> {
     for note in print::unsolved(&found.matrices) {
         context.warn(&note);
@@ -161,7 +161,7 @@ struct Wanted {
     candidates: Vec<Candidate>,
 }
 
-/// Checks what is asked for; messages call it as it is called where it stands.
+/// Reads the request; messages use the spelling of the command line or the plan.
 fn wanted(args: &Args, context: &Context, stands: Stands) -> Result<Wanted> {
     let promises = promises(args, stands)?;
     let searches = searches(args, stands)?;
@@ -199,7 +199,7 @@ fn searches(args: &Args, stands: Stands) -> Result<Vec<Search>> {
     Ok(domains.into_iter().map(|domain| Search { domain, effort, seed: args.seed }).collect())
 }
 
-/// The policies asked for, or all that can be checked.
+/// Returns the requested policies, or every policy that can be checked.
 fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, stands: Stands) -> Result<Vec<Candidate>> {
     let key = stands.key("check.policies");
     let candidate = |name: &str| match args.whole_tasks {
@@ -221,7 +221,7 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, stands: Sta
         true => context.registry.own().iter().map(|policy| policy.name.as_str()).collect(),
         false => context.registry.own_mechanisms().iter().map(|(name, _)| name.as_str()).collect(),
     };
-    // Its instances are one pool, where what tells machines apart gives what others give: that is for those who ask.
+    // The generated instances are one pool, on which policies with placement equal those without; they are checked only on request.
     let runs = PolicySpec::all().into_iter().filter(|policy| policy.runs().is_ok());
     let mut names: Vec<String> = runs.map(|policy| policy.row().checked.to_owned()).collect();
     names.extend(own.into_iter().map(str::to_owned));

@@ -61,7 +61,7 @@ impl CheckPlan {
         &self.about.name
     }
 
-    /// Runs it, writes counterexamples, the figure and the report to a folder, and prints what was found.
+    /// Runs it, writes counterexamples, the figure and the report to a folder, and prints the findings.
     pub fn run(
         &self,
         (folder, restart): (&Path, bool),

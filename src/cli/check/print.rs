@@ -216,7 +216,7 @@ fn example(found: &Counterexample, files: &[Written]) -> Json {
     Json::Object(object)
 }
 
-/// An instance as `plimsoll solve` reads it, and what everybody is given.
+/// Returns an instance in the format of `plimsoll solve`, and the allocation of each user.
 fn instance(instance: &Instance, tasks: &Tasks) -> Json {
     let number = |value: &crate::fair::Exact| match value.parts() {
         Some((whole, 1)) => Json::from(whole),

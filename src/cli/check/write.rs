@@ -66,7 +66,7 @@ pub(super) fn data(promises: &[Promise], matrices: &[Matrix]) -> Data {
     data
 }
 
-/// Draws the grid of promises and policies, as wide as it is told.
+/// Draws the grid of properties and policies at the given width.
 pub(super) fn draw(promises: &[Promise], matrices: &[Matrix], width: Option<f64>) -> String {
     let columns: Vec<String> = matrices
         .first()

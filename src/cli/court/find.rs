@@ -1,4 +1,4 @@
-//! The search for the smallest state that comes to a verdict.
+//! The search for the smallest state with a given verdict.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::rows::read_text;
 /// Options of the search.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Search all small states for one that comes to a verdict, the smallest first
+    /// Search all small states for one with this verdict, the smallest first
     #[arg(long, requires = "policies", conflicts_with_all = ["scenarios", "rounds", "names"])]
     pub search: bool,
     /// The largest capacity and the largest workload (with --search)
@@ -23,13 +23,14 @@ pub struct Args {
     /// The most workloads that run at first (with --search)
     #[arg(long, value_name = "N", default_value_t = 3)]
     running: usize,
-    /// Those that run may be as urgent as the urgent arrival, too (with --search)
+    /// Running tasks may be as urgent as the urgent arrival, too (with --search)
     #[arg(long)]
     urgent: bool,
     /// The verdict to look for; may be given several times (with --search; default: livelock)
     #[arg(long = "verdict", value_name = "VERDICT")]
     verdicts: Vec<String>,
-    /// A file with the keys of both queues, as they stand in a [[group]], and perhaps [policy] behind them (with --search; default: those with which the policy displaces)
+    /// A file with the keys of both queues, as in a [[group]], optionally followed by [policy] (with --search; default: the keys with which
+    /// the policy preempts)
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
 }
@@ -93,7 +94,7 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
     }
 }
 
-/// A scenario that can be judged as it stands; what else there is to say is a comment in it.
+/// Returns a complete scenario; further information is in its comments.
 fn text(policy: &str, class: &Class, found: &Option<Found>, played: u64) -> String {
     let Class { size, running, urgent, .. } = class;
     let urgency = if *urgent { "of two priorities" } else { "of one priority" };

@@ -32,7 +32,7 @@ Examples:
   plimsoll court --search --policy kueue --size 6 --urgent > smaller.toml"
 )]
 pub struct Args {
-    /// A scenario: a file in TOML or JSON, - for standard input, or the name of one that ships (default: all that ship)
+    /// A scenario: a file in TOML or JSON, - for standard input, or the name of a built-in scenario (default: every built-in scenario)
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<PathBuf>,
     /// A policy; may be given several times (default: those of which the scenario expects something)
@@ -97,12 +97,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
 }
 
-/// The file in which a scenario that ships stands in the repository.
+/// Returns the file of a built-in scenario in the repository.
 fn file(name: &str) -> PathBuf {
     Path::new("experiments/court").join(format!("{name}.toml"))
 }
 
-/// Errors: a file that cannot be read, and a name that is none of those that ship.
+/// Errors: an unreadable file, or a name that is no built-in scenario.
 fn scenario(path: &Path) -> Result<State> {
     let name = path.to_string_lossy();
     if let Some((name, text)) = shipped::ALL.iter().find(|(known, _)| *known == name) {
@@ -122,7 +122,7 @@ fn scenario(path: &Path) -> Result<State> {
 struct Case<'a> {
     bench: Bench<'a>,
     hearing: Hearing,
-    /// Whether it came out as expected, if anything was.
+    /// Whether the verdict is the expected one; `None` without expectation.
     ok: Option<bool>,
     problems: Vec<String>,
 }

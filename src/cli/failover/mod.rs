@@ -45,7 +45,7 @@ pub struct Args {
     /// Switch a rule off; may be given several times
     #[arg(long = "without", value_name = "RULE")]
     without: Vec<String>,
-    /// For each scenario and each rule: what breaks without the rule
+    /// For each scenario and each rule: the properties that fail without the rule
     #[arg(long, conflicts_with_all = ["without", "diagram", "chaos"])]
     matrix: bool,
     /// Run this many random clusters under random faults

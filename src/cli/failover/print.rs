@@ -12,12 +12,12 @@ use crate::control::world::log::{Entry, What};
 use crate::control::world::plan::Network;
 use crate::control::world::watch::{Fate, Violation, Watch};
 
-/// Kept / started elsewhere / lost.
+/// Kept / started on another machine / lost.
 fn short(fate: &Fate) -> String {
     format!("{}/{}/{}", fate.kept(), fate.replaced(), fate.lost())
 }
 
-/// Where FuxiMaster had what it rebuilt from.
+/// Returns the sources from which FuxiMaster rebuilt its state.
 fn sources(trial: &Trial) -> Vec<(&'static str, u32)> {
     let watch = trial.plain();
     let mut sources: Vec<(&'static str, u32)> =
@@ -37,10 +37,10 @@ fn forgotten(watch: &Watch) -> String {
     watch.forgotten.map(|units| units.to_string()).join("/")
 }
 
-/// So many columns are shown, unless all are asked for.
+/// Maximum number of columns, unless all are requested.
 const KEY_COLUMNS: usize = 6;
 
-/// A line a scenario, then the shortest trace of each that breaks.
+/// A line per scenario, then the shortest trace of each violation.
 pub(super) fn table(trials: &[Trial], network: Network) -> String {
     let shown: Vec<(&str, Side, &dyn Fn(&Trial) -> Cell)> = vec![
         ("", Side::Right, &|trial| trial.scenario.number().to_string().into()),

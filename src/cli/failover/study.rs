@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::output::html;
 
-/// Runs it, writes tables, figures and report, and prints what was found.
+/// Runs it, writes tables, figures and report, and prints the findings.
 pub fn run(
     (about, plan): (&StaticPlan, &FailoverPlan),
     (folder, restart): (&Path, bool),

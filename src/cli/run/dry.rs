@@ -14,17 +14,16 @@ use crate::units::Time;
 /// A policy is tried for so long at most.
 const TRIAL: Duration = Duration::from_millis(500);
 
-/// So many policies of so many cells are tried at most.
+/// Maximum number of trial runs.
 const TRIALS: usize = 8;
 
-/// Lists the runs, and estimates what those that are missing would take. Errors: also those that a run would end with before
-/// its first event.
+/// Lists the runs, and estimates the time of the missing ones. Errors: also those before the first event of a run.
 pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
     if let Some(folder) = how.folder {
         check_owner(folder)?;
     }
     check(study)?;
-    // What is there does not count if all is to be made anew.
+    // Existing runs do not count if every run is repeated.
     let folder = how.folder.filter(|_| how.mode != Mode::Restart);
     let runs = listed(study, folder, how.shard)?;
     let missing = runs.iter().filter(|run| !run.there).count();
@@ -86,8 +85,7 @@ fn estimate(study: &Study, runs: &[Listed], stop: &Stop) -> Result<f64> {
     Ok(mean * missing.len() as f64)
 }
 
-/// Seconds that one run takes: measured if it ends soon, else scaled by the tasks that it has, or taken as it is where
-/// nobody knows how many there are.
+/// Returns the seconds of one run: measured if it ends soon, else scaled by its number of tasks, or unscaled if that is unknown.
 fn trial(plan: &Plan, policy: usize, stop: &Stop) -> Result<f64> {
     let started = Instant::now();
     let supply = plan.workload.supply(plan.seeds[0])?;

@@ -77,7 +77,7 @@ enum Any {
 impl Any {
     fn read(path: &Path, set: &[String], context: &Context) -> Result<Any> {
         let text = &*read_text(path)?;
-        // Of what is no TOML it is told where that is read.
+        // Syntax errors are reported by the parser.
         let tree = Node::toml(&Place::whole(path, text)).unwrap_or_default();
         let has = |key| tree.get(key).is_some();
         Ok(if has("failover") {
@@ -272,7 +272,7 @@ fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
 /// The groups of more cells than this are not printed.
 const CELLS_MOST: usize = 12;
 
-/// Prints what came out.
+/// Prints the results.
 fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> Result<()> {
     if format == Format::Json {
         let one = |(plan, runs): (&Plan, &Vec<RunSummary>)| print::summary_json(runs, &plan.axes());
@@ -321,7 +321,7 @@ pub fn moved(from: &Path, to: &Path) -> Result<()> {
     let Some(plan) = facts.get("folder").and_then(|folder| folder.as_str()).map(|folder| from.join(folder)) else {
         return Ok(());
     };
-    // The digest of the record is made anew.
+    // The digest of the record is computed again.
     facts.shift_remove("blake3");
     facts.insert("folder".to_owned(), way(to, &plan).into());
     sealed::write(&record, &facts).map(drop)

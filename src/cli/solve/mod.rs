@@ -61,7 +61,7 @@ or, with [[group]] instead of [[user]], quotas (docs/quota.md has all of it):
 pub struct Args {
     /// The instance: a file in TOML or JSON, or - for standard input
     instance: PathBuf,
-    /// A policy; may be given several times (default: all that need no parameter and have a static allocation)
+    /// A policy; may be given several times (default: every policy without parameters that has a static allocation)
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<String>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub struct Args {
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    // Last, since its heading holds for what follows.
+    // Last, since its heading applies to all options after it.
     #[command(flatten)]
     quota: quota::Args,
 }
@@ -87,7 +87,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
 }
 
-/// A drawing, and what is drawn.
+/// A drawing, and its data.
 type Drawing = (String, Data);
 
 /// Solves, prints, and draws if there is paper for it.
@@ -149,8 +149,8 @@ fn asked(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outc
     policies.iter().map(|name| solved(instance, name, args, context)).collect()
 }
 
-/// The outcome under every policy that needs no parameter and is defined for this instance: one that tells machines
-/// apart if there are machines to tell apart, and all others unless somebody may not run everywhere.
+/// Returns the outcome under every policy without parameters that is defined for this instance: policies with placement if there is more
+/// than one kind of machine, and the others unless tasks have constraints.
 fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outcome>> {
     let built_in = PolicySpec::all().into_iter().map(|spec| spec.to_string()).filter(|name| !name.contains(':'));
     let own = context.registry.own_mechanisms().iter().map(|(name, _)| name.clone());
@@ -167,7 +167,7 @@ fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec
         }
         match solved(instance, &name, args, context) {
             Ok(outcome) => outcomes.push(outcome),
-            // Nobody asked for this one, and others may answer.
+            // This policy was not requested explicitly, and others may have a result.
             Err(error) if error.exit_code() == 2 || matches!(error, Error::NotConverged { .. }) => {
                 context.warn(&format!("no allocation under {name}: {error}"))
             }
@@ -255,7 +255,7 @@ mod tests {
         let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
         assert!(rows.contains(&vec!["price", "0.2000", "0"]), "{shown}");
         assert!(shown.ends_with("certified: residual 2.5e-13, gap 0.0e0\n"), "{shown}");
-        // A reason that is longer than its column goes on in the next line.
+        // A reason that is longer than its column continues in the next line.
         for part in ["all slots", "are taken", "one more"] {
             assert!(shown.contains(part), "{part} is missing in\n{shown}");
         }

@@ -58,7 +58,7 @@ pub struct Holding {
     pub dominant_share: Amount,
     /// The largest share over its weight.
     pub level: Amount,
-    /// How many of its tasks run on each entry of machines; none under policies that do not tell them apart.
+    /// Number of its tasks on each entry of machines; empty under policies without placement.
     pub on: Vec<Amount>,
     /// The limit that kept it from more.
     pub limit: Limit,

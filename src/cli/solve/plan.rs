@@ -37,7 +37,7 @@ struct Section {
 #[derive(Debug)]
 pub struct SolvePlan {
     about: StaticPlan,
-    /// Each with the name of its figure, what it is of, and the command line that asks for the same.
+    /// Each with the name of its figure, its question, and the equivalent command line.
     asked: Vec<(String, Question, Args)>,
 }
 
@@ -63,7 +63,7 @@ impl SolvePlan {
         &self.about.name
     }
 
-    /// Solves everything, writes figures and the report to a folder, and prints what came out.
+    /// Solves every question, writes figures and the report to a folder, and prints the results.
     pub fn run(&self, (folder, restart): (&Path, bool), format: Format, context: &Context) -> Result<()> {
         let started = Instant::now();
         let claim = self.about.claim(folder, restart)?;

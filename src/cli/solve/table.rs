@@ -74,7 +74,7 @@ pub fn table(instance: &Instance, outcome: &Outcome) -> String {
     text
 }
 
-/// The machines on which tasks run, each with their number; JSON has them all.
+/// Returns the machines with running tasks, each with their number; the JSON output contains every machine.
 fn machines(instance: &Instance, on: &[Amount]) -> String {
     const SHOWN: usize = 4;
     let some = instance.machines().iter().zip(on).filter(|(_, tasks)| tasks.float() > 0.0);
@@ -94,7 +94,7 @@ fn percent(share: &Option<Amount>) -> String {
     share.as_ref().map_or("-".to_owned(), |share| format!("{:.1}", 100.0 * share.float()))
 }
 
-/// A fraction that is none of its own decimals, if it is short enough to be read.
+/// Returns a fraction that has no finite decimal form, if it is short enough to be readable.
 pub(super) fn fraction(amount: &Amount) -> Option<String> {
     let exact = amount.exact().filter(|exact| !exact.is_integer())?;
     Some(exact.to_string()).filter(|text| text.len() <= FRACTION)

@@ -1,4 +1,4 @@
-//! Pictures of a workload beside what was published.
+//! Figures of a workload with published values.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub fn draw(
     let mut drawn = vec![("durations".to_owned(), durations(measured, known))];
     for (at, work) in summary.work.iter().enumerate() {
         let label = format!("{} of a task ({})", capital(&resource_name(&work.resource)), work.unit);
-        // What was published is in cores and GiB.
+        // Published values are in cores and GiB.
         let known = if at < 2 && published_pair(summary) { known } else { &[] };
         drawn.push((format!("demand-{}", work.resource), demand(at, label, measured, known)));
     }
@@ -31,7 +31,7 @@ pub fn draw(
         let beside = if published_pair(summary) { known } else { &[] };
         drawn.push(("demands".to_owned(), scatter(summary, (measured, beside), ("tasks", 1.0))));
         if !beside.is_empty() {
-            // Weights are shares of all tasks; in millionths the logarithm can tell them apart.
+            // Weights are shares of all tasks; in millionths a logarithmic axis separates them.
             let published = scatter(summary, (beside, measured), ("weight (in a million)", 1e6));
             drawn.push(("demands-published".to_owned(), published));
         }
@@ -45,7 +45,7 @@ pub fn draw(
     Ok(drawn.len())
 }
 
-/// Whether the first two resources are those that were published.
+/// Whether the first two resources are those of the published values.
 fn published_pair(summary: &Summary) -> bool {
     let units: Vec<&str> = summary.work.iter().take(2).map(|work| work.unit).collect();
     units == ["cores", "GiB"]
@@ -82,7 +82,7 @@ fn demand(at: usize, label: String, measured: &[Curves], known: &[Curves]) -> St
         let published = published.and_then(|known| known.demand.get(at));
         series.extend(published.map(|points| Series::new(format!("{}, published", one.kind), points.clone())));
     }
-    // A few giants would squeeze all others against the left edge; a curve that leaves the chart shows what they are.
+    // A few extreme values would compress all others at the left edge; a curve that leaves the chart shows them.
     let nearly_all = |one: &Series| one.points.iter().find(|(_, share)| *share >= 0.995).map(|(value, _)| *value);
     let most = series.iter().filter_map(nearly_all).fold(0.0, f64::max);
     let axis = Axis::number(label);

@@ -27,7 +27,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let opened = Opened::new(&args.trace, &args.reading, None)?;
     let mut source = opened.source(&context.stop)?;
-    // All columns, then without those that stay empty in what is shown.
+    // Writes every column first, then omits those without values in the shown rows.
     let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
     (layout.tasks, layout.stage, layout.after) = (true, true, true);
     layout.preceding = true;

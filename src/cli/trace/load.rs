@@ -23,7 +23,7 @@ pub struct Load {
     pub capacity: f64,
     /// The work over what the machines can do between the first and the last submission; absent if these are one.
     pub offered_load: Option<f64>,
-    /// How long the work takes if nothing of the resource is ever idle; absent without capacity.
+    /// Duration of the work at full use of the resource; absent without capacity.
     pub hours_at_capacity: Option<f64>,
 }
 

@@ -58,8 +58,7 @@ pub struct Rows {
     /// The users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
     #[arg(long, value_name = "RULE")]
     pub tenants: Option<String>,
-    /// A resource of a canonical trace that is none of cpu, memory, gpu, disk and network nor one of the machines'; may be
-    /// given several times
+    /// A resource of a canonical trace besides cpu, memory, gpu, disk, network and those of the machines; may be given several times
     #[arg(long, value_name = "NAME")]
     pub resource: Vec<String>,
     /// Refuse a public format's rows with impossible values, which are otherwise dropped and counted

@@ -10,7 +10,7 @@ pub use crate::output::numbers::thousands as grouped;
 use crate::workload::Quality;
 use crate::workload::summary::Summary;
 
-/// Lines for people: what was read, left out, mended and assumed.
+/// Returns lines of text on the rows that were read, left out, repaired and assumed.
 pub fn lines(quality: &Quality) -> Vec<String> {
     let dropped: u64 = quality.dropped.values().sum();
     let mut lines =
@@ -24,7 +24,7 @@ pub fn lines(quality: &Quality) -> Vec<String> {
     lines
 }
 
-/// Where the first row is that was left out for this reason, and what is wrong with it.
+/// Returns the location of the first row that was left out for this reason, and its problem.
 fn at(quality: &Quality, reason: &str) -> String {
     let Some((line, problem)) = quality.first_dropped.get(reason) else { return String::new() };
     let first = if quality.dropped.get(reason) == Some(&1) { "" } else { "first " };

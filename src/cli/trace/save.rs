@@ -1,4 +1,4 @@
-//! Writes a workload as a canonical trace, with a report of how it came about beside it.
+//! Writes a workload as a canonical trace, with a report of its origin.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl Target {
     }
 }
 
-/// Writes a trace and its report; `open` gives the same source anew. `facts` tell where it is from.
+/// Writes a trace and its report; `open` opens the same source again. `facts` describe the origin.
 pub fn save<S: Source>(
     open: &dyn Fn() -> Result<S>,
     target: &Target,

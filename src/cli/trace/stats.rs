@@ -1,4 +1,4 @@
-//! `plimsoll trace stats`: what a workload is made of, beside what was published.
+//! `plimsoll trace stats`: the statistics of a workload, with published values.
 
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,7 @@ pub struct Args {
     figure: Option<PathBuf>,
 }
 
-/// A workload, its name, and whether it is made from what was published.
+/// A workload, its name, and whether it is generated from published values.
 struct Subject {
     name: String,
     supply: Supply,

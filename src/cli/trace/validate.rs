@@ -1,4 +1,4 @@
-//! `plimsoll trace validate`: reads a whole file and says what there is, and what is wrong.
+//! `plimsoll trace validate`: reads a whole file and reports its content and its problems.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::workload::inspect::{Findings, inspect};
 use crate::workload::summary::{Summary, summarise};
 
-/// Read a whole trace and report what was read, dropped, repaired and assumed
+/// Read a whole trace and report the rows that were read, dropped, repaired and assumed
 #[derive(clap::Args, Debug)]
 #[command(after_help = "When the file cannot be read as its format, the exit code is 2, and the message
 names file, line and column.

@@ -7,7 +7,7 @@ use crate::output::numbers::number;
 /// More panels than this are no picture any more.
 const PANELS: usize = 12;
 
-/// The picture, what is drawn, and how many panels it has no room for. Without the resources that nobody has.
+/// Returns the figure, its data, and the number of panels that do not fit. Resources with a total of zero are left out.
 pub fn draw(
     instance: &GroupInstance,
     allocation: &GroupAllocation,
@@ -37,7 +37,7 @@ fn pool(
         let (group, share) = (&instance.groups()[i], &allocation.groups[i]);
         let width = group.ratio[r].to_f64();
         let (base, limited) = (share.base[r].to_f64(), share.limited[r].to_f64());
-        // Without a width there is no height; the panel says so.
+        // A zero width has no height; the panel reports it.
         let per = |amount: f64| if width > 0.0 { amount / width } else { 0.0 };
         Bucket {
             label: group.name.clone(),
