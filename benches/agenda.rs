@@ -64,7 +64,7 @@ impl Events for PriorityQueue<u64, Reverse<(u64, u64)>> {
     }
 }
 
-/// Exponential times with a mean of a second, drawn beforehand so that drawing costs next to nothing.
+/// Exponential times with a mean of a second, drawn before the measurement.
 fn gaps() -> Vec<u64> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     (0..1 << 16)

@@ -55,7 +55,7 @@ fn ceei(criterion: &mut Criterion) {
                 bencher.iter(|| black_box(interior::nash(&new)));
             });
         } else {
-            // Seconds a run: once tells enough.
+            // Seconds of a run; one measurement is sufficient.
             let start = Instant::now();
             black_box(interior::nash(&new));
             println!("{users}x{dims}{kind}: interior point {:?}, once", start.elapsed());

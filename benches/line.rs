@@ -1,6 +1,5 @@
-//! The line of blocked users alone: one operation ends a task and serves, in rank order, the users with a next task
-//! that fits the free amounts, each of which is put back at another place with another demand. Beside it a scan over
-//! all users and a sorted map.
+//! Only the order of blocked users: one operation ends a task and serves, in rank order, the users whose next task fits the free amounts,
+//! and inserts each again at another rank with another demand. Baselines: a scan over all users, and a sorted map.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

@@ -116,7 +116,7 @@ struct Churn<P> {
 }
 
 impl<P: Pool> Churn<P> {
-    /// Goes on from the running tasks, and keeps `target` tasks running if they fit.
+    /// Starts from the running tasks, and keeps `target` tasks running if they fit.
     fn new(pool: P, target: usize, running: Vec<(MachineId, Need)>) -> Churn<P> {
         Churn { pool, running, target, rng: ChaCha8Rng::seed_from_u64(1) }
     }

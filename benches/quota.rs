@@ -1,5 +1,5 @@
-//! Quota groups against DRF on one workload, in which requests change at every arrival and end of a task: one user a
-//! group, flat and under parents, and a hundred users a group.
+//! Quota groups against DRF on one workload. Requests change at every arrival and end of a task. Cases: one user per group, flat and under
+//! parents, and a hundred users per group.
 
 use std::hint::black_box;
 use std::path::Path;

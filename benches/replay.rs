@@ -124,7 +124,7 @@ struct Obvious {
     total: [f64; 2],
     held: Vec<[u64; 2]>,
     lines: Vec<VecDeque<usize>>,
-    /// When, which task, on which machine.
+    /// Time, task, machine.
     finishes: BinaryHeap<Reverse<(u64, usize, usize)>>,
 }
 

@@ -63,7 +63,7 @@ memory_gib = {{ distribution = "uniform", min = 1.6, max = 20 }}
     }
 }
 
-/// Time of this process on a CPU, and its memory now and at most, in KiB; zeros where the system does not tell.
+/// CPU time of this process, and its current and maximum memory, in KiB; zeros if the system does not report them.
 fn spent() -> (Duration, u64, u64) {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let stat = read("/proc/self/stat");
@@ -212,7 +212,7 @@ const HEADING: &str = "machines a job      tasks    at once     CPU s  tasks/CPU
 fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured {
     let spec = ClusterSpec::parse("machines", &format!("{machines}x{}c{}g", MACHINE.0, MACHINE.1)).expect("machines");
     let supply = Supply::Generated(Generated::Workload(workload(machines, tasks, each)));
-    // From here on the most memory at once counts anew, where the system can do that.
+    // Resets the maximum of the memory, if the system supports it.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let (before, resident, _) = spent();
     let options = Options { placement: Placement::FirstFit, ..Options::default() };
@@ -275,7 +275,7 @@ fn measure_apart(machines: u64, tasks: usize, each: usize) -> Result<Measured> {
     serde_json::from_slice(&output.stdout).map_err(|error| failed(&error))
 }
 
-/// At least five times the tasks that run at once, so that most of it is a steady state.
+/// At least five times the number of running tasks, so that most of the run is in a steady state.
 fn tasks_for(machines: u64, least: usize) -> usize {
     least.max((machines as f64 * MACHINE.0 as f64 * 0.9 / 2.7 * 5.0) as usize)
 }
@@ -306,8 +306,8 @@ fn main() {
     }
 }
 
-/// How long a decision takes, as a table for `decide = "measured"` of plans: the quantiles from 0 to 100 % of the latencies
-/// with so many machines, in whole microseconds, rounded up.
+/// Returns decision latencies as a table for `decide = "measured"` of plans: the quantiles from 0 to 100 % with this number of machines, in
+/// whole microseconds, rounded up.
 fn decide(machines: u64) -> String {
     let spec = ClusterSpec::parse("machines", &format!("{machines}x{}c{}g", MACHINE.0, MACHINE.1)).expect("machines");
     let supply = Supply::Generated(Generated::Workload(workload(machines, tasks_for(machines, 1_000_000), 1)));

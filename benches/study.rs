@@ -1,8 +1,10 @@
-//! The CPU time of the layer around runs, which other processes disturb little. Of each run: `plimsoll run` of it
-//! alone (process, progress, tables, receipt) beside the same run in memory (workload, engine, and the metrics and
-//! series of the same tables, written nowhere), in turns, each in a process of its own. Of all runs: `plimsoll run`
-//! when none is missing (statistics, figures, report). And the wall time with one thread and two, beside the same runs
-//! in memory in one process and two, which is the speedup that the machine allows.
+//! The CPU time of the layer around runs; other processes disturb it little.
+//!
+//! - Of each run: `plimsoll run` with one run (process, progress, tables, receipt) against the same run in memory (workload, engine, and
+//!   the metrics and series of the same tables, not written), alternating, each in its own process.
+//! - Of all runs: `plimsoll run` without missing runs (statistics, figures, report).
+//! - The wall time with one and two threads, against the same runs in memory in one and two processes, which is the speedup that the
+//!   machine allows.
 //!
 //! `cargo bench --bench study` takes a quarter of an hour; `-- --seeds 100` for more runs.
 
@@ -61,7 +63,7 @@ demand = { cpu = 1, memory_gib = 4 }
     ),
 ];
 
-/// CPU seconds of the children of this process that have ended; hundredths of a second on Linux, zeros elsewhere.
+/// CPU seconds of the ended children of this process; hundredths of a second on Linux, zeros on other systems.
 fn spent() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The state before them is a letter; cutime and cstime are the 16th and 17th fields of all.

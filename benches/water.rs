@@ -1,9 +1,8 @@
 //! Time per update of the water level: one group's request changes, the level is found, that group's quota is read.
 //!
-//! The tree of [`Water`] against finding the level anew by rounds, by selection and by sorting, at 3 to 1,000,000
-//! groups and 1 to 8 resources (as many pools, changed together). A line is one size: nanoseconds per update, the
-//! median of the batches with the lowest and the highest, how many times the tree's that is, and the rounds that the
-//! first method took.
+//! Compares the tree of [`Water`] with computing the level again by rounds, by selection and by sorting, for 3 to 1,000,000 groups and 1 to
+//! 8 resources (as many pools, changed together). A line is one size: nanoseconds per update (the median of the batches with the lowest and
+//! the highest), the ratio to the tree's, and the number of rounds of the first method.
 //!
 //! `cargo bench --bench water` for all, `cargo bench --bench water -- 1000` for one number of groups. With
 //! `cargo bench --bench water -- --table experiments/quota-levels.toml` the measurements of that file are written as a
@@ -31,7 +30,7 @@ const BATCH: usize = 256;
 /// Time for one method at one size.
 const BUDGET: Duration = Duration::from_millis(1500);
 
-/// Requests up to so many base units: 1000 cores, in thousandths.
+/// Requests are up to this number of base units: 1000 cores, in thousandths.
 const REQUEST: u64 = 1_000_000;
 
 fn group(rng: &mut ChaCha8Rng) -> Group {

@@ -1,12 +1,12 @@
 //! The fit of Figures 9 to 12 of the DRF paper (Ghodsi et al., NSDI 2011, section 7.2):
 //! `cargo run --release --example fit_slowdown`.
 //!
-//! The paper does not say how tasks slow down on a machine whose memory is over-committed, nor how it places tasks. Here both
-//! are searched for: a curve of three points (a load from which on tasks slow down, and two loads with factors: five numbers),
-//! whether tasks suffer in proportion to their memory, and one of four placement rules. The best has the least root mean square
-//! of ln(ours / paper) over the figures' 24 numbers, so that twice as much and half as much weigh the same, and large misses weigh
-//! most. The first half of the draws is blind, the second half lies near the best so far. At the end the best stands beside the
-//! plan's curve, on seeds that neither was fitted with.
+//! The paper does not specify the slowdown of tasks on a machine with over-committed memory, nor the placement of tasks. This program fits
+//! both: a curve of three points (a load at which the slowdown starts, and two loads with factors: five numbers), whether tasks suffer in
+//! proportion to their memory, and one of four placement rules. The best has the least root mean square of ln(ours / paper) over the
+//! figures' 24 numbers, so that twice as much and half as much weigh the same, and large misses weigh most. The first half of the draws is
+//! blind, the second half is near the best so far. At the end the best is compared with the plan's curve, on seeds that were used for
+//! neither fit.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ const SEEDS: [u64; 2] = [1001, 1002];
 /// Seeds that no curve was fitted with: two seeds flatter the best of many curves.
 pub const HELD_OUT: [u64; 10] = [2001, 2002, 2003, 2004, 2005, 2006, 2007, 2008, 2009, 2010];
 
-/// What is searched for.
+/// The fitted parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     /// Loads and factors of the three points; the first factor is 1.
@@ -171,7 +171,7 @@ pub fn error(ours: &[[f64; 4]; 6]) -> (f64, f64) {
     (errors.iter().sum::<f64>() / errors.len() as f64, errors.iter().copied().fold(0.0, f64::max))
 }
 
-/// Pairs of schemes and figures in which the paper's bars differ by more than a tenth, and ours have another order.
+/// Returns pairs of schemes and figures whose bars differ by more than a tenth in the paper, and are in another order in ours.
 pub fn misordered(ours: &[[f64; 4]; 6]) -> Vec<(&'static str, &'static str, usize)> {
     let mut pairs = Vec::new();
     for (a, (one, paper)) in PAPER.iter().enumerate() {
@@ -187,7 +187,7 @@ pub fn misordered(ours: &[[f64; 4]; 6]) -> Vec<(&'static str, &'static str, usiz
     pairs
 }
 
-/// The best of so many curves; ties: the first that was drawn.
+/// Returns the best of `curves` curves; ties: the first that was drawn.
 pub fn search(curves: usize) -> Result<Curve> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut best: Option<(Curve, f64)> = None;

@@ -10,7 +10,7 @@ use plimsoll::output::provenance::Provenance;
 use plimsoll::output::table::{Field, TableWriter};
 use plimsoll::tree::{Node, Place};
 
-/// The file behind `--table`, or the one that is meant if none is named.
+/// Returns the file behind `--table`, or the default.
 pub fn path<'a>(words: &'a [String], default: &'a str) -> &'a str {
     // Cargo puts `--bench` behind everything.
     words.first().map(String::as_str).filter(|word| !word.starts_with("--")).unwrap_or(default)

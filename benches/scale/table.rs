@@ -141,7 +141,7 @@ pub fn write(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A median against the number of machines, of jobs of so many tasks.
+/// Returns a median against the number of machines, for jobs of `each` tasks.
 fn series(key: &str, rows: &[Row], each: usize, of: impl Fn(&Row) -> f64) -> Series {
     let of_jobs = rows.iter().filter(|row| row.run().tasks_a_job == each as u64);
     Series::new(key.to_owned(), of_jobs.map(|row| (row.run().machines as f64, of(row))).collect())

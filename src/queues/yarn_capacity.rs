@@ -146,7 +146,7 @@ impl<'n> Properties<'n> {
         Ok(Properties { all, order })
     }
 
-    /// Returns a property of a path, or the general one if the path is empty.
+    /// Returns a property of a path, or the general property if `path` is empty.
     fn get(&mut self, path: &str, key: &str) -> Option<(&'n str, &'n Place)> {
         let name = if path.is_empty() { format!("{PREFIX}{key}") } else { format!("{PREFIX}{path}.{key}") };
         let property = self.all.get_mut(name.as_str())?;
@@ -319,7 +319,7 @@ impl<'n> Properties<'n> {
         Ok(capacity)
     }
 
-    /// The root's capacity is the whole cluster, so a setting of the root is consistent with it.
+    /// The root's capacity is always the whole cluster, so a property that states this is fully converted.
     fn root(&mut self) {
         for key in ["capacity", "maximum-capacity"] {
             if let Some(property) = self.all.get_mut(format!("{PREFIX}{ROOT}.{key}").as_str()) {

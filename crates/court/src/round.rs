@@ -32,7 +32,7 @@ pub struct Bench<'a> {
     read: Vec<&'static str>,
 }
 
-/// The instant of the round: those that run have started before.
+/// Time of the round; running workloads have started before.
 const NOW: Time = Time(3_600_000_000);
 
 /// The decisions of a round.
@@ -42,9 +42,9 @@ pub struct Round {
     pub launched: Vec<(usize, u32, u32)>,
     /// Tasks that are stopped.
     pub evicted: Vec<Evicted>,
-    /// Why workloads wait, of those that do.
+    /// The reasons of waiting workloads.
     pub waits: Vec<Waits>,
-    /// The quantities that the policy goes by, before the round.
+    /// The quantities of the policy's order before the round.
     pub standings: Vec<Standing>,
     /// Two users of which each goes before the other, or neither, by the policy's own comparison.
     pub unordered: Option<(String, String)>,
@@ -57,7 +57,7 @@ pub struct Evicted {
     pub workload: usize,
     /// How many.
     pub tasks: u32,
-    /// For whom, by the user's name, and by which rule.
+    /// The beneficiary's user name, and the rule.
     pub cause: Option<(String, &'static str)>,
 }
 
@@ -75,13 +75,13 @@ pub struct Waits {
 /// A reason to wait.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Why {
-    /// No room: what is short, by place among the resources, and how much.
+    /// No room: the missing resource, by index, and the missing amount.
     Room(Option<(usize, u64)>),
     /// A quota: the group's place in the policy's tree, the resource, and how much is short.
     Quota(u32, usize, u64),
     /// A rule of the policy's.
     Rule(&'static str),
-    /// It stands behind another one of its user.
+    /// It waits behind another workload of its user.
     Behind,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Bench<'a> {
         for run in &situation.running {
             self.row(&mut rows, run.workload, run.tasks(), Time::ZERO);
         }
-        // The last of those that wait arrives, and so there is a round.
+        // The arrival of the last waiting workload triggers the round.
         for (at, wait) in situation.waiting.iter().enumerate() {
             let last = at + 1 == situation.waiting.len();
             self.row(&mut rows, wait.workload, wait.tasks, if last { NOW } else { Time::ZERO });
@@ -219,7 +219,7 @@ impl<'a> Bench<'a> {
         });
     }
 
-    /// The new situation follows from all that happened.
+    /// Derives the new situation from all recorded events.
     fn follow(&self, situation: &mut Situation, heard: Heard, rows: &Rows, round: &mut Round) {
         let before = situation.running.len();
         let name = |user: UserId| rows.users.name(user.0).to_owned();
@@ -230,14 +230,14 @@ impl<'a> Bench<'a> {
         });
         for (row, tasks) in &stopped {
             let cause = heard.causes.iter().find(|(known, ..)| known == row);
-            // Whoever is on the way out goes only once.
+            // A leaving workload is preempted only once.
             if situation.running[*row].leaves.is_none() {
                 let cause = cause.map(|(_, user, rule)| (name(*user), *rule));
                 round.evicted.push(Evicted { workload: situation.running[*row].workload, tasks: *tasks, cause });
             }
         }
         self.launch(situation, &heard, &stopped, round);
-        // What a workload starts is of those of it that waited longest.
+        // A workload starts those of its tasks that have waited longest.
         let mut started: HashMap<usize, u32> = HashMap::new();
         for launch in &round.launched {
             *started.entry(launch.0).or_default() += launch.1;
@@ -258,8 +258,8 @@ impl<'a> Bench<'a> {
         self.carry_out(situation, &stopped, round, &started);
     }
 
-    /// The launches of a round that there is room for, in the order of the decisions, once whoever is stopped and takes no time to go
-    /// has gone; of a gang all or none.
+    /// Determines the launches of a round that have room, in the order of the decisions, after the room of victims without grace period is
+    /// free; of a gang all tasks or none.
     fn launch(&self, situation: &Situation, heard: &Heard, stopped: &[(usize, u32)], round: &mut Round) {
         let of = |row: usize| self.about(situation, row);
         let stays = |(row, run): (usize, &Run)| match gone(stopped, row) {
@@ -272,7 +272,7 @@ impl<'a> Bench<'a> {
         launched.sort_by_key(|(row, ..)| heard.order.iter().position(|known| known == row));
         for parts in launched.chunk_by(|one, other| one.0 == other.0) {
             let (row, (workload, about)) = (parts[0].0, of(parts[0].0));
-            // Whoever was stopped in this very round and has not gone, or does not wait again, cannot start.
+            // Tasks that were stopped in this round and have not left, or are not submitted again, cannot start.
             if gone(stopped, row) > 0 && (about.grace > 0 || !about.resubmit) {
                 continue;
             }
@@ -299,7 +299,7 @@ impl<'a> Bench<'a> {
         (workload, &self.state.workloads[workload])
     }
 
-    /// Those that are stopped leave or wait again, but for as many as have started again, and those that start run.
+    /// Applies the round: victims leave or wait again, except those that started again, and launched tasks run.
     fn carry_out(
         &self,
         situation: &mut Situation,
@@ -342,12 +342,12 @@ fn gone(stopped: &[(usize, u32)], row: usize) -> u32 {
     stopped.iter().find(|(known, _)| *known == row).map_or(0, |(_, tasks)| *tasks)
 }
 
-/// When workloads first came, as far as that tells the older from the younger.
+/// Submission times of workloads, which define their order by age.
 struct Ages {
-    /// The ages of those that wait and have not ended before, in their order.
+    /// Ages of the waiting workloads that have not ended before, in their order.
     waiting: Vec<usize>,
     all: usize,
-    /// How far apart those that wait are.
+    /// Time between two of them.
     step: u64,
 }
 
@@ -363,7 +363,7 @@ impl Ages {
         Time((at as u64 + 1) * self.step)
     }
 
-    /// A running one came between those that wait and are older, and the others.
+    /// A running one was submitted between the older waiting ones and the others.
     fn of_running(&self, workload: &Workload) -> Time {
         let older = self.waiting.partition_point(|born| *born < workload.born);
         let after = if older > 0 && older == self.all { NOW.0 } else { older as u64 * self.step };

@@ -1,4 +1,4 @@
-//! The search for the smallest state that comes to a verdict: all states of a class, smallest first.
+//! The search for the smallest state with a given verdict: all states of a class, the smallest first.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,15 +11,15 @@ use crate::round::Bench;
 use crate::state::parse;
 use crate::verdict::{Hearing, Verdict, judge};
 
-/// The states that are searched: one resource of 1 to `size`; two queues `a` and `b`; up to `running` workloads of whole sizes that run, in
-/// every order of age, as far as they fit; one arrival in `a`, as urgent as they are or more so.
+/// The class of states: one resource of 1 to `size`; two queues `a` and `b`; up to `running` running workloads of integer sizes that fit,
+/// in every order of age; one arrival in `a`, at the same or a higher priority.
 #[derive(Clone, Debug)]
 pub struct Class {
     /// The largest capacity and the largest workload.
     pub size: u32,
     /// The most workloads that run at first.
     pub running: usize,
-    /// Those that run may be as urgent as the urgent arrival, too.
+    /// Running workloads may be as urgent as the urgent arrival, too.
     pub urgent: bool,
     /// The keys of both queues, as lines of a state.
     pub keys: String,
@@ -27,7 +27,7 @@ pub struct Class {
     pub switches: String,
 }
 
-/// A state of a class that came to a verdict.
+/// A state of a class with its verdict.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The state as it would be written.
@@ -40,8 +40,7 @@ pub struct Found {
 type Small = (bool, bool, u32);
 
 impl Class {
-    /// The class in which a policy is searched unless something else is said: queues that may take back and displace, and are
-    /// promised nothing.
+    /// Returns the default class of a policy: queues that may reclaim and preempt, without guarantees.
     pub fn of(policy: &str, size: u32) -> Class {
         let name = policy.split(['@', ':']).next().unwrap_or(policy);
         let keys = match name {
@@ -125,8 +124,8 @@ impl Class {
     }
 }
 
-/// The smallest state of a class that comes to one of these verdicts under a policy, if there is any, and how many states there are up to
-/// it; `tell` hears of each that is played, and says whether to go on. Errors: those of the policy.
+/// Returns the smallest state of a class with one of these verdicts under a policy, if there is one, and the number of states up to it.
+/// `tell` is called for each state that is played, and returns whether to continue. Errors: those of the policy.
 pub fn search(
     policy: &str,
     registry: &Registry,

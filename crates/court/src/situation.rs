@@ -1,4 +1,4 @@
-//! The situation of a state between two rounds: who runs, who is on the way out, who waits.
+//! The situation between two rounds: running, leaving and waiting workloads.
 
 use plimsoll_base::units::Resources;
 
@@ -9,9 +9,9 @@ use crate::state::State;
 pub struct Situation {
     /// The next round.
     pub round: u32,
-    /// In the order in which they started.
+    /// In the order of their starts.
     pub running: Vec<Run>,
-    /// By age, the oldest first; those that wait anew after an end come last.
+    /// By age, the oldest first; workloads that wait again after an end are last.
     pub waiting: Vec<Wait>,
     /// How many of [`State::arrivals`] have come.
     pub arrived: usize,
@@ -26,7 +26,7 @@ pub struct Run {
     pub parts: Vec<(u32, u32)>,
     /// How many rounds until they end, if they do.
     pub ends: Option<u32>,
-    /// They were stopped, and take so many rounds to go.
+    /// Rounds until they leave, if they were stopped.
     pub leaves: Option<u32>,
 }
 
@@ -37,7 +37,7 @@ pub struct Wait {
     pub workload: usize,
     /// How many of its tasks.
     pub tasks: u32,
-    /// They have ended before, and wait anew.
+    /// They have ended before, and wait again.
     pub anew: bool,
 }
 
@@ -47,7 +47,7 @@ impl Run {
         self.parts.iter().map(|(_, tasks)| tasks).sum()
     }
 
-    /// The same without so many of its tasks, the last ones; nothing if none are left.
+    /// Returns it without its last `gone` tasks; `None` if no task is left.
     pub fn without(&self, mut gone: u32) -> Option<Run> {
         let mut run = self.clone();
         for (_, tasks) in run.parts.iter_mut().rev() {
@@ -90,7 +90,7 @@ impl Situation {
         first
     }
 
-    /// Whoever comes before the next round waits.
+    /// Moves workloads that arrive before the next round to the waiting ones.
     pub fn arrive(&mut self, state: &State) {
         while let Some((_, workload)) = state.arrivals.get(self.arrived).filter(|(round, _)| *round <= self.round) {
             self.wait(state, *workload, state.workloads[*workload].tasks, false);
@@ -98,7 +98,7 @@ impl Situation {
         }
     }
 
-    /// Tasks of a workload wait, or do so anew.
+    /// Adds waiting tasks of a workload.
     pub fn wait(&mut self, state: &State, workload: usize, tasks: u32, anew: bool) {
         if let Some(known) = self.waiting.iter_mut().find(|wait| wait.workload == workload && wait.anew == anew) {
             known.tasks += tasks;
@@ -110,7 +110,7 @@ impl Situation {
         self.waiting.insert(at, Wait { workload, tasks, anew });
     }
 
-    /// Time passes to the next round: what is due ends or goes, and whoever comes next waits.
+    /// Advances time to the next round: workloads end, leave and arrive.
     pub fn pass(&mut self, state: &State) {
         self.round += 1;
         let mut over: Vec<(Run, bool)> = Vec::new();
@@ -136,9 +136,9 @@ impl Situation {
         self.arrive(state);
     }
 
-    /// The same without the number of the round: what is compared when a situation may have been there before.
+    /// Returns the situation without the number of the round, for the detection of repetitions.
     pub fn timeless(&self, state: &State) -> Situation {
-        // As long as somebody is still to come, no two rounds are alike.
+        // While arrivals are pending, no two rounds are equal.
         let round = if self.arrived < state.arrivals.len() { self.round } else { 0 };
         Situation { round, ..self.clone() }
     }

@@ -22,7 +22,7 @@ pub struct State {
     pub name: String,
     /// A description in a sentence; empty if none.
     pub about: String,
-    /// Where it comes from; empty if nothing is said.
+    /// Source of the state; empty if not stated.
     pub source: String,
     /// The machines; a pool is one.
     pub cluster: Cluster,
@@ -32,11 +32,11 @@ pub struct State {
     pub queues: QueueFile,
     /// The weights of users, and of groups for policies that know no groups, in millionths.
     pub weights: Vec<(String, u64)>,
-    /// All workloads: those that run, those that wait, those to come.
+    /// All workloads: running, waiting and future ones.
     pub workloads: Vec<Workload>,
-    /// The workloads that run at first, in the order in which they started.
+    /// The initially running workloads, in the order of their starts.
     pub running: Vec<usize>,
-    /// The round in which each of the others waits for the first time; 1 for those that wait at first.
+    /// The round in which each of the others arrives; 1 for initially waiting ones.
     pub arrivals: Vec<(u32, usize)>,
     /// The expectations of a scenario.
     pub expectations: Vec<Expectation>,
@@ -61,9 +61,9 @@ pub struct Workload {
     pub priority: u8,
     /// The place among all by age: the lower came first.
     pub born: usize,
-    /// The machine on which it runs at first.
+    /// The machine of an initially running workload.
     pub machine: Option<u32>,
-    /// Whether its tasks start together or not at all.
+    /// Whether its tasks start together.
     pub gang: bool,
     /// How long each task is said to run.
     pub estimate: Option<Span>,
@@ -97,7 +97,7 @@ pub struct Expectation {
 /// The rounds of a scenario unless it says otherwise.
 pub const ROUNDS: u32 = 100;
 
-/// The most priorities that a run tells apart.
+/// Maximum number of distinct priorities in a run.
 const PRIORITIES: usize = 10;
 
 const TOP: [&str; 14] = [
@@ -153,7 +153,7 @@ fn state(tree: &Node, whole: &Place) -> Result<State> {
     }
     let drafts = read.drafts;
     let priorities = priorities(&drafts)?;
-    // By age, then as they are written; whoever is still to come is younger.
+    // By age, then in the order of the file; future workloads are younger.
     let mut order: Vec<usize> = (0..drafts.len()).collect();
     let later = |draft: &Draft| if draft.kind == Kind::Arriving { draft.round } else { 0 };
     order.sort_by_key(|at| (later(&drafts[*at]), std::cmp::Reverse(drafts[*at].age)));
@@ -188,7 +188,7 @@ fn state(tree: &Node, whole: &Place) -> Result<State> {
 }
 
 impl State {
-    /// The same with other names, whose order is turned round.
+    /// Returns the same state with other names in reversed order.
     pub fn renamed(&self) -> State {
         let mut names: BTreeSet<&str> = self.queues.groups.iter().map(|group| group.name.as_str()).collect();
         names.extend(self.queues.users.iter().map(|(user, _)| user.as_str()));
@@ -220,12 +220,12 @@ impl State {
     }
 }
 
-/// Every workload's user belongs to its queue; where no queues are described, they are those that workloads name.
+/// Adds the user of every workload to its queue; without described queues, the queues are those that workloads name.
 fn enlist(queues: &mut QueueFile, drafts: &[Draft]) -> Result<()> {
     let described = !queues.groups.is_empty();
     for Draft { workload, place, .. } in drafts {
         let Some(group) = &workload.group else {
-            // By its own name, so that another name of it is found as well as one that a pattern names.
+            // By its own name, so that it is found under that name as well as by a pattern.
             let user = workload.user.as_ref().unwrap_or(&workload.name);
             if let Some(at) = queues.owner(user).filter(|_| !queues.users.iter().any(|(known, _)| known == user)) {
                 queues.users.push((user.clone(), at));

@@ -1,7 +1,7 @@
 //! A scenario played to a verdict.
 //!
-//! The decisions of a round depend on the situation alone, as long as the policy has no memory from round to round, and here it has
-//! none: a situation that comes back is a proof that the rounds in between come back for ever.
+//! The decisions of a round depend only on the situation if the policy has no memory between rounds, which holds here: a situation that
+//! repeats proves that the rounds of the cycle repeat without end.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,20 +15,19 @@ use crate::state::{Expectation, State};
 /// The verdict on a scenario under a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// A situation stays as it is, and nothing is wrong with it.
+    /// The situation is stable, without a fault.
     Settled,
-    /// A situation comes back with an eviction in between.
+    /// A situation repeats with an eviction in the cycle.
     Livelock,
-    /// A workload within the guaranteed amounts of its queue, for which there is room besides what others are guaranteed, never
-    /// starts.
+    /// A workload within the guarantees of its queue never starts, although the others' guarantees leave room for it.
     Starvation,
-    /// A situation stays, in which a workload waits for which there is room and which no limit forbids.
+    /// In a stable situation, a workload waits although it has room and no limit forbids its start.
     NotWorkConserving,
     /// By the policy's own comparison one user goes before another, and that before the first.
     OrderNotAntisymmetric,
     /// With other names other workloads start or are stopped.
     DependsOnNames,
-    /// The rounds are over and nothing is shown.
+    /// The maximum number of rounds is reached without a proof.
     Undecided,
 }
 
@@ -70,12 +69,12 @@ pub struct Hearing {
     pub rounds: Vec<Played>,
     /// The situation after them.
     pub last: Situation,
-    /// The round, counted from 0, to which the last one leads back, if it does.
+    /// The round, counted from 0, whose situation the last round repeats, if any.
     pub back: Option<usize>,
 }
 
 impl Hearing {
-    /// The rounds that come back for ever, if anything is stopped in them.
+    /// Returns the rounds of the cycle if it contains an eviction.
     pub fn cycle(&self) -> &[Played] {
         match self.back {
             Some(back) if self.verdict == Verdict::Livelock => &self.rounds[back..],
@@ -102,7 +101,7 @@ impl Hearing {
     }
 }
 
-/// Plays at most so many rounds. Errors: those of the policy.
+/// Plays at most `most` rounds. Errors: those of the policy.
 pub fn judge(bench: &Bench, most: u32) -> Result<Hearing> {
     let state = bench.state();
     let mut situation = Situation::first(state);
@@ -145,7 +144,7 @@ fn verdict(bench: &Bench, hearing: &Hearing) -> (Verdict, String) {
         let count = part.len();
         return (Verdict::Livelock, format!("{count} rounds come back for ever, and '{first}' is stopped each time"));
     }
-    // Without a situation that came back, the rounds as far as they were played.
+    // Without a repeated situation, all rounds played.
     let steady = if back.is_some() { part } else { &rounds[..] };
     let waits_always = |workload: usize| {
         !steady.is_empty()
@@ -208,8 +207,8 @@ fn held(state: &State, bench: &Bench, situation: &Situation, group: usize) -> Re
     sum
 }
 
-/// Whether a workload stays, in all these situations, within the amounts that its queue and all above are guaranteed, as far as they
-/// are guaranteed any, and there is a guarantee for all that it needs.
+/// Returns whether a workload stays, in all these situations, within the guarantees of its queue and of all ancestors that have any, and a
+/// guarantee covers its whole request.
 fn is_own_claim(bench: &Bench, rounds: &[Played], workload: usize) -> bool {
     let state = bench.state();
     let Some(group) = group_of(state, bench, workload) else { return false };
@@ -237,7 +236,7 @@ fn is_own_claim(bench: &Bench, rounds: &[Played], workload: usize) -> bool {
     })
 }
 
-/// Whether there would be room for so much in a queue if all others held no more than they are guaranteed.
+/// Returns whether a queue would have room for the request if all others held at most their guarantees.
 fn fits_beside(bench: &Bench, before: &Situation, round: &Round, need: &Resources, own: &str) -> bool {
     let (state, total) = (bench.state(), bench.state().cluster.total());
     let mut held_of: HashMap<String, Resources> = HashMap::new();
@@ -266,7 +265,7 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
         let held = state.workloads[*other].demand.times(*tasks);
         free[*machine as usize].0.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));
     }
-    // A gang may also stand on several machines: then nothing is claimed.
+    // A gang may also run on several machines: then there is no claim.
     if !free.iter().any(|free| need.fits(free)) {
         return false;
     }
@@ -307,7 +306,7 @@ fn with_other_names(bench: &Bench, hearing: &mut Hearing, most: u32) -> Result<(
 }
 
 impl Expectation {
-    /// The difference between what was expected and what came out, in a sentence; nothing if there is none.
+    /// Returns a sentence on the difference between the expected and the actual result; `None` if they agree.
     pub fn differs(&self, state: &State, hearing: &Hearing) -> Option<String> {
         if let Some(verdict) = self.verdict.filter(|verdict| *verdict != hearing.verdict) {
             let about = if hearing.about.is_empty() { String::new() } else { format!(" ({})", hearing.about) };

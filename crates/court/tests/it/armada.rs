@@ -1,4 +1,4 @@
-//! Armada: shares, the order of costs, and what is taken back and runs again.
+//! Armada: shares, the order of costs, and evicted and rescheduled tasks.
 //!
 //! Sources: armadaproject/armada, `TestCalculateFairShares` in `context/scheduling_test.go`, pull requests 5053 and 5071; states
 //! marked as derived are ours, worked out from the rule.
@@ -69,7 +69,7 @@ fn the_order_of_costs() {
     assert_eq!(answer.launched(), ["wb"]);
 }
 
-/// Derived: what is taken back and runs again is no eviction; a queue at its share keeps all.
+/// Derived: a task that is evicted and rescheduled is no eviction; a queue at its share keeps all its tasks.
 #[test]
 fn only_what_does_not_run_again_is_evicted() {
     let queues = [("a", ""), ("b", "")];

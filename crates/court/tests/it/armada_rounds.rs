@@ -1,8 +1,8 @@
 //! Armada: the vectors of rounds, each round as a state with what ran before it.
 //!
 //! Source: armadaproject/armada, `preempting_queue_scheduler_test.go`, `queue_scheduler_test.go` and `fairness_test.go`. Nodes have 32
-//! cores and 256 GiB there, jobs 1 core and 4 GiB, or all of a node; a weight is one over the priority factor. Priority classes are
-//! priorities; those that may not be preempted are the most urgent here.
+//! cores and 256 GiB there, jobs 1 core and 4 GiB, or a whole node; a weight is one over the priority factor. Priority classes are
+//! priorities; non-preemptible ones have the highest priority here.
 
 use crate::{Answer, decide, state};
 use plimsoll_court::{Bench, Situation};
@@ -58,7 +58,7 @@ fn check(what: &str, answer: &Answer, launched: &[(&str, u32)], evicted: &[(&str
     assert_eq!((counts(&answer.launched), counts(&answer.evicted)), (launched.to_vec(), evicted.to_vec()), "{what}");
 }
 
-/// The decisions of a round; and in the next one, where those that were evicted wait again, nothing happens.
+/// Checks the decisions of a round, and that the next one, in which the evicted tasks wait again, decides nothing.
 fn round(what: &str, lines: &str, launched: &[(&str, u32)], evicted: &[(&str, u32)]) {
     check(what, &decide("armada", &text(lines)), launched, evicted);
     let (state, registry) = (state(&text(lines)), Registry::default());
@@ -240,7 +240,7 @@ fn more_vectors_of_shares() {
     }
 }
 
-/// Derived: the rest of the room of a job that gives way is free to those that come later, also besides what was free before.
+/// Derived: the rest of the room of an evicted job is available to later jobs, in addition to the room that was free before.
 #[test]
 fn the_rest_of_a_room() {
     let lines = format!("{ONE}q A 1\nq B 1\nq C 1\nr a A m1 20 80 1 0\nr b B m1 4 16 1 0\nw c C 6 24 4 0");

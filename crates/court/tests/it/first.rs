@@ -14,7 +14,8 @@ fn drf_serves_the_user_behind() {
     assert!(answer.evicted.is_empty());
 }
 
-/// Quantities that a policy goes by are told where nobody waits, too: of a queue that runs, and of one without workloads.
+/// The quantities of a policy's order are reported without waiting workloads, too: of a queue with running workloads, and of one without
+/// workloads.
 #[test]
 fn shares_of_those_that_run() {
     let state = "[capacity]\ncpu = 10\n[[group]]\nname = \"a\"\n{a}[[group]]\nname = \"b\"\n{b}\

@@ -1,8 +1,8 @@
 //! The KAI scheduler: shares, the order of queues, reclaim and preemption.
 //!
 //! Sources: kai-scheduler/KAI-Scheduler (August 2026), `resource_division_test.go`, `reclaimable_test.go` and
-//! `actions/{reclaim,integration_tests/reclaim}/*_test.go`. In these tests GPUs are what is divided; the reclaimable tests state fair
-//! shares and holdings alone, and the states here are made so that these follow.
+//! `actions/{reclaim,integration_tests/reclaim}/*_test.go`. In these tests GPUs are divided; the reclaimable tests state only fair shares
+//! and allocations, and the states here are constructed to imply these.
 
 mod allocate;
 mod division;
@@ -39,7 +39,7 @@ fn state(gpus: &str, queues: &str, running: &str, waiting: &str, more: &str) -> 
     text
 }
 
-/// The fair shares of queues that request so much each.
+/// The fair shares of queues with these requests.
 fn shares(gpus: &str, queues: &[(&str, u32)], more: &str) -> Vec<f64> {
     let names: Vec<String> = queues.iter().map(|(queue, _)| (*queue).to_owned()).collect();
     let waiting: Vec<String> = queues
@@ -68,7 +68,7 @@ fn the_vectors_of_division() {
     assert_eq!(shares("1", &[("a:root:3:0:0", 2)], ""), [2.0], "what is deserved may exceed the total");
     assert_eq!(shares("7", &[("a:root:3:0:0", 5)], ""), [3.0], "without a weight the rest goes to nobody");
     assert_eq!(shares("2", &[("a:root:1.5:0:0", 6)], ""), [1.5]);
-    // Derived: what floors leave goes to the next priority first.
+    // Derived: the rest after floors goes to the next priority first.
     let floors = [("a:root:0:1:2", 8), ("b:root:0:2:2", 8), ("c:root:0:1:1", 8)];
     assert_eq!(shares("8", &floors, ""), [2.0, 5.0, 1.0]);
     // Issue 143.
@@ -88,8 +88,8 @@ fn the_vector_of_cores() {
     assert_eq!(shares, [6.0, 2.0, 2.0]);
 }
 
-/// The design document of time-based fair share: 16 GPUs, equal weights, past usage 0.3 and 0, k = 1: parts 0.7 and 1, 6.588 and
-/// 9.412 before rounding; in whole GPUs 6 and 9, and the last goes to the larger fraction.
+/// The design document of time-based fair share: 16 GPUs, equal weights, past usage 0.3 and 0, k = 1: parts 0.7 and 1, 6.588 and 9.412
+/// before rounding; in whole GPUs 6 and 9, and the last goes to the larger fraction.
 #[test]
 fn past_usage_counts() {
     let queues = state("16", "a:root:0:1:0 b:root:0:1:0", "", "wa:a:1:16:0 wb:b:1:16:0", "[policy]\nk = 1");
@@ -115,12 +115,12 @@ fn the_vectors_of_one_department() {
     let queues = "default:root:5:1:0 p1:default:3:1:0 p2:default:2:1:0";
     // Deserved 3 and 2, held 2 and 3: the one below takes from the one above.
     assert_eq!(evicted(&state("5", queues, "r1:p1:1:2:0 r2:p2:1:3:0", "w:p1:1:1:0", "")), ["r2"]);
-    // Held 2 and 2, the rest elsewhere: exactly at its fair share, nobody is taken.
+    // Allocations are 2 and 2, and the rest in another queue: exactly at its fair share, there is no victim.
     let full = "default:root:4:1:0 p1:default:3:1:0 p2:default:2:1:0 else:root:1:1:0";
     assert!(evicted(&state("5", full, "r1:p1:1:2:0 r2:p2:1:2:0 r3:else:1:1:0", "w:p1:1:1:0", "")).is_empty());
     // Held 2 and 1 of 3: both below.
     assert!(evicted(&state("3", queues, "r1:p1:1:2:0 r2:p2:1:1:0", "w:p1:1:1:0", "")).is_empty());
-    // p2 is above what it deserves, within a fair share of 3: p1 deserves another.
+    // p2 is above its deserved amount, within a fair share of 3: p1 deserves another.
     let answer = decide(
         "kai",
         &state(
@@ -139,7 +139,7 @@ fn the_vectors_of_one_department() {
     assert!(evicted(&state("6", queues, "r1:p1:1:3:0 r2:p2:1:3:0", "w:p1:1:1:0", "")).is_empty());
 }
 
-/// The same file, non-preemptible workloads: what may not be stopped stays within what the queue and its parent deserve.
+/// The same file, non-preemptible workloads: these stay within the deserved amounts of the queue and its parent.
 #[test]
 fn the_vectors_of_workloads_that_stay() {
     let text = |deserved: &str, parent: &str, fixed: bool| {
@@ -166,8 +166,8 @@ fn the_vectors_of_departments() {
     // Both leaves of the left side at their shares would bring it above its own.
     let levels = "lt:root:1:1:0 oq:lt:0:1:0 lm:lt:1:1:0 ll:lm:1:1:0 rt:root:1:1:0 rm:rt:1:1:0 rl:rm:1:1:0";
     assert_eq!(evicted(&state("2", levels, "r:rl:2:1:0", "w:ll:1:1:0", "")), ["r"]);
-    // Left top holds 1 of 1, over quota below it. What stands right is 2 of 1, which 2 of 1 on the left would not stay behind; so the
-    // one over quota beside it has to go.
+    // Left top has 1 of 1, and a queue below it is over quota. The right queue has 2 of 1, and 2 of 1 on the left would not be less; so the
+    // victim is the queue over quota on the left.
     let queues = levels.replace("root:1:1", "root:1:0");
     let answer = decide("kai", &state("3", &queues, "r:rl:2:1:0 o:oq:1:1:0", "w:ll:1:1:0", ""));
     assert_eq!(answer.evicted(), ["o"]);
@@ -223,7 +223,7 @@ fn a_switch_lets_queues_of_higher_priority_take() {
     assert_eq!(evicted(&text("[policy]\nqueue_priority_in_quota_reclaim = true")), ["b1"]);
 }
 
-/// Allocation: starved queues first, then priority, then the smaller part of what they may hold; limits hold up.
+/// Allocation: starved queues first, then priority, then the smaller part of their limit; limits of ancestors apply.
 #[test]
 fn allocation_follows_the_order_of_queues() {
     let queues = "a:root:0:1:9 b:root:1:1:0 c:root:0:1:0";
@@ -249,7 +249,7 @@ fn preemption_takes_the_least_urgent() {
     assert!(evicted(&text).is_empty(), "equals do not preempt");
 }
 
-/// A job loses what it has beyond one task before another loses its last.
+/// A job loses its tasks beyond one before another job loses its last one.
 #[test]
 fn elastic_jobs_shrink_first() {
     let text = state("4", "a:root:2:1:0 b:root:2:1:0", "r1:a:1:3:0 r2:a:1:1:0", "w:b:1:2:0", "");

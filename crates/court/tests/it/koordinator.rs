@@ -50,7 +50,7 @@ fn the_vectors_of_runtime_quotas() {
     assert_eq!(of(120, &[(50, 80, 1, 100), (50, 100, 1, 150)]), [60.0, 60.0]);
 }
 
-/// `TestScaleMinQuotaWhenOverRootResInfo_GetScaledMinQuota`: of minimums of 50, one of which is kept, with 100 in all.
+/// `TestScaleMinQuotaWhenOverRootResInfo_GetScaledMinQuota`: minimums of 50, one of which is exempt, with a total of 100.
 #[test]
 fn minimums_are_scaled() {
     let min = |more: &str| format!("min = {{ gpu = 50 }}\n{more}");
@@ -79,7 +79,7 @@ fn a_tree_is_not_flat() {
     assert_eq!(answer.launched, [("w-a".to_owned(), 30), ("w-b".to_owned(), 30), ("w-c".to_owned(), 30)]);
 }
 
-/// Derived: what is not lent stays with its group.
+/// Derived: an amount that is not lent remains reserved for its group.
 #[test]
 fn an_unused_minimum_is_lent_or_kept() {
     let (lends, keeps) = ("min = { gpu = 6 }", "min = { gpu = 6 }\nlend = false");
@@ -87,8 +87,8 @@ fn an_unused_minimum_is_lent_or_kept() {
     assert_eq!((started(lends), started(keeps)), (10, 4));
 }
 
-/// Derived: the lender asks again, and pods of the other group are revoked, the least urgent and youngest first, but for those that still
-/// fit; their room is open in the next cycle.
+/// Derived: the lender requests again, and pods of the other group are revoked, the least urgent and youngest first, except those that
+/// still fit; their room is available in the next cycle.
 #[test]
 fn what_was_lent_is_revoked() {
     let base = "[capacity]\ncpu = 10\n[[group]]\nname = \"a\"\nmin = { cpu = 6 }\n[[group]]\nname = \"b\"\n";
@@ -106,7 +106,7 @@ fn what_was_lent_is_revoked() {
     assert!(decide("koordinator", &off).evicted.is_empty());
 }
 
-/// Derived: within its quota a pod displaces less urgent ones of its own group, and none of others.
+/// Derived: within its quota a pod displaces only less urgent pods of its own group.
 #[test]
 fn the_urgent_displace_within_their_group() {
     let base =
@@ -148,8 +148,8 @@ fn pods(kind: &str, pods: &str) -> String {
     text
 }
 
-/// `TestQuotaOverUsedRevokeController_GetToRevokePodList`: four pods in a group with a quota of 50 CPUs and no memory, which one of
-/// them has besides; with no quota at all; and without the last of them.
+/// `TestQuotaOverUsedRevokeController_GetToRevokePodList`: four pods in a group with a quota of 50 CPUs and no memory, while one of them
+/// also has memory; with no quota; and without the last pod.
 #[test]
 fn the_vector_of_revocation() {
     let of = |quota: u32, running: &str| {
@@ -164,8 +164,8 @@ fn the_vector_of_revocation() {
     assert_eq!(of(0, "1:test1:20:0:9 2:test1:10:1:8 3:test1:20:0:7").len(), 3);
 }
 
-/// `preempt_test.go`, `canPreempt` and `SelectVictimsOnNode`: only less urgent pods of the same group go, and none that may stay.
-/// Derived where several machines or sizes are.
+/// `preempt_test.go`, `canPreempt` and `SelectVictimsOnNode`: only less urgent pods of the same group are victims, and none that can be
+/// spared. Derived for several machines or sizes.
 #[test]
 fn the_vectors_of_preemption() {
     let of = |capacity: &str, most: u32, running: &str, waiting: &str| {
@@ -187,7 +187,7 @@ fn the_vectors_of_preemption() {
     assert_eq!(of("[capacity]\ncpu = 9\n", 100, "v:q1:1:0:4", "w:q1:2:0:5"), owned(&[]), "there is room");
     assert_eq!(of("[capacity]\ncpu = 9\n", 2, "v:q1:1:0:4", "w:q1:2:0:5"), owned(&["v"]), "its quota is used");
     assert_eq!(of("[capacity]\ncpu = 9\n", 1, "v:q1:1:0:4", "w:q1:2:0:5"), none, "the quota is too small");
-    // Derived: the most urgent stay as far as it fits with them, whatever is smaller.
+    // Derived: the most urgent pods are spared if the pod fits besides them, regardless of sizes.
     assert_eq!(of("[capacity]\ncpu = 5\n", 9, "a:q1:1:0:1 b:q1:4:0:2", "w:q1:4:0:5"), owned(&["b"]));
     assert_eq!(of("[capacity]\ncpu = 6\n", 9, "a:q1:1:0:1 b:q1:2:0:2 c:q1:3:0:3", "w:q1:3:0:5"), owned(&["a", "b"]));
     // Derived: of machines the one of the least urgent victim, then of the fewest, then the first.

@@ -9,11 +9,10 @@ use std::fmt::Write as _;
 /// CPUs, and memory in GiB.
 type Amount = (u32, u32);
 
-/// A group: its name, the one above it, the most and the least that it may have, and what it asks for. Groups that do not lend have a `!`
-/// behind their name.
+/// A group: its name, parent, maximum, minimum, and request. Groups that do not lend have a `!` behind their name.
 type Group<'a> = (&'a str, &'a str, Amount, Amount, Amount);
 
-/// A group that may have nothing: nothing is decided where nobody asks.
+/// A group with a limit of zero that requests: there is no decision without requests.
 const ASKS: Group = ("asks", "root", (0, 0), (0, 0), (1, 0));
 
 /// A state of groups with workloads of small pods, so that any part of a request can start.

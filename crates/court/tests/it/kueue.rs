@@ -14,7 +14,7 @@ const BASE: &str = "[capacity]\ncpu = 9\n\
     [[group]]\nname = \"c\"\nnominal = { cpu = 3 }\nwithin = \"lower-priority\"\nreclaim = \"any\"\n\
     [[group]]\nname = \"preemptible\"\n";
 
-/// A state in short: `NAME*COUNT:QUEUE:CPU:PRIORITY` of those that run, and the one that comes.
+/// Builds a state from `NAME*COUNT:QUEUE:CPU:PRIORITY` of the running workloads, and the incoming one.
 fn state(base: &str, running: &str, incoming: &str) -> String {
     let mut text = base.to_owned();
     let mut add = |kind: &str, item: &str, age: usize| {
@@ -143,7 +143,7 @@ fn the_vectors_of_shares() {
     assert!(text("kueue@6577").evicted.is_empty(), "0.67 of a thousandth was 0: it did not count as borrowing");
 }
 
-/// Issue 7101: of 9 CPU p1 runs 4 workloads of 2; a 5 of p2 displaces two of them, a 6 nobody.
+/// Issue 7101: of 9 CPU p1 runs 4 workloads of 2; a 5 of p2 displaces two of them, a 6 displaces none.
 #[test]
 fn the_vectors_of_issue_7101() {
     let base = "[capacity]\ncpu = 9\n[[group]]\nname = \"p1\"\nreclaim = \"any\"\n[[group]]\nname = \"p2\"\nreclaim = \"any\"\n";
@@ -160,7 +160,7 @@ fn the_vectors_of_issue_7101() {
     assert!(decide("kueue", &state(base, &running, "w:p2:6:0")).evicted.is_empty());
 }
 
-/// Issue 14543: own workloads are put back, and the foreign one that was displaced could not have been.
+/// Issue 14543: own workloads are spared, and then the displaced foreign one was not a valid victim.
 #[test]
 fn the_first_round_of_issue_14543() {
     let base = "[capacity]\ncpu = 6\n[[group]]\nname = \"a\"\nwithin = \"lower-priority\"\nreclaim = \"any\"\n[[group]]\nname = \"b\"\nreclaim = \"any\"\n";
@@ -170,7 +170,7 @@ fn the_first_round_of_issue_14543() {
     assert!(guarded.evicted.is_empty() && guarded.launched.is_empty());
 }
 
-/// Ties of shares go by priority, then age; a queue that stays within its quota goes first.
+/// Ties of shares are resolved by priority, then age; a queue that stays within its quota is first.
 #[test]
 fn admission_is_a_tournament() {
     let two = |more: &str| {
@@ -190,7 +190,7 @@ fn admission_is_a_tournament() {
     assert_eq!(answer.launched(), ["w2"], "1 above its quota against 5");
 }
 
-/// A cycle starts what it has decided on: not the workload of the same user that it has stopped, which comes before that in line now.
+/// A cycle starts the workload that it decided on, not the stopped workload of the same user, which now precedes it.
 #[test]
 fn a_victim_does_not_take_its_user_s_turn() {
     let base = "[capacity]\ncpu = 10\n[[group]]\nname = \"a\"\n[[group]]\nname = \"b\"\nnominal = { cpu = 4 }\nreclaim = \"any\"\n";
@@ -210,6 +210,6 @@ fn a_victim_does_not_take_its_user_s_turn() {
     assert!(answer.launched().iter().all(|name| *name != "v"), "{:?}", answer.launched);
     let (state, registry) = (crate::state(&text), plimsoll_policies::Registry::default());
     let bench = plimsoll_court::Bench::new(&state, "kueue", &registry).expect("a policy");
-    // What is behind it in its user's line waits with it.
+    // Later workloads of its user wait with it.
     assert_ne!(plimsoll_court::judge(&bench, 50).expect("rounds").verdict.name(), "livelock");
 }

@@ -65,7 +65,7 @@ fn workloads(kind: &str, text: &str, mut age: impl FnMut() -> usize) -> String {
     out
 }
 
-/// A state: the capacity, groups with `;` between them, those that run and those that wait.
+/// Builds a state from the capacity, groups separated by `;`, running and waiting workloads.
 fn text(capacity: &str, groups: &str, running: &str, waiting: &str) -> String {
     let (mut young, mut old) = (1000, 900);
     let groups: String = groups.split(';').filter(|line| !line.trim().is_empty()).map(group).collect();
@@ -88,7 +88,7 @@ fn sorted(names: Vec<&str>) -> String {
     names.join(" ")
 }
 
-/// Vectors: `# CASE`, and in the next line capacity, groups, those that run, those that wait, and two that are expected.
+/// Parses vectors: `# CASE`, and in the next line capacity, groups, running workloads, waiting workloads, and two expectations.
 fn records(vectors: &str) -> impl Iterator<Item = (&str, [&str; 6])> {
     vectors.split("\n# ").filter_map(|record| record.trim().split_once('\n')).map(|(case, fields)| {
         let fields: Vec<&str> = fields.split('|').map(str::trim).collect();
@@ -98,8 +98,8 @@ fn records(vectors: &str) -> impl Iterator<Item = (&str, [&str; 6])> {
     })
 }
 
-/// Checks vectors under `kueue`, the last two those that are stopped and those that start, and returns the cases in which the guard stops
-/// others. `more` goes before the state.
+/// Checks vectors under `kueue`, of which the last two fields are the victims and the launches, and returns the cases with other victims
+/// under the guard. `more` precedes the state.
 fn check<'a>(more: &str, vectors: &'a str) -> Vec<&'a str> {
     let (mut wrong, mut guarded) = (Vec::new(), Vec::new());
     for (case, [capacity, groups, running, waiting, evicted, launched]) in records(vectors) {
@@ -117,7 +117,7 @@ fn check<'a>(more: &str, vectors: &'a str) -> Vec<&'a str> {
     guarded
 }
 
-/// Cases in which the guard stops others: claims within nominal quotas are kept, and the lowest shares have to rise.
+/// Cases with other victims under the guard: claims within nominal quotas are kept, and the lowest shares have to rise.
 const UNDER_THE_GUARD: &[&str] = &[
     "can reclaim from queue using less, if taking the latest workload from user using the most isn't enough",
     "preempt from target and others even if over nominal",
@@ -265,7 +265,7 @@ const SCHEDULE: &str = "
 4 | a q=4 limit=0 lend=0 lower | low:a:4:-1 | high:a:4:100 | low |
 ";
 
-/// Derived from `pkg/scheduler/scheduler_test.go`, `TestResourcesToReserve`: what a head without victims holds back, by what is left.
+/// Derived from `pkg/scheduler/scheduler_test.go`, `TestResourcesToReserve`: the reservation of a head without victims, by the rest.
 const RESERVED: &str = "
 # Reserved cut by nominal+borrowing quota: 40 of 50
 130 | q limit=100 w=100 reclaim-lower; r | u:q:60 | w:q:50 x:r:31 | |
@@ -426,8 +426,8 @@ fn settled(case: &str, text: &str, shares: &BTreeMap<String, u32>) -> (BTreeMap<
     panic!("{case}: it does not come to rest");
 }
 
-/// Where rounds lead, by the integration tests (some on the way, from state to state) and story 3 of KEP 1714: how many run of each queue,
-/// and shares, rounded down. Somebody has to wait for a round to be: `x`, which never starts.
+/// Final states of rounds, from the integration tests (some on the way, from state to state) and story 3 of KEP 1714: the number of running
+/// workloads per queue, and shares, rounded down. A round requires a waiting workload: `x`, which never starts.
 const ROUNDS: &str = "
 # Preemption is disabled, admits workloads respecting fair share
 8 | a q=3; b q=1; shared q=4 | | a*10:a:1 | a=8 | a=625 b=0 shared=0

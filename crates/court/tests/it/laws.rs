@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::state;
 
-/// Old rules, under which what a queue may hold is no limit of a single task.
+/// Old rules, in which the limit of a queue does not apply to a single task.
 const UNLIMITED: &[&str] = &["volcano-proportion@1083"];
 
 type Keys = fn(&mut ChaCha8Rng) -> String;
@@ -114,7 +114,7 @@ fn check_limits(state: &State, round: &Round, before: &[[u64; 2]], after: &[[u64
     Ok(())
 }
 
-/// All variants of rows whose names begin so.
+/// Returns all variants of rows whose names begin with `start`.
 fn names(start: &str) -> Vec<String> {
     let rows = PolicySpec::all().into_iter().map(|spec| spec.row()).filter(|row| row.name.starts_with(start));
     let of = |row: &'static plimsoll_policies::PolicyRow| {
@@ -171,7 +171,7 @@ fn laws_of_volcano() {
     check("volcano", volcano, 200);
 }
 
-/// In 1,500 random states each; that the plain capacity plugin goes round in some of them shows that they are not too tame.
+/// Checks 1,500 random states each. The plain capacity plugin oscillates in some of them, which shows that they are hard enough.
 #[test]
 fn the_guards_of_volcano_never_go_round() {
     let registry = Registry::default();

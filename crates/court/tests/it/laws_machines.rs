@@ -1,5 +1,5 @@
-//! Laws of YARN, YuniKorn, Armada and Koordinator on random states: no maximum is exceeded by a start, comparisons are
-//! antisymmetric, and names decide nothing but the ties that are documented.
+//! Laws of YARN, YuniKorn, Armada and Koordinator on random states: no start exceeds a maximum, comparisons are antisymmetric, and names
+//! decide only the documented ties.
 
 use std::fmt::Write as _;
 
@@ -55,7 +55,7 @@ pub fn draw(rng: &mut ChaCha8Rng, keys: &[&str], distinct: bool) -> String {
         for key in keys {
             let number = rng.random_range(1..7u32).to_string();
             if distinct && key.contains("weight") {
-                // So that no two are equal in what they use over it.
+                // Odd, so that no two have equal ratios of usage to it.
                 let odd = rng.random_range(1_000..9_000u32);
                 let _ =
                     writeln!(text, "{}", key.replace("1#", &format!("1.{odd}")).replace("#.3", &format!("1.{odd}")));
@@ -150,7 +150,8 @@ fn starts_keep_maximums_and_comparisons_are_orders() {
     }
 }
 
-/// Ties go by the file in YuniKorn and the capacity scheduler. In the others names decide ties alone: here weights are odd, and every leaf runs something.
+/// Ties are resolved by position in the file in YuniKorn and the capacity scheduler. In the others names decide only ties: here weights are
+/// odd, and every leaf has a running workload.
 #[test]
 fn names_decide_ties_alone() {
     let registry = Registry::default();
@@ -172,7 +173,7 @@ fn names_decide_ties_alone() {
     }
 }
 
-/// That the plain capacity scheduler goes round in some of the same states shows that they are not too tame.
+/// The plain capacity scheduler oscillates in some of the same states, which shows that they are hard enough.
 #[test]
 fn preemption_comes_to_rest() {
     let registry = Registry::default();

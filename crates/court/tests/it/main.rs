@@ -44,17 +44,17 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The names of those that are stopped, in order.
+    /// Returns the names of the victims, in order.
     pub fn evicted(&self) -> Vec<&str> {
         self.evicted.iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The names of those that start, in order.
+    /// Returns the names of the launched workloads, in order.
     pub fn launched(&self) -> Vec<&str> {
         self.launched.iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// A quantity that the policy goes by, of a group.
+    /// Returns a quantity of the policy's order for a group.
     pub fn share(&self, group: &str, name: &str) -> f64 {
         let standing = self.round.standings.iter().find(|standing| standing.name == group);
         let values = standing.map(|standing| &*standing.values).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Laws on random states: nothing starts where there is no room, nothing twice, and the guard of Kueue never goes round.
+//! Laws on random states: no task starts without room, no task starts twice, and the guard of Kueue never oscillates.
 
 use std::fmt::Write as _;
 
@@ -91,8 +91,8 @@ fn nothing_starts_where_there_is_no_room() {
     assert!(started > 10 * names.len(), "{started} starts under {} policies", names.len());
 }
 
-/// In 3,000 random states with weights, limits of whom to displace, and two resources; that the plain policy goes round in some of the
-/// same states shows that they are not too tame.
+/// Checks 3,000 random states with weights, limits of preemption, and two resources. The plain policy oscillates in some of the same
+/// states, which shows that they are hard enough.
 #[test]
 fn the_guard_of_kueue_never_goes_round() {
     let registry = Registry::default();

@@ -15,7 +15,7 @@ use crate::{decide, state};
 
 type Counts = BTreeMap<String, u32>;
 
-/// Returns the tasks that start and those that are stopped, by workload.
+/// Returns the launched and the stopped tasks, by workload.
 fn decision(policy: &str, text: &str) -> (Counts, Counts) {
     let answer = decide(policy, text);
     let mut counts = (Counts::new(), Counts::new());
@@ -97,7 +97,7 @@ fn one_victim_makes_room_for_several_requests() {
     }
 }
 
-/// KAI starts the tasks beyond the minimum of a job in the next cycle, and the reason says so.
+/// KAI starts the tasks beyond the minimum of a job in the next cycle, and the reason states this.
 #[test]
 fn the_reason_of_a_task_with_room_is_the_next_cycle() {
     let waits = decide("kai", ONE_POOL).round.waits;
@@ -165,8 +165,8 @@ fn gangs_and_tasks_have_the_same_outcome() {
         for (layout, machines, cores) in LAYOUTS {
             for (victims, requests) in [(false, false), (false, true), (true, false), (true, true)] {
                 let outcome = play(case.0, &text(case, machines, cores, victims, requests), 12);
-                // The gang plugin is in the first tier, whose victims decide if there are any (Volcano, session_plugins.go): of two
-                // victims of one job only the one beyond the job's minimum, which is less than a request.
+                // The gang plugin is in the first tier, whose victims decide if there are any (Volcano, session_plugins.go): of two victims
+                // of one job only the one beyond the job's minimum, which is less than a request.
                 let tier = case.0 == "volcano-capacity" && cores == 1 && !victims;
                 if outcome != if tier { (0, 0) } else { (2, 2) } {
                     let _ = writeln!(wrong, "{}, {layout}, gangs {victims} {requests}: {outcome:?}", case.0);
@@ -217,7 +217,8 @@ fn needless(state: &State, before: &Situation, after: &Situation) -> Option<Stri
     let mut found = stopped.filter(|run| {
         let workload = &state.workloads[run.workload];
         let left = after.running.iter().filter(|other| other.workload == run.workload);
-        // Tasks of an entry are stopped one by one, and may start again elsewhere; only entries with fewer tasks than before count.
+        // Tasks of an entry are stopped one by one, and may start again on another machine; only entries with fewer tasks than before
+        // count.
         let fewer = left.map(|run| run.tasks()).sum::<u32>()
             < before.running.iter().filter(|other| other.workload == run.workload).map(|run| run.tasks()).sum();
         let fits = |(machine, tasks): &(u32, u32)| {
@@ -228,7 +229,7 @@ fn needless(state: &State, before: &Situation, after: &Situation) -> Option<Stri
     found.next().map(|run| state.workloads[run.workload].name.clone())
 }
 
-/// No victim can be put back on its machine beside all tasks that run after a round.
+/// No victim fits on its machine in addition to all tasks that run after a round.
 #[test]
 fn no_victim_is_stopped_without_need() {
     let registry = Registry::default();

@@ -1,4 +1,4 @@
-//! The scenarios of the repository come out as they say.
+//! The scenarios of the repository have their stated verdicts.
 
 use plimsoll_court::{Bench, judge, open};
 use plimsoll_policies::Registry;

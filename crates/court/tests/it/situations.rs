@@ -11,7 +11,7 @@ fn verdict(policy: &str, text: &str) -> &'static str {
     judge(&bench, 100).unwrap_or_else(|error| panic!("{error}\n{text}")).verdict.name()
 }
 
-/// Names and tasks of what runs after some rounds.
+/// Returns names and numbers of running tasks after some rounds.
 fn running(policy: &str, text: &str, rounds: u32) -> Vec<(String, u32)> {
     let (state, registry) = (state(text), Registry::default());
     let bench = Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{error}"));
@@ -39,7 +39,7 @@ fn what_is_larger_than_the_cluster_waits_wherever_it_stands() {
     }
 }
 
-/// A gang over two machines stays one: stopped whole or not at all.
+/// A gang over two machines remains one: it is stopped as a whole or not at all.
 #[test]
 fn a_gang_over_machines_stays_together() {
     let text = "machines = \"2x4c\"\n[[group]]\nname = \"a\"\n[[group]]\nname = \"b\"\nnominal = { cpu = 4 }\nreclaim = \"any\"\n\

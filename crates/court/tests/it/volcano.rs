@@ -1,7 +1,7 @@
 //! Volcano: what queues deserve, the order of queues and jobs, allocate, preempt and reclaim.
 //!
 //! Sources: volcano-sh/volcano (August 2026), `plugins/{proportion,capacity,drf}/*_test.go`, `actions/{preempt,reclaim}/*_test.go`,
-//! `docs/design/{capacity-scheduling,hdrf}.md`. Pods that may not be preempted are left out there: a job keeps its minimum instead.
+//! `docs/design/{capacity-scheduling,hdrf}.md`. Non-preemptible pods are left out there: a job keeps its minimum instead.
 
 use crate::{Answer, decide};
 use std::fmt::Write as _;
@@ -49,12 +49,12 @@ fn deserved(answer: &Answer, queues: &[&str], resource: &str) -> Vec<f64> {
     queues.iter().map(|queue| answer.share(queue, &format!("deserved {resource}"))).collect()
 }
 
-/// All that a workload starts in one round.
+/// Returns the number of tasks that a workload starts in one round.
 pub fn started(answer: &Answer, name: &str) -> u32 {
     answer.launched.iter().filter(|(known, _)| known == name).map(|(_, tasks)| tasks).sum()
 }
 
-/// `proportion.go`, by hand: by weight, at most what a queue requests and may hold, at least what it is guaranteed.
+/// `proportion.go`, computed manually: by weight, at most a queue's request and limit, at least its guarantee.
 #[test]
 fn proportion_divides_by_weight() {
     let of = |keys: [&str; 2], requests: [u32; 2]| {
@@ -72,7 +72,7 @@ fn proportion_divides_by_weight() {
     assert_eq!(of(["guarantee = { cpu = 8 }", ""], [1, 12]), [8.0, 4.0], "also beyond its request");
 }
 
-/// Queues stay within what they deserve even where the rest is idle; under the guard they use it.
+/// Queues stay within their deserved amounts even if the rest is idle; under the guard they use it.
 #[test]
 fn proportion_keeps_queues_within_what_they_deserve() {
     let text = state("cpu = 7", "", &[("a", ""), ("b", "")], "", "a:a:2:0:0:3:0 b:b:2:0:0:3:0");
@@ -94,7 +94,7 @@ fn capability_limits() {
     assert!(of("1.5").is_empty());
 }
 
-/// The same file, cases 2, 3, 5 and 6: whoever stays within what it deserves with its task, in one resource, reclaims.
+/// The same file, cases 2, 3, 5 and 6: a queue that stays within its deserved amount with its task, in one resource, reclaims.
 #[test]
 fn capacity_reclaims_up_to_what_is_deserved() {
     let evicted = |capacity: &str, queues: &[(&str, &str)], running: &str, waiting: &str| {
@@ -139,8 +139,8 @@ fn queues_go_by_priority() {
     assert_eq!(decide("volcano-capacity", &text).launched, owned(&[("p15", 1)]));
 }
 
-/// The same file, with hierarchy, cases 3 and 12: a sibling gives before others; a queue takes what it deserves from a sibling that
-/// deserves nothing.
+/// The same file, with hierarchy, cases 3 and 12: a sibling loses tasks before others; a queue reclaims its deserved amount from a sibling
+/// that deserves zero.
 #[test]
 fn capacity_reclaims_in_the_tree() {
     let of = |parent: &str, n: u32| format!("parent = \"{parent}\"\ndeserved = {{ cpu = {n}, memory_gib = {n} }}");
@@ -182,11 +182,11 @@ fn proportion_reclaims() {
         state("cpu = 3\nmemory_gib = 3", RECLAIM, &[("q1", ""), ("q2", "")], "pg1:q1:1:1:0:3:0", "pg2:q2:1:1:0:1:0");
     let answer = decide("volcano-proportion", &text);
     assert_eq!((answer.evicted, answer.launched), (owned(&[("pg1", 1)]), owned(&[("pg2", 1)])));
-    // A queue that is not reclaimable keeps all, and so does everybody without the action.
+    // A queue that is not reclaimable keeps all tasks, and every queue does without the action.
     let fixed = text.replacen("name = \"q1\"\n", "name = \"q1\"\nreclaimable = false\n", 1);
     assert!(decide("volcano-proportion", &fixed).evicted.is_empty());
     assert!(decide("volcano-proportion", &text.replace(RECLAIM, "")).evicted.is_empty());
-    // By its gang: what a job has beyond its minimum.
+    // By its gang: the tasks of a job beyond its minimum.
     let least = text.replacen("name = \"q1\"\n", "name = \"q1\"\nmin_available = 2\n", 1);
     assert_eq!(decide("volcano-proportion", &least).evicted, owned(&[("pg1", 1)]));
 }
@@ -240,7 +240,7 @@ fn dominant_shares_say_whom_to_preempt() {
     );
 }
 
-/// Jobs of a queue: the most urgent, then those that lack their minimum, then the smaller dominant share, then the oldest.
+/// Jobs of a queue: the most urgent, then those below their minimum, then the smaller dominant share, then the oldest.
 #[test]
 fn the_order_of_jobs() {
     let of = |running: &str, waiting: &str| {
@@ -316,7 +316,7 @@ fn a_gang_starts_whole() {
     let text =
         state("cpu = 4", "", &[("q1", ""), ("q2", "min_available = 8")], "a:q1:0.25:0:0:1:0", "b:q2:0.25:0:0:8:0");
     assert_eq!(started(&decide("volcano-proportion", &text), "b"), 8);
-    // With less room than a gang needs nothing of it starts.
+    // With less room than a gang needs, none of its tasks starts.
     let small = text.replace("cpu = 4", "cpu = 2");
     assert!(decide("volcano-proportion", &small).launched.is_empty());
 }

@@ -10,7 +10,7 @@ use crate::volcano::{owned, started, state};
 const RECLAIM: &str = "actions = [\"reclaim\"]";
 const PREEMPT: &str = "actions = [\"preempt\"]\ngang_preemptable = true";
 
-/// The names and numbers of tasks that are stopped, and those that start.
+/// Names and numbers of stopped tasks, and of launched tasks.
 type Outcome = (Vec<(String, u32)>, Vec<(String, u32)>);
 
 fn outcome(policy: &str, text: &str) -> Outcome {
@@ -36,7 +36,7 @@ fn proportion_sorts_whom_to_reclaim_from() {
     assert_eq!(of([5, 10, 1], [5, 5]), expected(&[("pg1", 1)], &[("pg3", 1)]), "different queue priority");
 }
 
-/// The same file: whatever is idle on a machine counts, and nobody goes on a machine that is of no use.
+/// The same file: idle room on a machine counts, and a machine on which preemption does not help has no victims.
 #[test]
 fn reclaim_counts_what_is_idle() {
     let queues = [("q1", "priority = 1"), ("q2", "priority = 2"), ("q3", "weight = 3")];
@@ -140,8 +140,8 @@ fn strict_and_other_queues() {
     assert!(of(&[strict], "a:q1:4:1:0:1:9 b:q1:1:1:0:1:9 c:q1:1:1:0:1:5").is_empty());
 }
 
-/// `proportion_test.go`, `TestEnqueueAndAllocable`: a queue that holds all that it deserves of one resource starts what asks for the
-/// other; `TestAllocate`: the queue of the highest priority starts first (with so much more room that each queue deserves a job: the
+/// `proportion_test.go`, `TestEnqueueAndAllocable`: a queue at its deserved amount of one resource starts a task that requests only the
+/// other; `TestAllocate`: the queue of the highest priority starts first (with enough additional room that each queue deserves a job: the
 /// limit is off there).
 #[test]
 fn proportion_allocates() {
@@ -192,8 +192,8 @@ fn capacity_allocates_by_resource() {
     assert!(of("pod5:q1:1:1:0:1:0").is_empty());
 }
 
-/// `capacity_test.go` without hierarchy, cases 7 to 10: victims share resources with the one that reclaims, and exceed what their queue
-/// deserves of those that they hold; whoever reclaims stays within its capability.
+/// `capacity_test.go` without hierarchy, cases 7 to 10: victims share resources with the reclaiming task, and exceed their queue's deserved
+/// amount of their resources; the reclaiming queue stays within its capability.
 #[test]
 fn capacity_reclaims_by_relevant_resources() {
     let of = |capacity: &str, queues: &[(&str, &str)], running: &str, waiting: &str| {
@@ -285,7 +285,7 @@ fn capacity_allocates_in_the_tree() {
     assert_eq!(case_4, expected(&[], &[]));
     let queues = [("q5", "root", "capability = { memory_gib = 4 }"), ("q51", "q5", "capability = { memory_gib = 2 }")];
     assert_eq!(of(node, &queues, "", "p11:q51:1:0:0:1:0"), expected(&[], &[("p11", 1)]), "case 5");
-    // Case 7 has no jobs. Each queue may hold what it is guaranteed, though their guarantees exceed the queue above.
+    // Case 7 has no jobs. The limit of each queue is its guarantee, though the guarantees exceed the parent.
     let six = "capability = { cpu = 6, memory_gib = 4 }\n";
     let child = format!("{six}guarantee = {{ cpu = 4, memory_gib = 3 }}");
     let queues = [("q7", "root", six), ("q71", "q7", child.as_str()), ("q72", "q7", &child)];
@@ -343,7 +343,8 @@ fn reclaim_end_to_end() {
     assert_eq!((from("a"), from("b")), (1, 1));
 }
 
-/// `test/e2e/schedulingaction/preempt.go` on 8 CPUs, where the default switches decide (gang says who lacks tasks), and `guarantee.go`.
+/// `test/e2e/schedulingaction/preempt.go` on 8 CPUs, with the default switches (gang determines the jobs that lack tasks), and
+/// `guarantee.go`.
 #[test]
 fn preemption_and_guarantees_end_to_end() {
     let of = |queues: [&str; 2], running: &str, waiting: &str| {

@@ -34,7 +34,7 @@ fn evicted(queues: &[(u32, u32, u32, u32)], policy: &str) -> Vec<(String, u32)> 
 /// `TestProportionalCapacityPreemptionPolicy`.
 #[test]
 fn the_source_s_own_preemptions() {
-    // testIgnore: nobody wants anything.
+    // testIgnore: without pending demand.
     assert!(evicted(&[(40, 100, 0, 0), (40, 100, 60, 0), (20, 100, 40, 0)], "").is_empty());
     // testProportionalPreemption.
     let one = [(10, 100, 30, 20), (40, 100, 60, 5), (20, 100, 10, 20), (30, 100, 0, 0)];
@@ -46,7 +46,7 @@ fn the_source_s_own_preemptions() {
     assert_eq!(evicted(&cycle, ""), [("running C".to_owned(), 10)]);
 }
 
-/// Derived: near its guarantee nothing is taken of a queue, nor of one that gives nothing back.
+/// Derived: a queue near its guarantee, or one that is not reclaimable, loses no container.
 #[test]
 fn the_dead_zone() {
     let near = [(40, 100, 36, 10), (40, 100, 43, 0), (20, 100, 21, 0)];
@@ -59,7 +59,7 @@ fn the_dead_zone() {
     assert_eq!(decide("yarn-capacity", &kept).evicted, [("running C".to_owned(), 1)]);
 }
 
-/// Derived: a part of an excess is taken in a cycle, up to a whole container, and not more than a part of the cluster.
+/// Derived: a cycle preempts a part of an excess, rounded up to a whole container, and at most a part of the cluster.
 #[test]
 fn the_pace_of_preemption() {
     let cycle = [(40, 100, 0, 10), (40, 100, 60, 0), (20, 100, 40, 0)];
@@ -69,7 +69,7 @@ fn the_pace_of_preemption() {
     assert_eq!(with("per_round = 1", "per_round = 0.04"), 4);
 }
 
-/// Derived: the room goes to the queue that uses the least of its guarantee, of whatever resource that is the largest part.
+/// Derived: the room goes to the queue that uses the least of its guarantee, by the resource with its largest part.
 #[test]
 fn the_order_of_queues() {
     let text = "[capacity]\nmemory_mib = 100\ncpu = 10\n[[group]]\nname = \"a\"\npercent = 50\n[[group]]\nname = \"b\"\npercent = 50\n\

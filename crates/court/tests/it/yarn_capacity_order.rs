@@ -6,7 +6,7 @@
 use crate::decide;
 use std::fmt::Write as _;
 
-/// The order in which one container of each queue starts. Queues: guarantee in percent, use in percent of it, priority.
+/// Returns the order in which one container of each queue starts. Queues: guarantee in percent, usage in percent of it, priority.
 fn order(by_priority: bool, queues: &[(u32, u32, u32)]) -> String {
     let ordering = if by_priority { "priority-utilization" } else { "utilization" };
     let mut text = "[capacity]\nmemory_mib = 1000\n[policy]\npreemption = false\nresources = \"memory\"\n".to_owned();
@@ -86,7 +86,7 @@ fn queues_level_by_level() {
     for (a, b, expected) in [(0, 1, "a"), (2, 2, "b"), (3, 4, "b"), (3, 8, "a")] {
         assert_eq!(first(20, &[("a", "root", 30.0, a, true), ("b", "root", 70.0, b, true)]), expected, "{a} {b}");
     }
-    // testMultiLevelQueues: who is next of a (with a1 and a2), b (with b1, b2 and b3) and c, of 30 GiB.
+    // testMultiLevelQueues: the next queue of a (with a1 and a2), b (with b1, b2 and b3) and c, of 30 GiB.
     let tree = |uses: [u32; 6], wants: [bool; 6]| {
         let leaf = |at: usize, name, parent, percent: f64| (name, parent, percent, uses[at], wants[at]);
         first(

@@ -14,9 +14,9 @@ fn amounts(text: &str) -> String {
     format!("{{ {} }}", all.join(", "))
 }
 
-/// The containers that are stopped, by queue. A line: dots by depth and a name, guarantee, maximum; of leaves also the containers that
-/// run, and those that wait, as `N*SIZE`, or `N` of one unit; after a bar the keys of the queue. By memory alone, unless there are
-/// amounts of more.
+/// Returns the stopped containers, by queue. A line: dots by depth and a name, guarantee, maximum; of leaves also the running and the
+/// waiting containers, as `N*SIZE`, or `N` of one unit; after a bar the keys of the queue. Only memory counts, unless the amounts have more
+/// resources.
 fn stopped(whole: &str, policy: &str, lines: &str) -> BTreeMap<String, u32> {
     let by = if whole.contains(':') { "dominant" } else { "memory" };
     let ends = if policy.contains("natural_termination") { "" } else { "natural_termination = 1" };

@@ -74,7 +74,7 @@ fn the_order_of_issue_11482() {
     assert_ne!(verdict("yarn-fair"), Verdict::OrderNotAntisymmetric);
 }
 
-/// Derived: fair shares are made of the cluster by weight, and only of those that have anything to do.
+/// Derived: fair shares divide the cluster by weight, only among queues with allocation or pending demand.
 #[test]
 fn shares_of_active_queues() {
     let queues = [("a", "weight = 3"), ("b", ""), ("idle", "weight = 9"), ("capped", "max = { cpu = 1 }")];
@@ -106,7 +106,7 @@ fn a_starved_application_takes_up_to_the_threshold() {
     assert!(decide("yarn-fair", &off).evicted.is_empty());
 }
 
-/// Derived: containers of one machine, the first on which it is enough.
+/// Derived: containers of one machine, the first with sufficient victims.
 #[test]
 fn containers_of_one_machine() {
     let mut text = "[[machine]]\nname = \"m1\"\ncpu = 3\n[[machine]]\nname = \"m2\"\ncpu = 5\n".to_owned();

@@ -49,7 +49,7 @@ fn queues_with_guarantees() {
     assert_eq!(decide("yunikorn-fair", &urgent.replace("priority = false", "priority = true")).launched()[0], "w1");
 }
 
-/// Queues with what they use and the priority of the ask of each, and the order of their asks, without and with priorities first.
+/// Checks the order of asks of queues with these usages and priorities, without and with priorities first.
 fn sorted(guaranteed: [u32; 4], used: [u32; 4], priorities: [u32; 4], fair: [&str; 4], urgent: [&str; 4]) {
     let mut state = "[capacity]\nmemory = 1000\nvcore = 1000\n".to_owned();
     for at in 0..4 {
@@ -213,7 +213,7 @@ fn maximums_are_denominators() {
     assert_eq!(ratios, [0.5, 0.1, 0.25, 0.25]);
 }
 
-/// Derived: of queues that are equal otherwise the one that waits for more goes first; applications by what they use, or by age.
+/// Derived: of otherwise equal queues the one with more pending demand is first; applications are ordered by usage, or by age.
 #[test]
 fn ties_and_applications() {
     let both = [("a", ""), ("b", "")];
@@ -240,8 +240,8 @@ fn the_guarantee_of_issue_2270() {
     assert!(!open.evicted.is_empty() && open.launched.is_empty(), "{:?}", open.launched);
 }
 
-/// YUNIKORN-3449: an ask of 4 on a machine with 2 free and a victim of 2 is given up; under the guard it is not. Where a second victim
-/// may be had both go, though one would do.
+/// YUNIKORN-3449: an ask of 4 on a machine with 2 free and a victim of 2 is given up; under the guard it is not. If a second victim is
+/// available both are stopped, though one would suffice.
 #[test]
 fn the_free_room_of_issue_3449() {
     let queues = [("a", "guaranteed = { cpu = 4 }"), ("b", "guaranteed = { cpu = 2 }")];
@@ -256,7 +256,7 @@ fn the_free_room_of_issue_3449() {
     assert_eq!(decide("yunikorn-fair@guarded", &open).evicted(), ["b2"]);
 }
 
-/// Derived: no victim is more urgent than the ask, none is taken from a queue that would fall below its guarantee, and the machine with the
+/// Derived: no victim is more urgent than the ask, none is from a queue that would fall below its guarantee, and the machine with the
 /// fewest victims is taken.
 #[test]
 fn victims() {

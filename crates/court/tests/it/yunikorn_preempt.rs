@@ -1,8 +1,8 @@
 //! YuniKorn: the vectors of preemption.
 //!
 //! Source: apache/yunikorn-core, `preemption_test.go`, `queue_test.go` and `pkg/scheduler/tests`, with their tests of 2026, and the
-//! examples of YuniKorn's user guide. Where a mock of the source says on which of equal machines an ask goes, that one stands first here;
-//! where the source calls the preemptor though the ask would fit, the machine is full here.
+//! examples of YuniKorn's user guide. Where a mock of the source selects among equal machines, the selected one is first here; where the
+//! source calls the preemptor though the ask would fit, the machine is full here.
 
 use crate::{Answer, decide, state};
 use plimsoll_court::{Bench, Verdict, judge};
@@ -48,7 +48,7 @@ fn play(lines: &[&str]) -> Answer {
     decide("yunikorn-fair", &text(lines))
 }
 
-/// Asserts that an ask starts in the room of these, and that it comes to rest, where those wait again.
+/// Asserts that an ask starts in the room of these victims, and that the next round, in which they wait again, is stable.
 fn preempts(lines: &[&str], victims: &[&str]) {
     let answer = play(lines);
     let mut evicted = answer.evicted();
@@ -126,8 +126,8 @@ fn below_a_maximum() {
     preempts(&[machines, queues, running, "w alloc3 child2 first=10"], &["alloc1", "alloc2"]);
 }
 
-/// `TestTryAllocatePreemptQueue` (`application_test.go`; room below the maximum stands for the headroom that is given there) and
-/// `TestTryAllocatePreemptNode...`: on both machines 4 are free, and on either a victim of 5 helps; a less urgent ask preempts nobody.
+/// `TestTryAllocatePreemptQueue` (`application_test.go`; room below the maximum replaces the headroom that is given there) and
+/// `TestTryAllocatePreemptNode...`: on both machines 4 are free, and on either a victim of 5 helps; a less urgent ask preempts none.
 #[test]
 fn asks_of_applications() {
     let queues = "q parent - first=10 first=10\nq child1 parent first=5 -\nq child2 parent first=5 -";
@@ -294,8 +294,8 @@ fn traces() {
     assert_eq!(counts(&decide("yunikorn-fair", &state)), (10, 10));
 }
 
-/// The cases of the user guide (`docs/user_guide/preemption.md`): general, with a class that may not be preempted (a queue here), and with
-/// priorities of queues. Its case without guarantees is not followed: since YUNIKORN-1951 nothing is preempted there.
+/// The cases of the user guide (`docs/user_guide/preemption.md`): general, with a non-preemptible class (a queue here), and with priorities
+/// of queues. Its case without guarantees is not followed: since YUNIKORN-1951 there is no preemption in it.
 #[test]
 fn the_user_guide() {
     let pods = |name: &str, queue: &str, count: u32, size: u32| -> String {

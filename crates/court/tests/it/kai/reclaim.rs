@@ -73,7 +73,7 @@ fn reclaim() {
         ("more than its fairShare (no remaining)", "10", "a:root:2:1 b:root:2:2", "r0:a:8", "w0:b:6", "r0", "w0"),
         ("within its fairShare", "10", "a:root:2:1 b:root:2:2", "r0:a:4", "w0:b:7", "", ""),
         ("remaining to lower over quota weight", "12", "a:root:2:1 b:root:2:2", "r0:a:10", "w0:b:7", "r0", "w0"),
-        // The source starts r1 anew on the other node in the same cycle.
+        // The source starts r1 again on the other node in the same cycle.
         (
             "over deserved, not over fair share",
             "3 2",
@@ -117,7 +117,7 @@ fn reclaim() {
     ]);
 }
 
-/// `actions/reclaim/reclaimDepartments_test.go` and those of the integration tests; a department weighs what it deserves.
+/// `actions/reclaim/reclaimDepartments_test.go` and those of the integration tests; the weight of a department is its deserved amount.
 #[test]
 fn reclaim_of_departments() {
     let two = "d1:root:1:1 d2:root:1:1 a:d1:1:1 b:d2:1:1";

@@ -33,8 +33,8 @@ fn siblings_reclaim_under_a_parent_without_a_bound() {
     assert_eq!(decide("kai", &flat).evicted, decide("kai", &text).evicted);
 }
 
-/// Nothing is reclaimed from a queue without a bound, and one beside it still has its amount (KAI's rule: what is deserved may exceed
-/// the total). The share of the queue is the total, not more.
+/// A queue without a bound loses no task to reclaim, and its sibling still has its amount (KAI's rule: deserved amounts may exceed the
+/// total). The share of the queue is the total, not more.
 #[test]
 fn a_queue_without_a_bound_keeps_what_it_holds() {
     let queues = "a:root:\"unlimited\":1:0 b:root:2:1:0";
