@@ -1,4 +1,5 @@
-//! Backfilling by hand, by law, and where it makes no sense. The comparison with the slow twin is in `twin.rs`.
+//! Backfilling: schedules computed manually, laws, and plans in which it has no meaning. `twin.rs` compares it with the reference
+//! implementation.
 
 use std::path::Path;
 
@@ -75,8 +76,7 @@ fn three_rules_make_three_schedules() {
     assert_eq!(of("conservative"), "r0 d4 h8 s18 b23");
 }
 
-/// A task that takes longer than its user said is expected to end at once, all the time; so nothing that is longer than that and
-/// needs its room starts.
+/// A task that exceeds its estimate is expected to end at once, at every instant; so no longer task that needs its room starts.
 #[test]
 fn who_outlives_an_estimate_is_expected_to_end() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -127,8 +127,8 @@ fn rigid(seed: u64) -> Case {
     case
 }
 
-/// With right estimates the first in line starts no later than could be told when it became the first: when those that ran then, and
-/// those that went before it, had ended.
+/// With exact estimates the first blocked task starts no later than predicted when it became the first: when the tasks that ran then, and
+/// those that preceded it, have ended.
 fn keeps_its_promise(case: &Case) -> Result<(), String> {
     let tasks = tasks_of(case, tempfile::tempdir().expect("a temporary folder").path())?;
     let capacity: Vec<u64> = (0..case.dims()).map(|r| case.machines().iter().map(|machine| machine[r]).sum()).collect();
@@ -169,7 +169,7 @@ fn with_right_estimates_the_first_in_line_is_never_delayed() {
     }
 }
 
-/// The draws tell the rules apart, and the law can be broken: skipping breaks it.
+/// The draws distinguish the rules, and the law can be violated: skipping violates it.
 #[test]
 fn the_draws_reach_what_backfilling_is_about() {
     let cases: Vec<Case> = (0..40).map(rigid).collect();

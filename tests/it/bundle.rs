@@ -1,4 +1,4 @@
-//! Bundles: everything is in them, described and checked, and what is in them can be run again.
+//! Bundles: complete, described and checked; their content can be run again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::determinism::differences;
 use crate::replay::{files, plimsoll, run, said};
 use crate::study_run::contents;
 
-/// A plan whose inputs stand beside it and in another folder.
+/// A plan with inputs in its own folder and in another one.
 const PLAN: &str = r#"
 name = "small"
 question = "Is it all there?"
@@ -131,7 +131,7 @@ fn a_bundle_describes_all_that_is_in_it() {
         differences(&contents(&place.path("out")), &contents(&place.path("unpacked/small/results/small"))),
         [""; 0]
     );
-    // RO-Crate 1.1: the descriptor, the root with what it must have, and every file as an entity and a part.
+    // RO-Crate 1.1: the descriptor, the root with its required properties, and every file as an entity and a part.
     let json = place.description("unpacked/small");
     assert_eq!(json["@context"][0], "https://w3id.org/ro/crate/1.1/context");
     let graph = json["@graph"].as_array().expect("a graph");
@@ -169,7 +169,7 @@ fn a_bundle_describes_all_that_is_in_it() {
             assert_eq!(file["sha256"], digest.as_str(), "{file}");
         }
     }
-    // What is referred to is there, or on the web.
+    // Every reference is to an existing file or to the web.
     let mut links = Vec::new();
     graph.iter().for_each(|entity| gather(entity, &mut links));
     links.retain(|link| !link.starts_with("https://w3id.org/ro/crate/"));
@@ -240,7 +240,7 @@ fn what_is_not_whole_is_refused() {
     assert!(readme.contains("Not complete") && readme.contains("fifo run 1"), "{readme}");
     assert!(!place.path("unpacked/small/results/small/cell=machines-2x8c16g/users/policy=fifo/run=1").exists());
     std::fs::write(&table, &whole).expect("writable");
-    // A plan that has changed since: the results say what it was, and what it read.
+    // A plan that has changed since: the results record its earlier text and inputs.
     place.write("plans/small.toml", &PLAN.replace("2x8c16g", "2x9c16g"));
     place.ok(&["bundle", "out"]);
     place.unpack("small.zip", "old");
@@ -315,7 +315,7 @@ fn a_bundle_that_was_changed_is_found_out() {
     assert!(packed(&undescribed, None).contains("ro-crate-metadata.json"));
 }
 
-/// Plans without runs: the results say themselves what they are of.
+/// Plans without runs: the results record their experiment.
 #[test]
 fn results_without_runs_are_packed_too() {
     let place = Scratch(tempfile::tempdir().expect("a temporary folder"));
@@ -337,7 +337,7 @@ fn results_without_runs_are_packed_too() {
         let json = place.description(&unpacked);
         let root = json["@graph"].as_array().expect("a graph").iter().find(|entity| entity["@id"] == "./");
         assert_eq!(root.expect("a root")["description"], "Why?");
-        // What is in it can be run again, to the same bytes.
+        // It can be run again, with the same bytes.
         let plan = match name {
             "solved" => "study/plans/solved.toml".to_owned(),
             name => format!("study/{name}.toml"),
@@ -346,7 +346,7 @@ fn results_without_runs_are_packed_too() {
         assert!(output.status.success(), "{}", said(&output));
         let results = |folder: &str| contents(&place.path(&format!("{unpacked}/{folder}")));
         assert_eq!(differences(&results(&format!("results/{name}")), &results("again")), [""; 0], "{name}");
-        // What was changed is found out.
+        // A changed file is detected.
         place.write(&format!("{name}/{file}"), "changed");
         let message = place.refused(&["bundle", name]);
         assert!(message.contains("is not complete") && message.contains(file), "{message}");
@@ -363,7 +363,7 @@ fn results_without_runs_are_packed_too() {
     assert!(place.refused(&["run", "plans/solved.toml", "-o", "solved"]).contains("results of another plan"));
 }
 
-/// Tables of another version are refused by all who would read them.
+/// Every reader refuses tables of another version.
 #[test]
 fn another_version_of_the_schema_is_refused_with_what_to_do() {
     let place = Scratch::new();

@@ -1,4 +1,4 @@
-//! What is in a bundle runs again, from any folder, by the commands of its README; and what was read is known by its digest.
+//! A bundle runs again, from any folder, by the commands of its README; inputs are identified by digest.
 
 use std::path::Path;
 use std::process::Command;
@@ -45,7 +45,7 @@ fn commands(readme: &str) -> &str {
     rest.split_once("```").expect("an end").0
 }
 
-/// Bundles results from the folder that holds everything, unpacks them elsewhere, and makes them again there.
+/// Bundles results from the top folder, unpacks them in another one, and generates them again there.
 fn there_and_back(place: &Scratch, results: &str, name: &str) {
     place.ok(&["bundle", results, "-o", "b.zip"]);
     place.ok(&["bundle", "--verify", "b.zip"]);

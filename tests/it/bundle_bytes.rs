@@ -1,5 +1,5 @@
-//! Zip files byte by byte, as no library writes them: those that programs unpack in two ways are refused, and those that other
-//! programs pack the same files in are not.
+//! Zip files byte by byte, with content that no library writes: files that programs may unpack in two ways are refused; files that other
+//! programs write are accepted.
 
 use std::io::Write;
 
@@ -31,7 +31,7 @@ struct Own {
     extra: Vec<u8>,
     /// Check sum and sizes, packed and unpacked.
     sizes: Option<[u32; 3]>,
-    /// What stands behind its bytes.
+    /// The bytes after it.
     behind: Vec<u8>,
 }
 
@@ -101,7 +101,7 @@ fn end(entries: usize, size: usize, start: usize) -> Vec<u8> {
     [b"PK\x05\x06", &fields[..]].concat()
 }
 
-/// The long end of a catalogue, of so many bytes more than it needs, and the pointer to it at `at`.
+/// Returns the 64-bit end of a catalogue, with `more` additional bytes, and the pointer to it at `at`.
 fn long_end(entries: usize, size: usize, start: usize, at: usize, more: usize) -> Vec<u8> {
     let (entries, size, start, length) = (entries as u64, size as u64, start as u64, 44 + more as u64);
     let fields = [(length, 8), (45, 2), (45, 2), (0, 8), (entries, 8), (entries, 8), (size, 8), (start, 8)];
@@ -272,7 +272,7 @@ fn headers_that_differ_are_found() {
         ),
         ("something that is not in it", Box::new(|file| file.own.behind = b"more".to_vec())),
         ("something that is not in it", Box::new(|file| file.own.behind = stored("b/b.txt", b"evil").local())),
-        // Behind the end of what is packed, before the end of the entry.
+        // After the end of the compressed data, before the end of the entry.
         ("not what the catalogue", Box::new(|file| file.packed.extend(stored("b/b.txt", b"evil").local()))),
         ("not what the catalogue", Box::new(|file| file.size += 1)),
         ("not what the catalogue", Box::new(|file| file.size -= 1)),

@@ -1,4 +1,4 @@
-//! `plimsoll check`: the paper's Table 2, counterexamples that stand on their own, and mechanisms that are caught.
+//! `plimsoll check`: the paper's Table 2, self-contained counterexamples, and faulty mechanisms that are detected.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ fn loss(draft: &Draft, property: Property, before: &[f64], change: Option<&Chang
             most(&mut (0..users * users).map(|at| runs(at / users, holds(at % users)) - before[at / users]))
         }
         (Property::Bottleneck, None) => {
-            // Endless tasks and equal weights: equal amounts of the resource that everybody needs most.
+            // Endless tasks and equal weights: equal amounts of the resource that is dominant for every user.
             let share = |user: usize, r: usize| needs(user)[r] / capacity[r];
             let all = |r: usize| (0..users).all(|u| (0..capacity.len()).all(|s| share(u, r) >= share(u, s) - 1e-12));
             let r = (0..capacity.len()).find(|&r| all(r)).expect("there is a bottleneck");
@@ -307,7 +307,7 @@ fn broken_mechanisms_are_caught() {
     assert_eq!(size(fails(&envious, Property::EnvyFreeness)), Some((2, 1, 5)));
 }
 
-/// What is no allocation is said to be none: amounts that are no numbers, and users without any.
+/// Invalid allocations are reported: amounts that are not numbers, and missing users.
 #[test]
 fn nonsense_is_told() {
     struct Nonsense(f64, usize);
@@ -330,7 +330,7 @@ fn nonsense_is_told() {
     assert!(why.contains("to 2 users of 1 (capacity: cpu 1; A: cpu 1)"), "{why}");
 }
 
-/// Pays whoever claims a larger first resource: a lie, and the shrinking of its numbers.
+/// Rewards a user for a larger declared first resource: a lie, and the simplification of its numbers.
 #[test]
 fn a_mechanism_that_rewards_a_lie_is_caught() {
     let bribed = Candidate::own(

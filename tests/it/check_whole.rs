@@ -101,7 +101,7 @@ fn a_round_of_the_engine_is_the_papers_table_1() {
     assert_eq!(given.tasks, Tasks::Exact(vec![Exact::from(3), Exact::from(2)]));
 }
 
-/// Serves the first user for ever.
+/// Always serves the first user.
 struct Favourite;
 
 impl Policy for Favourite {
@@ -121,7 +121,7 @@ fn a_users_own_policy_is_caught() {
     }
 }
 
-/// Whole tasks are those of the engine; what is said to be a replay has to come to the same.
+/// Integral tasks are those of the engine; a replay has the same result.
 #[test]
 fn replays_of_whole_tasks_lead_to_what_was_found() {
     let dir = tempfile::tempdir().expect("a temporary folder");

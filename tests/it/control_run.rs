@@ -1,4 +1,4 @@
-//! Runs under the control plane: without faults and delays they are the runs without one, and failures with a known cost come out.
+//! Runs under the control plane: without faults and delays they equal runs without it, and failures have their known costs.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use crate::reference_digest::{Lines, Tables};
 use crate::reference_random::random_plan;
 use crate::replay::{plimsoll, run, said};
 
-/// Nothing takes time, and nobody beats.
+/// Every action is instantaneous, and there are no heartbeats.
 const NOTHING: &str = "\n[control]\nheartbeat = \"0s\"\ntubo_timeout = \"0s\"\napp_timeout = \"0s\"\nwindow = \"0s\"\napp_start = \"0s\"\n\
                        delay = [\"0s\", \"0s\"]\n";
 
-/// Runs a plan into a folder; what is in its tables but for the columns of the control plane itself.
+/// Runs a plan into a folder; returns its tables without the columns of the control plane.
 fn tables(plan: &Path, out: &Path, set: &[&str]) -> Lines {
     let mut command = plimsoll(&["run"]);
     command.arg(plan).arg("-o").arg(out).args(["-j", "2"]);
@@ -28,8 +28,8 @@ fn tables(plan: &Path, out: &Path, set: &[&str]) -> Lines {
     lines
 }
 
-/// The test that joins the halves. Random plans have policies, quotas, labels, gangs, stages, urgent tasks that ask for room,
-/// devices and placement rules in all combinations; what does not go with a control plane is left out of them.
+/// Compares both kinds of runs. Random plans have policies, quotas, labels, gangs, stages, urgent tasks that request room, devices and
+/// placement rules in all combinations, except those that a control plane excludes.
 #[test]
 fn without_faults_and_delays_a_run_under_the_control_plane_is_the_run_without_one() {
     let plans: u64 = std::env::var("PLIMSOLL_CONTROL_PLANS").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
@@ -77,7 +77,7 @@ fn shipped_plans_are_the_same_under_the_control_plane() {
     }
 }
 
-/// Two machines, for a task each, and a control plane with round clocks in which no message takes time.
+/// Two machines, with room for one task each, and a control plane with round clocks and instantaneous messages.
 const CLOCKS: &str = "name = \"x\"\npolicies = [\"drf\"]\ntables = [\"runs\", \"tasks\"]\n\
     [cluster]\nmachines = \"2x4c16g\"\nplacement = \"first-fit\"\n[workload]\ntrace = \"trace.csv\"\n\
     [control]\nheartbeat = \"1s\"\ntubo_timeout = \"5s\"\napp_timeout = \"8s\"\nwindow = \"10s\"\napp_start = \"2s\"\n\
@@ -111,8 +111,8 @@ fn fault(at: &str, what: &str, rest: &str) -> String {
     format!("[[control.fault]]\nat = \"{at}\"\nwhat = \"{what}\"\n{rest}\n")
 }
 
-/// A master that is dead for 5 s and listens for 10 s costs a job that waits what is left of that: FuxiMaster dies at 10 s, room is
-/// free from 22 s on, and the job starts at 25 s. What runs loses nothing.
+/// A master that is dead for 5 s and recovers for 10 s delays a waiting job by the rest of that time: FuxiMaster dies at 10 s, room is free
+/// from 22 s on, and the job starts at 25 s. Running tasks are not affected.
 #[test]
 fn while_no_master_decides_nothing_new_starts() {
     let trace = ["a,u,0,20,2,4,1", "b,v,5,30,1,4,1", "c,v,12,30,1,4,1"];
@@ -139,7 +139,7 @@ fn a_machine_that_is_down_costs_its_work_and_the_time_until_it_is_missed() {
     assert!((14.0..=15.0).contains(lost) && (19.0..=20.0).contains(again), "missed at {lost} s, again at {again} s");
     assert_eq!(*end, again + 30.0);
     assert_eq!(runs.whole("offline_workers_stopped"), [Some(1)]);
-    // Of 30 s of work that were wanted, 8 s were done in vain.
+    // Of 30 s of demanded work, 8 s were wasted.
     let discarded = runs.real("offline_discarded")[0].expect("a share");
     assert!((discarded - 8.0 / (8.0 + 4.0 + 30.0)).abs() < 0.1, "{discarded}");
 }
@@ -152,7 +152,7 @@ fn a_lost_application_master_costs_no_worker_while_fuximaster_lives() {
     let (story, runs) = story(&["a,u,0,30,1,4,1"], &lost);
     assert_eq!(story, [("a".to_owned(), 2.0, 32.0, "finished".to_owned())]);
     assert_eq!(runs.whole("offline_workers_stopped"), [Some(0)]);
-    // Done at 12 s, and nobody hears it before the next one has started: then the second task may begin.
+    // Done at 12 s, but the report arrives only after the next one has started: then the second task may begin.
     let (story, _) = self::story(&["a,u,0,10,1,4,1", "a,u,10.5,10,1,4,1"], &lost);
     let [.., (_, second, ..)] = &story[..] else { panic!("{story:?}") };
     assert!((19.0..=20.0).contains(second), "the second starts at {second} s");
@@ -184,8 +184,8 @@ fn without_hints_an_old_copy_may_displace_the_new_one() {
     assert!((14.0..=15.0).contains(&start) && end == start + 100.0, "from {start} to {end} s");
 }
 
-/// A worker that fails begins again at once, by the unit that it had: its work until then is lost. With a threshold of one failure
-/// its application avoids the machine, and goes back when the failure is forgotten; when two applications do, everybody does.
+/// A worker that fails restarts at once in its unit: its work until then is lost. With a threshold of one failure its application excludes
+/// the machine, until the failure expires; when two applications exclude it, every application does.
 #[test]
 fn a_worker_that_fails_costs_its_work_and_perhaps_its_machine() {
     let machines = |rest: &str, trace: &[&str]| {
@@ -211,7 +211,7 @@ fn a_worker_that_fails_costs_its_work_and_perhaps_its_machine() {
     assert_eq!(ends, [53.0, 58.0, 63.0, 102.0]);
 }
 
-/// A service on a machine that is cut off goes on, but without the rule that keeps it.
+/// A service on an unreachable machine continues, except without the rule that keeps it.
 #[test]
 fn a_service_is_harmed_where_a_rule_is_missing() {
     let rest = fault("10s", "tubo-cut", "machine = 0\nlasts = \"30s\"")

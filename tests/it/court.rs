@@ -1,4 +1,4 @@
-//! `decide` and `court` through the binary: what they print, and what they refuse.
+//! `decide` and `court` through the binary: their output, and the input that they refuse.
 
 use std::process::Output;
 

@@ -1,7 +1,7 @@
-//! What is declared once: a policy, an order inside users, a trace format, a placement rule, a kind of figure and a column of a
-//! table are each one row, of which names, messages, help and the tables of the docs are made.
+//! Single declarations: a policy, a job order, a trace format, a placement rule, a kind of figure and a column of a table are one row each,
+//! from which names, messages, help and the tables of the docs are derived.
 //!
-//! `PLIMSOLL_UPDATE_DOCS=1 cargo test --release --test it declared` writes these tables anew.
+//! `PLIMSOLL_UPDATE_DOCS=1 cargo test --release --test it declared` regenerates these tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -166,7 +166,7 @@ fn declarations_are_complete() {
     }
 }
 
-/// The name of a column ends with its unit; only numbers have one, and only what has a direction is good or bad.
+/// The name of a column ends with its unit; only numbers have a unit, and only quantities with a direction are good or bad.
 #[test]
 fn columns_are_what_their_names_say() {
     let dims = ["cpu", "memory_mib"].map(|name| Dim::parse(name).0);
@@ -184,7 +184,7 @@ fn columns_are_what_their_names_say() {
     }
 }
 
-/// The files below a folder in which a text stands, comments and unit tests aside.
+/// Returns the files below a folder that contain a text, without comments and unit tests.
 fn with(folder: &str, text: &str) -> Vec<PathBuf> {
     let rust = files(&root().join(folder)).into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
     let says = |path: &PathBuf| {
@@ -196,7 +196,7 @@ fn with(folder: &str, text: &str) -> Vec<PathBuf> {
     found.map(|path| path.strip_prefix(root()).expect("below").to_owned()).collect()
 }
 
-/// Fails if a text stands in another file of `src` or `crates` than these.
+/// Fails if a text occurs in other files of `src` or `crates` than these.
 fn only(text: &str, places: &[&str]) {
     let mut found = with("src", text);
     found.extend(with("crates", text).into_iter().filter(|path| !path.ends_with("tests.rs")));
@@ -204,7 +204,7 @@ fn only(text: &str, places: &[&str]) {
     assert!(found.is_empty(), "{text} stands in {found:?}, besides {places:?}");
 }
 
-/// A name stands in its list or its row, and no other part of the product asks which format or kind it is.
+/// A name occurs in its list or its row, and no other part of the product checks for a format or kind.
 #[test]
 fn a_row_is_named_once() {
     const FORMATS: &str = "crates/sim/src/workload/formats";
@@ -244,8 +244,8 @@ fn listed(copy: &Path, list: &str, rows: &[(&str, &str)]) {
     std::fs::write(path, text).expect("writable");
 }
 
-/// A policy, a format, a kind of figure and a metric more are each a file, and in a list the module and the row: nothing else is
-/// touched. They build, and the tests that all policies, all formats, all kinds and all metrics pass are theirs, too.
+/// An additional policy, format, kind of figure or metric is a file each, plus the module and the row in a list; no other file changes.
+/// They compile, and the tests of all policies, formats, kinds and metrics cover them.
 #[test]
 #[ignore = "builds a copy of the sources: minutes"]
 fn one_more_is_a_file_and_its_line() {

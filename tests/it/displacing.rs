@@ -1,4 +1,4 @@
-//! Room for fair shares, limits and costs of stopping tasks: schedules worked out by hand, and laws that hold on any workload.
+//! Preemption for fair shares, its limits and costs: schedules computed manually, and laws that hold on any workload.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub struct Ran {
     pub start: u64,
     pub finish: u64,
     pub fate: Fate,
-    /// How long each ran in vain.
+    /// Wasted run time of each.
     lost: u64,
     duration: u64,
 }
@@ -90,7 +90,7 @@ fn with(options: Options, displacing: Displacing) -> Options {
     Options { displacing, ..options }
 }
 
-/// User, number of the first task, tasks, start, end, fate and how long each ran in vain, in seconds.
+/// User, number of the first task, tasks, start, end, fate and wasted run time of each, in seconds.
 type Line = (u32, u64, u32, u64, u64, Fate, u64);
 
 fn lines(ran: &[Ran]) -> Vec<Line> {
@@ -142,7 +142,7 @@ fn no_more_are_stopped_than_the_limit_allows() {
     assert_eq!(run("2/30s"), [(10, 1), (10, 1), (40, 1)]);
 }
 
-/// Nothing is asked of a gang that is larger than the limit, and something of another user.
+/// A gang that is larger than the limit is not preempted; tasks of another user are.
 #[test]
 fn a_gang_is_stopped_whole_or_not_at_all() {
     let header = "job,user,submit_s,duration_s,tasks,cpu,priority,gang";
@@ -168,7 +168,7 @@ fn a_stopped_task_resumes_from_its_last_checkpoint() {
     // 20 s of 25 are kept: 40 s are left.
     let resumed = [(0, 0, 1, 0, 25, Preempted, 5), (1, 0, 1, 25, 35, Finished, 0), (0, 0, 1, 35, 75, Finished, 0)];
     assert_eq!(run(10, 0, &[25]), resumed);
-    // 3 s more to resume, in vain.
+    // 3 s more to resume, wasted.
     let delayed = [(0, 0, 1, 0, 25, Preempted, 5), (1, 0, 1, 25, 35, Finished, 0), (0, 0, 1, 35, 78, Finished, 3)];
     assert_eq!(run(10, 3, &[25]), delayed);
     // From its beginning, and 3 s more.
@@ -237,7 +237,7 @@ fn nobody_gets_ahead_of_who_gave() {
     assert_eq!(at(&ran, 10), [0, 5, 5]);
 }
 
-/// Two newcomers ask in turns, and get the same.
+/// Two newcomers preempt alternately, and receive the same.
 #[test]
 fn those_who_come_together_get_the_same() {
     let rows = "a0,a,0,100,12,1\nb0,b,10,100,12,1\nc0,c,10,100,12,1\n";
@@ -254,8 +254,8 @@ fn who_is_furthest_ahead_gives() {
     assert_eq!(gave, [0, 0, 0], "the first holds 8, 7 and 6 then, the other 4");
 }
 
-/// Within the notice half of what the giver holds has ended, where there is no room for who asks: what is left is no more than that
-/// would get.
+/// During the notice, half of the giver's tasks end on machines without room for the request: the giver's remaining allocation is no more
+/// than that of the newcomer would be.
 #[test]
 fn an_ask_that_is_no_longer_fair_is_withdrawn() {
     let run = |ends: u64| {
@@ -267,7 +267,7 @@ fn an_ask_that_is_no_longer_fair_is_withdrawn() {
     assert_eq!(run(80)[..2], stopped);
 }
 
-/// Two users that take turns at being behind do not stop each other's tasks for ever: as much work as there is, and few stops.
+/// Two users that alternate in being behind do not preempt each other without end: the total work is unchanged, with few preemptions.
 #[test]
 fn two_users_do_not_stop_each_other_for_ever() {
     for (tasks, cores) in [(1, 1), (2, 3), (5, 5), (7, 12)] {
@@ -309,8 +309,8 @@ fn random_rows(rng: &mut ChaCha8Rng) -> String {
 
 const WITH_GANGS: &str = "job,user,submit_s,duration_s,tasks,cpu,priority,gang";
 
-/// All time that tasks ran is the durations of those that ended and what was lost, none is stopped too young, and no more than the
-/// limit within any span.
+/// The total run time equals the durations of completed tasks plus the losses; no task is preempted too early, and no more than the limit
+/// within any span.
 #[test]
 fn laws_of_displacing() {
     let mut stops = 0;
@@ -361,10 +361,10 @@ fn tasks(rows: &str) -> u64 {
     rows.lines().map(|row| field(row, 4)).sum()
 }
 
-/// The durations of all tasks that ended, in microseconds: of all tasks but those that were given up.
+/// Returns the durations of all completed tasks, in microseconds: of all tasks except abandoned ones.
 fn useful(rows: &str, ran: &[Ran]) -> u128 {
     let all: u64 = rows.lines().map(|row| field(row, 3) * field(row, 4) * SECOND).sum();
-    // Of a task that is given up the rest was not done either, and what earlier attempts had kept is among what it lost.
+    // The rest of an abandoned task was not executed either, and the saved progress of earlier attempts is part of its loss.
     let given_up = ran.iter().filter(|ran| ran.fate == GivenUp);
     let whole = |ran: &Ran| u64::from(ran.count) * (ran.duration + (ran.lost - (ran.finish - ran.start)));
     u128::from(all - given_up.map(whole).sum::<u64>())

@@ -1,8 +1,8 @@
 //! The docs are true: their commands run with small settings, or are at least parsed; every link leads somewhere; the book is whole.
 //!
-//! Blocks of `sh` are scripts, run page by page in a copy of the repository's data, in which `plimsoll` and `cargo run` are the
-//! program of this build with small settings where a command takes long ([`SHIM`]). Blocks of `console` are commands behind
-//! `$`, and what they print; with `PLIMSOLL_UPDATE_DOCS=1` that is written anew. A comment before a block says otherwise:
+//! Blocks of `sh` are scripts, run page by page in a copy of the repository's data, in which `plimsoll` and `cargo run` are the program of
+//! this build with small settings where a command takes long ([`SHIM`]). Blocks of `console` are commands after `$`, and their output,
+//! which `PLIMSOLL_UPDATE_DOCS=1` regenerates. A comment before a block changes this:
 //!
 //! - `<!-- test: parse -->`: it needs hours, files or programs that are not here; its arguments are only parsed, not run.
 //! - `<!-- test: file NAME -->`: the block is that file for the page's commands.
@@ -24,9 +24,9 @@ pub fn root() -> &'static Path {
 /// A fenced block of a page.
 #[derive(Debug)]
 pub struct Block {
-    /// What stands behind the fence.
+    /// The text after the fence.
     pub language: String,
-    /// What is in it.
+    /// The content.
     pub text: String,
     /// What the comment before it says to this test.
     directive: Option<String>,
@@ -99,7 +99,7 @@ esac
 exec PROGRAM "$@"
 "#;
 
-/// What is built is built: only the program itself is run.
+/// Builds are already done: only the program itself is run.
 const CARGO: &str = "#!/bin/sh\n[ \"$1 $2 $3\" = 'run --release --' ] || exit 0\nshift 3\nexec plimsoll \"$@\"\n";
 
 /// A copy of the repository's data, with the programs of the docs in `bin`.
@@ -130,7 +130,7 @@ impl Yard {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a file of ours");
     }
 
-    /// Runs a script; returns what it printed, or what it said when it failed.
+    /// Runs a script; returns its output, or its error messages.
     fn run(&self, script: &str) -> Result<String, String> {
         let path = format!("{}:{}", self.0.path().join("bin").display(), std::env::var("PATH").unwrap_or_default());
         let mut command = Command::new("sh");
@@ -177,7 +177,7 @@ fn sessions(text: &str) -> Vec<(String, String)> {
     sessions
 }
 
-/// Runs or parses all that a page has; returns what went wrong.
+/// Runs or parses every block of a page; returns the problems.
 #[cfg(unix)]
 fn check(page: &Path) -> Vec<String> {
     let text = read(page);
@@ -222,7 +222,7 @@ fn check(page: &Path) -> Vec<String> {
     wrong
 }
 
-/// Without what nobody sees.
+/// Lines without invisible content.
 fn lines(text: &str) -> Vec<&str> {
     text.trim_end().lines().map(str::trim_end).collect()
 }
@@ -250,7 +250,7 @@ fn the_commands_of_the_docs_run_or_are_parsed() {
     none(wrong);
 }
 
-/// Commands in running text are at least parts of commands: words in capitals stand for verbs, files and numbers.
+/// Commands in running text are at least parts of commands: words in capitals are placeholders for verbs, files and numbers.
 #[test]
 fn commands_in_running_text_parse() {
     let mut wrong = Vec::new();

@@ -17,7 +17,7 @@ struct Wrong {
 const HEADER: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n";
 const GOOD: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,u,0,10,2,1,1\nb,v,1,10,1,1,1\n";
 
-/// A trace in `t.csv` whose rows under the usual header are wrong.
+/// Returns a case with a trace in `t.csv` whose rows under the usual header are wrong.
 fn rows(what: &'static str, rows: &str, says: &'static [&'static str]) -> Wrong {
     whole(what, &format!("{HEADER}{rows}"), says)
 }
@@ -152,7 +152,7 @@ fn arguments(own: &'static [&'static str]) -> Vec<&'static str> {
     usual.chain(own).copied().collect()
 }
 
-/// Runs one replay and checks everything that holds for all wrong input; says what does not.
+/// Runs one replay and checks the general requirements for invalid input; returns the violated one.
 pub fn refused(what: &str, dir: &Path, trace: &Path, args: &[&str], says: &[&str]) -> Result<(), String> {
     judged(what, dir, plimsoll(&["replay"]).arg(trace).args(args), says)
 }
@@ -207,8 +207,8 @@ const SOLVE: &str = "name = \"p\"\n[solve]\ninstances = [\"i.toml\"]\npolicies =
 const FAILOVER: &str = "name = \"p\"\n[failover]\nscenarios = [\"1\"]\n";
 const INSTANCE: &str = "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n";
 
-/// A plan, what is changed in it into what (nothing is replaced by what is to stand at its end), and what is said: always
-/// the line and the column.
+/// A plan, the replaced text, its replacement (the empty text is replaced at the end), and the expected message, which always includes line
+/// and column.
 type WrongPlan = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 const PLANS: [WrongPlan; 44] = [
@@ -364,7 +364,7 @@ fn names_that_differ_in_blanks_are_one() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
-/// A full disk behind standard error costs the message and nothing else.
+/// A full disk behind standard error loses only the message.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_cannot_be_said_changes_no_exit_code() {

@@ -1,4 +1,4 @@
-//! Policies that are written as expressions: task by task as the built-in ones, and as policies that are written out by hand.
+//! Policies as expressions: equal to built-in policies task by task, and to policies that are implemented directly.
 
 use std::path::Path;
 
@@ -195,8 +195,8 @@ fn where_the_first_in_line_holds_up_all_they_do_the_same() {
     compare(WRITTEN_OUT, |seed| Case { on_blocked: OnBlocked::Stop, ..Case::draw(seed, Weighting::Scalar, RULES) });
 }
 
-/// A user waits in two lines, for machines of either label, and which of its tasks is next changes with time under `las`: ranks by its demand
-/// are those that they are anew, as in an expression that is ranked anew because it names the instant.
+/// A user waits in two queues, for machines of either label, and its next task changes with time under `las`: ranks by its demand equal
+/// those of an expression that is always ranked again because it uses the time.
 #[test]
 fn a_demand_is_that_of_the_task_that_is_next_now() {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -1,4 +1,4 @@
-//! `plimsoll failover` as a program: what it prints, and what it refuses.
+//! `plimsoll failover` as a program: its output, and the input that it refuses.
 
 use serde_json::Value;
 

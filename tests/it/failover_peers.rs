@@ -8,7 +8,7 @@ use plimsoll::control::tubo::{self, Tubo};
 
 use crate::failover_rules::{HERE, WEB, on, setup};
 
-/// R2: what a restarted Tubo has on disk is what it last acted upon; without it, it stops nobody before it is told.
+/// R2: a restarted Tubo reads from disk the caps that it last applied; without these, it stops no worker before it receives a cap.
 #[test]
 fn a_tubo_reads_its_caps_from_disk_or_waits() {
     for (rules, caps) in [(Rules::ALL, 1), (Rules::ALL.without(Rule::CapCheckpoint), 0)] {
@@ -70,7 +70,7 @@ fn a_plan_dies_with_its_cap() {
     assert_eq!(tubo.running.get(WEB), 1);
 }
 
-/// A Tubo that loses units says at once that it has heard so; one that gains some waits for its next heartbeat.
+/// A Tubo that loses units acknowledges this at once; one that gains some waits for its next heartbeat.
 #[test]
 fn a_tubo_acknowledges_what_it_loses() {
     let setup = setup(Rules::ALL);
@@ -106,8 +106,8 @@ fn increments_are_applied_once_and_in_order() {
     assert_eq!((run(Rules::ALL, early()), run(without, early())), (0, 1));
 }
 
-/// Workers that have done their tasks are given back by their application master, which wants as many less, once: it
-/// believes only what a Tubo says that has heard its last plan.
+/// Units of completed workers are returned by their application master, which reduces its request accordingly, once: it trusts only a Tubo
+/// that has received its last plan.
 #[test]
 fn what_is_done_is_given_back_once() {
     let setup = setup(Rules::ALL);
@@ -142,7 +142,7 @@ fn what_is_done_is_given_back_once() {
         _ => None,
     });
     let plan = plan.expect("a plan for what is left");
-    // It has heard so; and that its plan may have been lost.
+    // It acknowledges this; and its plan may have been lost.
     let (own, again) = own.step(&setup, app::Input::Message(done));
     assert_eq!((own.want.get(WEB), again), (1, vec![Output::Send(Node::Tubo(HERE), plan.clone())]));
     // The plan that follows stops the one that is done.
@@ -151,8 +151,8 @@ fn what_is_done_is_given_back_once() {
     assert_eq!(said, [Output::Note(Note::Stopped(on(HERE, WEB, 1)))]);
 }
 
-/// A worker that fails is started again where it was; when too many of its role have failed there its unit is given back, and the
-/// machine barred: for the role, and for all roles when it is barred for enough of them.
+/// A worker that fails restarts in the same place; after too many failures of its role there, its unit is returned, and the machine
+/// excluded: for the role, and for all roles once it is excluded for enough of them.
 #[test]
 fn workers_that_fail_often_bar_their_machine() {
     let limits = Blacklist { role: 2, app: 1, cluster: 2, most: 1 };

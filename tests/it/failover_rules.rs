@@ -16,7 +16,7 @@ pub const THERE: MachineId = MachineId(1);
 /// The newest master of each application.
 pub const NEWEST: [(AppId, u32); 2] = [(AppId(0), 1), (AppId(1), 1)];
 
-/// So much of the first resource.
+/// This amount of the first resource.
 pub fn amount(first: u64) -> Resources {
     let mut amounts = Resources::ZERO;
     amounts.0[0] = first;
@@ -57,7 +57,7 @@ pub fn app_report(app: u32, epoch: u32, request: &[(RoleId, u32)], hints: &[Unit
     Input::Message(Message::AppReport { from, epoch: 2, request, hints, bars: Vec::new(), restarted: false })
 }
 
-/// The second FuxiMaster, after these inputs, and all that it said.
+/// Returns the second FuxiMaster after these inputs, and its outputs.
 pub fn master(setup: &Setup, inputs: Vec<Input>) -> (Master, Vec<Output>) {
     let (mut master, _) = Master::start(setup, 2, &NEWEST);
     let mut said = Vec::new();
@@ -80,7 +80,7 @@ pub fn full_cap(said: &[Output], machine: MachineId) -> Option<Vec<(RoleId, i32)
     })
 }
 
-/// What FuxiMaster tells a Tubo and an application master next to a full cap and a full hint.
+/// Returns the messages of FuxiMaster to a Tubo and an application master besides a full cap and a full hint.
 pub fn increments(said: &[Output]) -> Vec<&Output> {
     let is_increment = |output: &&Output| {
         matches!(output, Output::Send(_, Message::Caps { full: false, .. } | Message::Hints { full: false, .. }))
@@ -111,7 +111,7 @@ pub fn started(said: &[Output]) -> Vec<(AppId, u32)> {
     said.iter().filter_map(start).collect()
 }
 
-/// R1, R4: a grant tells both sides; a unit given back is taken from the cap.
+/// R1, R4: both sides are notified of a grant; a returned unit reduces the cap.
 #[test]
 fn grants_reach_both_sides_and_returns_shrink_the_cap() {
     let setup = setup(Rules::ALL);

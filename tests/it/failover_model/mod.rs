@@ -1,11 +1,10 @@
 //! The Fuxi control plane, exhaustively: every order of events in a small cluster with a bounded number of faults.
 //!
-//! The step functions of `crates/control/src` are run as they are; only clocks, network, faults and the scheduler are
-//! modelled here (`step`). Of the scheduler all that is known is what it must not do: it grants any unit that it may,
-//! on any machine that it may, at any time from when it may. The invariants are not those of `crates/control/src/world`
-//! called again but a second formulation of them (`watch`), so that the two check each other. What a run finds is
-//! printed: `cargo test --release --test it failover_model -- --nocapture`. See `docs/failover-model.md` for what the
-//! bounds mean.
+//! The step functions of `crates/control/src` run unchanged; only clocks, network, faults and the scheduler are modelled here (`step`). The
+//! model of the scheduler has only prohibitions: it grants any permitted unit, on any permitted machine, at any permitted time. The
+//! invariants are a second formulation (`watch`), independent of `crates/control/src/world`, so that the two check each other. The findings
+//! of a run are printed: `cargo test --release --test it failover_model -- --nocapture`. See `docs/failover-model.md` for the meaning of
+//! the bounds.
 
 mod numbers;
 mod search;
@@ -33,12 +32,12 @@ use watch::Seen;
 enum Late {
     /// All of them.
     All,
-    /// Those that carry decisions: caps, hints, and what application masters want and give back. Questions, reports,
-    /// heartbeats and plans arrive at once where nothing else is on its way.
+    /// Messages with decisions: caps, hints, and requests and returns of application masters. Questions, reports, heartbeats and plans
+    /// arrive at once if no other message is in flight on the same link.
     Orders,
 }
 
-/// What is to be explored: an online application, and an online or offline one, of one unit each.
+/// The explored space: an online application, and an online or offline one, of one unit each.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     online: bool,
@@ -64,7 +63,7 @@ impl Bounds {
         };
         let early = [u8::from(self.runs); 2];
         let (wants, faults, moves) = ([vec![1], vec![1]], self.faults, self.moves);
-        // A quota as large as what is wanted: an invented request that did not count would show.
+        // A quota equal to the request: an uncounted invented request would show.
         Model { setup, wants, early, faults, moves, quota: 2, prompt }
     }
 
@@ -89,11 +88,11 @@ impl Bounds {
     }
 }
 
-/// Everything runs, and up to three things go wrong; and the ways in which FuxiMaster recovers are all taken.
+/// All units run, and up to three faults occur; all recovery paths of FuxiMaster are covered.
 #[test]
 fn three_faults_harm_nobody_and_every_way_to_recover_is_taken() {
     let mut paths = BTreeSet::new();
-    // Two online units stay where they are, with or without room elsewhere.
+    // Two online units stay on their machines, with or without room on other machines.
     for (online, capacity) in [(false, 1), (false, 2), (true, 1)] {
         let bounds = Bounds { online, capacity, late: Late::Orders, runs: true, faults: 3, moves: 0 };
         paths.extend(bounds.explore().paths);
@@ -111,7 +110,7 @@ fn three_faults_harm_nobody_and_every_way_to_recover_is_taken() {
     }
 }
 
-/// Every message may be late, each line by itself.
+/// Every message may be late, each link independently.
 #[test]
 fn slow_links_harm_nobody() {
     for online in [false, true] {
@@ -125,7 +124,7 @@ fn slow_links_harm_nobody() {
 #[test]
 fn each_rule_is_missed() {
     let steps = |rule: Rule| {
-        // Two of them matter only to who gives units back.
+        // Two of them matter only to applications that return units.
         let moves = u8::from(matches!(rule, Rule::SurplusToAm | Rule::SequenceNumbers));
         let faults = 3 - moves;
         let bounds = Bounds { online: false, capacity: 2, late: Late::Orders, runs: true, faults, moves };
@@ -153,7 +152,7 @@ fn each_rule_is_missed() {
     assert_eq!(found, expected);
 }
 
-/// Without fencing FuxiMaster listens to a master that it has given up.
+/// Without fencing FuxiMaster accepts messages of a superseded master.
 #[test]
 fn fencing_is_missed() {
     let bounds = Bounds { online: false, capacity: 2, late: Late::Orders, runs: true, faults: 2, moves: 0 };
@@ -161,9 +160,8 @@ fn fencing_is_missed() {
     assert!(found.violations.iter().any(|(invariant, ..)| *invariant == "I7"), "{:?}", found.violations);
 }
 
-/// A cap and the plan for it take different ways. A worker could start under an old cap and a new plan, be stopped by the
-/// older order that is still on its way, and start again; but the place is granted anew only when the Tubo has acknowledged
-/// the older order.
+/// A cap and the plan for it take different paths. A worker could start under an old cap and a new plan, be stopped by the older order that
+/// is still in flight, and start again; but the place is granted again only after the Tubo has acknowledged the older order.
 #[test]
 fn a_start_does_not_cross_an_older_order() {
     let (app, machine) = (AppId(0), MachineId(1));
@@ -181,12 +179,12 @@ fn a_start_does_not_cross_an_older_order() {
         Action::Fault(Fault::TuboDies(machine)),
         Action::MasterStarts,
         Action::WindowEnds,
-        // The Tubo comes late with a cap that nobody knows, while nobody is there to want it.
+        // The Tubo joins late with a cap that no other role knows, while no application requests it.
         Action::Fault(Fault::AppDies(app)),
         Action::AppTimeout(app),
         Action::TuboStarts(machine),
         Action::AppStarts(app),
-        // It is to drop the cap, then to have it anew; the plan is faster than both.
+        // It should drop the cap, then receive it again; the plan is faster than both.
         Action::Deliver(Node::Master, second),
     ];
     let mut state = way.iter().fold(model.first(), |state, action| {

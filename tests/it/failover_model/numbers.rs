@@ -1,9 +1,8 @@
-//! One state instead of many: what differs in nothing that anybody will ever ask is made equal.
+//! Canonical states: states that differ only in numbers without any further effect are made equal.
 //!
-//! Messages, FuxiMasters and application masters are numbered, and all that matters of a number is which others are
-//! equal, smaller, or the next one. So the numbers of each stream are replaced by the smallest that compare in the same
-//! way, and numbers that nothing is compared with any more by 0. These are the only reductions of the check: machines
-//! and applications are not interchangeable, since ties are broken by their numbers.
+//! Messages, FuxiMasters and application masters are numbered. Only comparisons of numbers matter: equal, smaller, or the next one. So the
+//! numbers of each stream are replaced by the smallest numbers with the same comparisons, and numbers that are not compared any more by 0.
+//! These are the only reductions of the check: machines and applications are not interchangeable, since ties are broken by their numbers.
 
 use std::sync::Arc;
 
@@ -32,7 +31,7 @@ enum Stream {
 }
 
 impl Stream {
-    /// A word that tells streams apart, with room for a number.
+    /// Returns a word that identifies the stream, with space for a number.
     fn word(self, number: u32) -> u64 {
         let (kind, one, two, epoch) = match self {
             Stream::Caps(machine, epoch) => (0, machine.0, 0, epoch),
@@ -198,7 +197,7 @@ macro_rules! visitor {
 visitor!(read, read, iter);
 visitor!(rewrite, write, iter_mut, mut);
 
-/// The number of the last message of every stream: counted from there, a receiver who is behind changes only his own.
+/// The number of the last message of every stream: numbers are counted back from it, so a late receiver changes only its own number.
 const LAST: u32 = 9;
 
 /// What becomes of the numbers of a stream: small numbers that compare in the same way.
@@ -248,7 +247,7 @@ pub fn renumber(setup: &Setup, state: &mut State) {
     }
 }
 
-/// The last plan of an application master is the last that anybody has seen.
+/// The last plan of an application master is the last one that any role has seen.
 fn count_plans(setup: &Setup, state: &mut State, words: &[u64], ranks: &[u32]) {
     let last = |app: AppId, epoch: u32| {
         let of = |machine| Stream::Plans(machine, app, epoch).word(0) >> 16;

@@ -1,7 +1,7 @@
 //! All states, breadth first.
 //!
-//! A state is kept as the numbers of its parts, each of which is kept once (44 bytes a state; the same few thousand
-//! FuxiMasters, Tubos and queues make up millions of states). Breadth first, so the first violation is a nearest one.
+//! A state is stored as the numbers of its parts, each of which is stored once (44 bytes a state; the same few thousand FuxiMasters, Tubos
+//! and queues form millions of states). The search is breadth-first, so the first violation is a nearest one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -182,13 +182,13 @@ pub struct Found {
     pub depth: usize,
     /// The longest line of messages.
     pub longest: usize,
-    /// States in which nothing is left to be done unless something goes wrong.
+    /// States without any possible step except faults.
     pub rests: usize,
-    /// The most steps that it takes to come to rest when nothing more goes wrong.
+    /// Maximum number of steps to a stable state after the last fault.
     pub to_rest: usize,
     /// Different FuxiMasters, application masters, Tubos, queues and ledgers.
     pub parts: [usize; 5],
-    /// Invariants that do not hold, with a nearest state that shows it: what happened, and how it came about.
+    /// Violated invariants, each with a nearest state that shows it: the event, and the path to it.
     pub violations: Vec<(&'static str, String, Vec<Action>)>,
     /// Ways to recover that were taken somewhere.
     pub paths: std::collections::BTreeSet<&'static str>,
@@ -257,7 +257,7 @@ pub fn search(model: &Model, until: &[&str]) -> Found {
     found
 }
 
-/// Enters what was seen, with the way there if it is new.
+/// Records the observations, with the path if they are new.
 #[allow(clippy::too_many_arguments)]
 fn note(
     model: &Model,
@@ -279,7 +279,7 @@ fn note(
     found.paths.extend(seen.paths);
 }
 
-/// How a state came about.
+/// Returns the path to a state.
 fn way(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], mut at: usize) -> Vec<Action> {
     let mut actions = Vec::new();
     while parents[at] != EMPTY {
@@ -293,7 +293,7 @@ fn way(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], mut at: usize
     actions
 }
 
-/// Whether every state comes to rest if nothing more goes wrong, and after how many steps.
+/// Determines whether every state becomes stable without further faults, and the number of steps.
 fn settle(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], calmer: &[u32], found: &mut Found) {
     // Steps to rest, plus one; 0: not known yet; `ON_WAY`: on the way that is walked.
     const ON_WAY: u32 = u32::MAX;

@@ -1,4 +1,4 @@
-//! The state of a small cluster: the roles as they are in `crates/control/src`, what is in flight, and a ledger.
+//! The state of a small cluster: the roles of `crates/control/src`, the messages in flight, and a ledger.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct Masters {
     pub epoch: u32,
     /// The least epoch that FuxiMaster has ordered.
     pub least: u32,
-    /// Whether FuxiMaster and the newest, and the old one, do not hear each other.
+    /// Whether the links between FuxiMaster and the newest, and the old, master are cut.
     pub cut: [bool; 2],
 }
 
@@ -55,11 +55,11 @@ pub struct Host {
     pub tubo: Tubo,
     /// The Tubo lives.
     pub up: bool,
-    /// FuxiMaster does not hear it.
+    /// Its link to FuxiMaster is cut.
     pub cut: bool,
-    /// Nobody hears it.
+    /// All its links are cut.
     pub dark: bool,
-    /// It has its caps from disk and has not heard a full cap since.
+    /// It has its caps from disk and has not received a full cap since.
     pub disk: bool,
 }
 
@@ -71,10 +71,10 @@ pub struct Line {
     pub letters: Vec<Message>,
 }
 
-/// What nobody in the cluster knows.
+/// Facts that no role of the cluster knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ledger {
-    /// Workers of stable roles that run and that nobody has consented to stop, by machine.
+    /// Running workers of stable roles without consent to stop, by machine.
     pub need: [Counts; MACHINES],
     /// Workers of stable roles that their application master last said to run, by machine.
     pub wanted: [Counts; MACHINES],
@@ -94,7 +94,7 @@ pub struct State {
     pub chief: Arc<Chief>,
     pub apps: [Arc<Masters>; APPS],
     pub hosts: [Arc<Host>; MACHINES],
-    /// What is on its way to FuxiMaster, to each application and to each Tubo.
+    /// Messages in flight to FuxiMaster, to each application and to each Tubo.
     pub inboxes: [Arc<Vec<Line>>; 1 + APPS + MACHINES],
     pub ledger: Arc<Ledger>,
 }
@@ -109,7 +109,7 @@ pub fn inbox(node: Node) -> usize {
 }
 
 impl State {
-    /// Nobody has been started yet.
+    /// No role has been started yet.
     pub fn new(setup: &Setup) -> State {
         let host = |machine| Host { tubo: Tubo::new(machine), up: true, cut: false, dark: false, disk: false };
         let hosts: Vec<Arc<Host>> = setup.machine_ids().map(|machine| Arc::new(host(machine))).collect();
@@ -146,7 +146,7 @@ impl State {
         }
     }
 
-    /// Whether two nodes do not hear each other.
+    /// Whether the link between two nodes is cut.
     pub fn is_cut(&self, one: Node, other: Node) -> bool {
         match (one, other) {
             (Node::Tubo(machine), Node::Master) | (Node::Master, Node::Tubo(machine)) => {
@@ -160,7 +160,7 @@ impl State {
         }
     }
 
-    /// Sends a message; it is lost if nobody can hear it now.
+    /// Sends a message; it is lost if the link is cut.
     pub fn post(&mut self, from: Node, to: Node, message: Message) {
         if !self.is_alive(to) || self.is_cut(from, to) {
             return;
@@ -210,7 +210,7 @@ impl State {
         self.inboxes.iter().flat_map(|lines| lines.iter())
     }
 
-    /// What is on its way to somebody who dies, or between two that are cut, is lost.
+    /// Removes the messages in flight to a dead node, or between two nodes with a cut link.
     pub fn lose(&mut self, gone: impl Fn(Node, Node) -> bool) {
         for lines in &mut self.inboxes {
             if lines.iter().any(|line| gone(line.from, line.to)) {

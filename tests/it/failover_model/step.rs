@@ -1,8 +1,8 @@
-//! What can happen to a cluster, and what comes of it.
+//! The possible steps of a cluster, and their effects.
 //!
-//! Time is abstract: a clock may strike whenever the order of the clocks allows. Heartbeats are far apart compared with
-//! messages, time-outs with heartbeats, and the recovery window with time-outs, so a heartbeat that would change nothing
-//! is left out, only who is out of reach times out, and the window ends when everybody within reach has reported.
+//! Time is abstract: a clock may fire whenever the order of the clocks allows. Heartbeats are far apart compared with messages, time-outs
+//! with heartbeats, and the recovery window with time-outs. So a heartbeat without effect is left out, only unreachable nodes time out, and
+//! the window ends when every reachable node has reported.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ pub enum Action {
     MasterStarts,
     AppStarts(AppId),
     TuboStarts(MachineId),
-    /// A machine is heard again.
+    /// A machine becomes reachable.
     Heal(MachineId),
-    /// FuxiMaster and the newest, or the old, master of an application hear each other again.
+    /// The link between FuxiMaster and the newest, or the old, master of an application is restored.
     HealApp(AppId, usize),
     /// The application changes its mind.
     Want(AppId),
@@ -38,19 +38,19 @@ pub enum Action {
     WindowEnds,
     /// The scheduler grants a unit of a role on a machine.
     Grant(RoleId, MachineId),
-    /// The application gives up what it has on a machine out of sight.
+    /// The application returns its units on an unreachable machine.
     Move(AppId, MachineId),
     /// The faults.
     Fault(Fault),
 }
 
-/// What is to be explored.
+/// The explored space.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub setup: Setup,
-    /// What each role is to have in turn: one list an application, which has one role.
+    /// The requests of each role in sequence: one list per application, which has one role.
     pub wants: [Vec<u32>; 2],
-    /// How many of these are over, and have been fulfilled, when the check begins.
+    /// Number of these that are complete and fulfilled when the check begins.
     pub early: [u8; 2],
     /// The most faults.
     pub faults: u8,
@@ -58,12 +58,12 @@ pub struct Model {
     pub moves: u8,
     /// The most units, of all roles together, that the scheduler lets there be by its grants.
     pub quota: u64,
-    /// Which messages arrive at once where nothing else is on its way.
+    /// Selects the messages that arrive at once if the link is empty.
     pub prompt: fn(&Message) -> bool,
 }
 
 impl Model {
-    /// Everybody has just been started for the first time, and nothing is wanted yet.
+    /// All roles have just been started for the first time, without requests.
     pub fn first(&self) -> State {
         let mut state = State::new(&self.setup);
         let mut seen = Seen::default();
@@ -81,7 +81,7 @@ impl Model {
         state
     }
 
-    /// Everything that can happen, what is no fault first.
+    /// Returns every possible step, faults last.
     pub fn actions(&self, state: &State) -> Vec<Action> {
         let mut actions = self.calm(state);
         let apps = self.setup.app_ids().into_iter();
@@ -105,8 +105,8 @@ impl Model {
         })
     }
 
-    /// What can happen without a fault and without a decision to move, in the order of a cluster at rest: messages,
-    /// starts, then the clocks from the fastest to the slowest, then grants.
+    /// Returns the steps that are neither faults nor decisions to move, in the order of a stable cluster: messages, starts, then the clocks
+    /// from the fastest to the slowest, then grants.
     pub fn calm(&self, state: &State) -> Vec<Action> {
         let mut actions: Vec<Action> = state.lines().map(|line| Action::Deliver(line.from, line.to)).collect();
         if state.chief.master.is_none() {
@@ -139,8 +139,8 @@ impl Model {
         actions
     }
 
-    /// What the scheduler may grant: a unit that is asked for by a master that is heard, on a machine that is heard,
-    /// has room and has acknowledged all losses of this role, within the quota. Machines with fewer units come first.
+    /// Returns the permitted grants: a unit that a reachable master requests, on a reachable machine with room that has acknowledged all
+    /// losses of this role, within the quota. Machines with fewer units come first.
     fn grants(&self, state: &State) -> Vec<Action> {
         let Some(master) = state.chief.master.as_ref().filter(|master| master.phase == Phase::Normal) else {
             return Vec::new();
@@ -206,7 +206,7 @@ impl Model {
         }
     }
 
-    /// Whether everybody within reach has reported to a FuxiMaster that recovers.
+    /// Whether every reachable node has reported to a recovering FuxiMaster.
     fn all_reported(&self, state: &State, master: &Master) -> bool {
         let tubos = self.setup.machine_ids().all(|machine| {
             let host = state.host(machine);
@@ -221,7 +221,7 @@ impl Model {
             })
     }
 
-    /// What a heartbeat of a Tubo says to somebody whom it would move. It speaks when its links are silent.
+    /// Returns the heartbeats of a Tubo that would have an effect. It sends them when its links are empty.
     fn tubo_says(&self, state: &State, machine: MachineId) -> Vec<(Node, Message)> {
         let (host, tubo) = (state.host(machine), Node::Tubo(machine));
         let waits = host.tubo.caps.iter().any(|(role, count)| count > host.tubo.plan(role));
@@ -261,12 +261,12 @@ impl Model {
         })
     }
 
-    /// Whether nothing is on its way between two nodes.
+    /// Whether no message is in flight between two nodes.
     fn is_quiet(&self, state: &State, one: Node, other: Node) -> bool {
         state.line(one, other).is_empty() && state.line(other, one).is_empty()
     }
 
-    /// Whether a message would move its receiver, and nothing is on its way between the two.
+    /// Whether a message would have an effect, and no message is in flight between the two.
     fn moves(&self, state: &State, from: Node, to: Node, message: &Message) -> bool {
         let to = match to {
             Node::App(app, 0) => Node::App(app, state.app(app).epoch),
@@ -443,7 +443,7 @@ impl Model {
         self.act(next, Node::App(app, epoch), outputs, seen);
     }
 
-    /// Sends a message, which arrives at once if it is prompt and nothing is on its way before it.
+    /// Sends a message, which arrives at once if it is prompt and the link is empty.
     fn send(&self, next: &mut State, from: Node, to: Node, message: Message, seen: &mut Seen) {
         let to = match to {
             Node::App(app, 0) => Node::App(app, next.app(app).epoch),
@@ -477,7 +477,7 @@ impl Model {
     }
 }
 
-/// What is for nothing once a FuxiMaster of an epoch has been heard.
+/// Whether a message is obsolete once a FuxiMaster of an epoch has been received.
 fn is_before(message: &Message, epoch: u32) -> bool {
     match message {
         Message::Caps { at, .. } | Message::Hints { at, .. } => at.epoch < epoch,

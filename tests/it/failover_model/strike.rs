@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The possible faults.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ pub enum Fault {
     MasterDies,
     AppDies(AppId),
     TuboDies(MachineId),
-    /// FuxiMaster and a machine do not hear each other.
+    /// The link between FuxiMaster and a machine is cut.
     Cut(MachineId),
-    /// Nobody and a machine hear each other.
+    /// All links of a machine are cut.
     Dark(MachineId),
-    /// FuxiMaster and an application master do not hear each other.
+    /// The link between FuxiMaster and an application master is cut.
     CutApp(AppId),
     /// The next message of a line is lost.
     Lost(Node, Node),
@@ -32,7 +32,7 @@ pub enum Fault {
 }
 
 impl Model {
-    /// What can go wrong now.
+    /// Returns the faults that are possible now.
     pub fn faults(&self, state: &State) -> Vec<Fault> {
         let mut faults = Vec::new();
         if state.chief.master.is_some() {
@@ -62,7 +62,7 @@ impl Model {
         faults
     }
 
-    /// It goes wrong. What is on its way to somebody who dies, or between two that are cut, is lost.
+    /// Applies a fault. Messages in flight to a dead node, or between two nodes with a cut link, are lost.
     pub fn strike(&self, next: &mut State, fault: Fault, seen: &mut Seen) {
         match fault {
             Fault::MasterDies => {

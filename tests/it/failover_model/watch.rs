@@ -1,5 +1,5 @@
-//! The invariants, said once more and otherwise than in `crates/control/src/world`: of states where a state shows them, and of
-//! single steps where only a step does. Also what was seen happen: the ways to recover.
+//! The invariants, formulated independently of `crates/control/src/world`: of states if a state shows them, and otherwise of single steps.
+//! Also records which recovery paths occurred.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub const PATHS: [&str; 20] = [
 /// which does not count it as established yet, and what the wait for the acknowledgement of a loss is for.
 pub const CROSSES: &str = "a start crosses an older order";
 
-/// What was seen in one step, or in all of them.
+/// Observations of one step, or of all steps.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Invariants that do not hold, with what happened.
@@ -153,9 +153,9 @@ impl Seen {
 
     /// After a step of a Tubo: I1, I7.
     ///
-    /// A worker is established once nothing from FuxiMaster is on its way to the Tubo: then it must not stop unless its
-    /// application master gives the unit back, or says so in its plan. One that has just been started may cross an older
-    /// order: caps and plans take different ways, so a plan that belongs to a new cap may meet an old one.
+    /// A worker is established once no message of FuxiMaster is in flight to the Tubo: then it must not stop unless its application master
+    /// returns the unit, or its plan contains the stop. A newly started worker may cross an older order: caps and plans take different
+    /// paths, so a plan for a new cap may meet an old one.
     pub fn after_tubo(&mut self, setup: &Setup, state: &mut State, before: &Tubo, planned: bool) {
         let machine = before.machine;
         let running = state.host(machine).tubo.running.clone();
@@ -179,7 +179,7 @@ impl Seen {
         }
     }
 
-    /// After a step of an application master: what it gives back may stop.
+    /// After a step of an application master: units that it returns may stop.
     pub fn after_app(
         &mut self,
         setup: &Setup,
@@ -218,7 +218,7 @@ impl Seen {
         }
     }
 
-    /// What every state must show: I2, I3, I9.
+    /// Checks the invariants of states: I2, I3, I9.
     pub fn state(&mut self, setup: &Setup, state: &State) {
         let roles = setup.role_ids();
         for machine in setup.machine_ids() {
