@@ -127,7 +127,7 @@ fn grants_reach_both_sides_and_returns_shrink_the_cap() {
     let (master, said) = master.step(&setup, Input::Grant(grants.clone()));
     assert_eq!((allocated(&master, HERE, WEB), allocated(&master, THERE, WEB)), (2, 1));
     assert!(grants.into_iter().all(|units| said.contains(&Output::Note(Note::Granted(units)))));
-    // What is granted at one instant is told in one message to each.
+    // Grants of one instant are sent in one message to each receiver.
     let both = vec![Units { machine: HERE, role: WEB, count: 2 }, Units { machine: THERE, role: WEB, count: 1 }];
     assert_eq!(increments(&said), [&cap(HERE, 2, (WEB, 2)), &cap(THERE, 2, (WEB, 1)), &hint(0, 2, 1, both)]);
     let (master, said) = master.step(&setup, change(0, 2, (WEB, -1), &[on(HERE, WEB, 1)]));
@@ -135,7 +135,7 @@ fn grants_reach_both_sides_and_returns_shrink_the_cap() {
     assert_eq!(increments(&said), [&cap(HERE, 3, (WEB, -1))], "the application master knows");
 }
 
-/// What the scheduler takes for others is taken from cap and hint, and of what is not there any more nothing.
+/// Units that the scheduler revokes are removed from cap and hint; of missing units nothing is removed.
 #[test]
 fn what_is_revoked_is_told_to_both_sides() {
     let setup = setup(Rules::ALL);
@@ -150,9 +150,8 @@ fn what_is_revoked_is_told_to_both_sides() {
     assert!(revoked.sites[0].is_shrinking(SQL));
 }
 
-/// A unit given back may be granted anew to its role only when the Tubo has acknowledged the loss. Random schedules
-/// found a worker that a new plan and the old cap had started, and that the smaller cap, still on its way, stopped
-/// again.
+/// A returned unit may be granted to its role again only after the Tubo has acknowledged the loss. Random schedules found a worker that a
+/// new plan and the old cap had started, and that the smaller cap, still in flight, stopped again.
 #[test]
 fn a_role_shrinks_on_a_machine_until_its_loss_is_acknowledged() {
     let setup = setup(Rules::ALL);
@@ -204,7 +203,7 @@ fn requests_are_invented_and_converted() {
     assert_eq!(allocated(&without, HERE, WEB), 0);
 }
 
-/// Scenario 3: an application master that is lost is replaced by one of a larger epoch, and nothing is taken away.
+/// Scenario 3: a lost application master is replaced by one of a larger epoch, and no units are revoked.
 #[test]
 fn a_lost_application_master_is_replaced_and_keeps_its_units() {
     let setup = setup(Rules::ALL);
@@ -228,8 +227,8 @@ fn a_lost_application_master_is_replaced_and_keeps_its_units() {
     }
 }
 
-/// The first master of an application is started when it is submitted, by a FuxiMaster that recovers only when it has;
-/// with its end all that it has is gone, and its last master is told to stop.
+/// The first master of an application is started at submission; a recovering FuxiMaster starts it only at the end of the recovery. The end
+/// of the application frees its units, and its last master is ordered to stop.
 #[test]
 fn applications_come_and_go() {
     let mut setup = setup(Rules::ALL);
@@ -269,7 +268,7 @@ fn hints_stand_in_for_machines_that_are_away() {
     assert_eq!(allocated(&over, THERE, WEB), 3);
 }
 
-/// R8, R9: a machine out of sight keeps its stable units and gets them again; offline units are free to go elsewhere.
+/// R8, R9: an unreachable machine keeps its stable units and gets them again; offline units may move to other machines.
 #[test]
 fn a_timeout_takes_offline_units_only() {
     let inputs = || {
@@ -307,13 +306,12 @@ fn late_machines_are_believed_as_far_as_it_is_safe() {
         let dropped = |o: &Output| matches!(o, Output::Note(Note::Dropped(units, Why::Late)) if units.role == WEB);
         assert_eq!(said.iter().any(dropped), kept == 0, "{said:?}");
         assert!(full_cap(&said, HERE).is_some_and(|caps| caps.iter().all(|(role, _)| *role == WEB)));
-        // What was dropped may be granted anew, since it was asked for, but here only when the Tubo has said that it is
-        // gone.
+        // Dropped units may be granted again, since they are requested, but here only after the Tubo has confirmed the drop.
         assert_eq!((allocated(&late, HERE, WEB), late.sites[0].is_shrinking(WEB)), (kept, kept == 0));
     }
 }
 
-/// R11: what is above the request stays until the application master gives it back; it gives back what it does not know.
+/// R11: units above the request stay until the application master returns them; it returns the ones that it does not know.
 #[test]
 fn surplus_is_for_the_application_master() {
     let inputs = || {
@@ -338,7 +336,7 @@ fn surplus_is_for_the_application_master() {
     assert_eq!((allocated(&cut, HERE, WEB), allocated(&cut, THERE, WEB)), (1, 0), "the wrong one");
 }
 
-/// Fencing: a superseded application master is told to stop, also by a FuxiMaster that has never heard of the new one.
+/// Fencing: a superseded application master is ordered to stop, also by a FuxiMaster without knowledge of the new one.
 #[test]
 fn superseded_masters_are_refused() {
     let setup_all = setup(Rules::ALL);
@@ -356,7 +354,7 @@ fn superseded_masters_are_refused() {
     assert_eq!(master.step(&open, app_report(0, 4, &[(WEB, 9)], &[])).0.accounts[&WEB].request, 9);
 }
 
-/// I9: what is invented counts as granted, wherever it is.
+/// I9: invented units count as granted, on any machine.
 #[test]
 fn invented_requests_are_counted() {
     let setup = setup(Rules::ALL);
@@ -411,8 +409,8 @@ fn hints_order_offline_units_only_if_they_are_to() {
     }
 }
 
-/// FuxiMaster shuns a machine that enough applications blame, one over included, but never more machines than it may; what one of
-/// them bars for itself is nobody else's concern.
+/// FuxiMaster excludes a machine that enough applications report, including completed ones, but never more machines than allowed; an
+/// application's own exclusions do not affect others.
 #[test]
 fn a_machine_is_shunned_when_several_blame_it() {
     let blacklist = Some(Blacklist { role: 1, app: 1, cluster: 2, most: 1 });

@@ -1,5 +1,5 @@
-//! Tasks that are stopped for those that come first in the order (`preempt_for = "order"`): schedules by hand, the optimum of
-//! shortest remaining time, and a slow simulator of its own.
+//! Preemption for tasks that precede in the order (`preempt_for = "order"`): schedules computed manually, the optimum of shortest remaining
+//! time, and a reference simulator.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,14 +17,14 @@ use crate::workloads::pick;
 const HEADER: &str = "job,user,submit_s,duration_s,estimate_s,tasks,cpu";
 const SECOND: u64 = 1_000_000;
 
-/// Stopped at once, and nothing that was done is lost if `kept`.
+/// Preempted at once, and all progress is saved if `kept`.
 fn options(kept: bool) -> Options {
     let preempt = Some(Preempt { within: Span::ZERO, whom: PreemptFor::Order, from: PreemptFrom::Any });
     let displacing = Displacing { checkpoint: Span(u64::from(kept)), ..Displacing::default() };
     Options { placement: Placement::FirstFit, ties: Ties::LowestId, preempt, displacing, ..Options::default() }
 }
 
-/// Job, first and last second of each span in which it had the only core.
+/// Returns job, first and last second of each span on the only core.
 fn on_one_core(policy: &str, rows: &str) -> Vec<(String, u64, u64)> {
     let ran = replay(policy, HEADER, rows, "1x1c", &options(true)).expect("a run");
     ran.into_iter().map(|ran| (ran.job, ran.start / SECOND, ran.finish / SECOND)).collect()
@@ -44,13 +44,13 @@ fn who_comes_first_has_the_core() {
     // Queues end at 10 s and at 60 s: each has its 10 s in order of arrival, then a has 50 s more before c has its 40.
     let queues = [("a", 0, 10), ("b", 10, 15), ("c", 15, 25), ("a", 25, 75), ("c", 75, 115), ("a", 115, 155)];
     assert_eq!(on_one_core("line/tiresias:10s,60s", rows), spans(&queues));
-    // Inside a user: under drf nothing of u is stopped for v, which is behind and waits.
+    // Inside a user: under drf no task of u is preempted for v, which waits behind it.
     let own = [("a", 0, 2), ("c", 2, 52), ("a", 52, 150), ("b", 150, 155)];
     assert_eq!(on_one_core("drf/srpt", rows), spans(&own));
 }
 
-/// On one core, where nothing is lost by stopping, no order has a smaller sum of completion times than shortest remaining
-/// processing time. Source: Schrage, Operations Research 1968.
+/// On one core, without a cost of preemption, no order has a smaller sum of completion times than shortest remaining processing time.
+/// Source: Schrage, Operations Research 1968.
 #[test]
 fn shortest_remaining_time_is_the_best_on_one_core() {
     let mut better = 0;
@@ -176,7 +176,7 @@ impl Slow<'_> {
         free
     }
 
-    /// What waits, first in the order first.
+    /// Returns the waiting tasks in their order.
     fn line(&self, now: u64) -> Vec<Task> {
         let mut line = self.waits.clone();
         line.sort_by_key(|task| (self.key(task.job, now), self.jobs[task.job].submit, task.job, task.number));
@@ -208,7 +208,7 @@ impl Slow<'_> {
                 }
             }
         }
-        // Each first of a user asks for as many of its set as wait, and what they get is theirs.
+        // The first set of each user requests all its waiting tasks, and the room that they get is reserved for them.
         let mut free = self.free();
         let mut given: BTreeMap<(usize, u32), usize> = BTreeMap::new();
         let mut starts = Vec::new();
@@ -229,7 +229,7 @@ impl Slow<'_> {
         let any = !starts.is_empty();
         self.last.clear();
         for (task, machine) in starts {
-            // If another of its user comes first now, since it was stopped, the room is anybody's.
+            // If another set of its user is first now, since it was preempted, the room is available to all.
             let user = self.jobs[task.job].user;
             let first = self.line(now).into_iter().find(|other| self.jobs[other.job].user == user);
             if first.is_some_and(|first| first.set == task.set) {
@@ -287,7 +287,7 @@ impl Slow<'_> {
         self.waits.push(task);
     }
 
-    /// When the next thing happens: an arrival, an end, or a job falls into the next queue while somebody waits.
+    /// Returns the time of the next event: an arrival, an end, or a change of queue of a job while demand is pending.
     fn next(&self, now: u64) -> Option<u64> {
         let arrivals = self.jobs.iter().map(|job| job.submit * SECOND).filter(|at| *at > now).min();
         let ends = self.runs.iter().map(|runs| runs.start + runs.task.left).min();
@@ -350,7 +350,7 @@ fn equals_a_slow_scheduler_task_by_task() {
     for seed in 0..300 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let order = pick(&mut rng, &["fifo", "sjf:true", "srpt:true", "las", "tiresias:1s,3s", "tiresias:2s"]);
-        // Least attained service would stop what it has stopped before for ever if all of it were lost.
+        // Least attained service would preempt the same tasks without end if all progress were lost.
         let kept = order == "las" || rng.random_bool(0.5);
         let cores: Vec<u64> = (0..rng.random_range(1..4)).map(|_| rng.random_range(2..5)).collect();
         let mut submit = 0;

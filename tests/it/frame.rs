@@ -1,5 +1,5 @@
-//! Tables of results as the tests read them, apart from the program's own reader: nothing is bounded or converted here, and a
-//! column that is asked for as what it is not fails the test.
+//! Reads result tables independently of the program's own reader: values are neither bounded nor converted, and a request with the wrong
+//! type fails the test.
 
 use std::fs::File;
 use std::io::Cursor;
@@ -134,7 +134,7 @@ impl Frame {
         values
     }
 
-    /// A column of text, with `absent` for what is null.
+    /// Returns a text column, with `absent` for null.
     pub fn names(&self, name: &str, absent: &str) -> Vec<String> {
         self.texts(name).iter().map(|value| value.clone().unwrap_or_else(|| absent.to_owned())).collect()
     }

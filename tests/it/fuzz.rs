@@ -1,10 +1,10 @@
 //! Made-up and damaged input to every reader: each is read, or refused with an error that is short, and none ends the program; and
 //! what a reader of traces accepts is the same again when it is written as a trace and read.
 //!
-//! `arbitrary` makes the inputs from random bytes: of the files in `tests/corpus/` and the repository, lines and values are lost,
-//! doubled, swapped and replaced. Whatever is answered in a new way is changed further. An input that ends a reader is cut down and
-//! kept in `tests/corpus/READER/`, where every later run begins. `PLIMSOLL_FUZZ_SECONDS=600 cargo test --release --test it fuzz`
-//! goes on for so long with each reader, and `PLIMSOLL_FUZZ_SEED=2` takes other random bytes.
+//! `arbitrary` creates the inputs from random bytes: of the files in `tests/corpus/` and the repository, lines and values are lost,
+//! doubled, swapped and replaced. An input with a new kind of answer is mutated further. An input that crashes a reader is reduced and
+//! stored in `tests/corpus/READER/`, the start of every later run. `PLIMSOLL_FUZZ_SECONDS=600 cargo test --release --test it fuzz` runs for
+//! this time with each reader, and `PLIMSOLL_FUZZ_SEED=2` uses other random bytes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -51,7 +51,7 @@ fn shape(answer: &Result<()>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The answer to an input, and whether the reader came to an end by itself.
+/// Returns the answer to an input; `None` if the reader panicked.
 fn answer(read: &dyn Fn(&Path) -> Result<()>, path: &Path, input: &[u8]) -> Option<Result<()>> {
     std::fs::write(path, input).expect("a temporary file is writable");
     let start = Instant::now();
@@ -160,7 +160,7 @@ fn written(scanned: &mut dyn Source, source: &mut dyn Source) -> Result<Vec<u8>>
     Ok(bytes)
 }
 
-/// What is written of a workload is read as the same one.
+/// A written workload is read as the same one.
 fn come_back(bytes: Vec<u8>) {
     let text = String::from_utf8(bytes.clone()).expect("a trace is text");
     let input = Input::Bytes("written.csv".into(), bytes.into());
@@ -279,7 +279,7 @@ fn failover_toml() {
     });
 }
 
-/// Each format of queues; what is made of a configuration is TOML.
+/// Each format of queues; the output for a configuration is TOML.
 #[test]
 fn queues_of_schedulers() {
     for (format, files, _) in crate::queues::SAMPLES {
@@ -321,7 +321,7 @@ fn values(folder: &Path) -> Result<BTreeMap<String, Vec<Option<f64>>>> {
     Ok(all)
 }
 
-/// What is read of damaged results is as it was, or said to be missing.
+/// Values that are read from damaged results are unchanged or reported missing.
 #[test]
 fn results_folder() {
     let place = results();
@@ -341,7 +341,7 @@ fn results_folder() {
     }
 }
 
-/// What is unpacked of an archive, by name.
+/// Returns the unpacked files of an archive, by name.
 fn unpacked(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut archive = zip::ZipArchive::new(std::fs::File::open(path).expect("a file")).expect("an archive");
     let mut all = BTreeMap::new();
@@ -354,7 +354,7 @@ fn unpacked(path: &Path) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-/// What is verified unpacks to what was packed.
+/// A verified bundle unpacks to the packed files.
 #[test]
 fn bundle_zip() {
     let place = results();

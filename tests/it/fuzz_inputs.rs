@@ -1,4 +1,4 @@
-//! Inputs for readers, made by `arbitrary` from random bytes: files whose lines, values and bytes are lost, doubled, swapped and
+//! Inputs for readers, created by `arbitrary` from random bytes: files whose lines, values and bytes are lost, doubled, swapped and
 //! replaced.
 
 use std::collections::HashSet;
@@ -69,7 +69,7 @@ const WORDS: &[&str] = &[
 
 /// What inputs are made of.
 pub struct Pool {
-    /// The files, and behind these what was answered in a new way.
+    /// The files, followed by the inputs with new kinds of answers.
     pub texts: Vec<Vec<u8>>,
     files: usize,
     /// The lines and the values of all texts.
@@ -98,13 +98,13 @@ impl Pool {
         if u.ratio(1, 2)? { Ok(*u.choose(WORDS)?) } else { Ok(u.choose(&self.values)?) }
     }
 
-    /// A file half of the time: most of what is answered in a new way is refused early.
+    /// Chooses a file half of the time: most inputs with new answers are refused early.
     fn base<'a>(&'a self, u: &mut Unstructured) -> Drawn<&'a Vec<u8>> {
         let among = if u.arbitrary()? { self.files } else { self.texts.len() };
         u.choose(&self.texts[..among])
     }
 
-    /// A text whose lines and values were changed, or one of lines from anywhere.
+    /// Returns a text with changed lines and values, or one of lines from anywhere.
     pub fn text(&self, u: &mut Unstructured) -> Drawn<Vec<u8>> {
         let base = String::from_utf8_lossy(self.base(u)?);
         let mut lines: Vec<String> = base.lines().map(str::to_owned).collect();
@@ -154,7 +154,7 @@ impl Pool {
         Ok(())
     }
 
-    /// A file whose bytes were changed.
+    /// Returns a file with changed bytes.
     pub fn bytes(&self, u: &mut Unstructured) -> Drawn<Vec<u8>> {
         let mut bytes = self.base(u)?.clone();
         for _ in 0..u.int_in_range(1..=4)? {

@@ -1,4 +1,4 @@
-//! Ctrl-C and worse: what is half done leaves nothing that looks done.
+//! Ctrl-C and worse: partial work leaves no files that appear complete.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -71,7 +71,7 @@ impl Running {
         }
     }
 
-    /// Waits until `ready` says so, as long as the run goes on.
+    /// Waits until `ready` returns true, while the run continues.
     fn wait_for(&mut self, what: &str, ready: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !ready() {
@@ -101,7 +101,7 @@ fn assert_readable(path: &Path) {
     Frame::open(path);
 }
 
-/// What a signal that can be caught leaves: whole runs and nothing else.
+/// Checks that a signal that can be caught leaves only complete runs.
 fn assert_whole(out: &Path) {
     let left = files(out);
     assert!(left.iter().all(|path| !is_temporary(path)), "{left:?}");
@@ -142,7 +142,7 @@ fn a_termination_keeps_the_runs_that_had_ended() {
 
 #[test]
 fn a_kill_leaves_no_table_that_cannot_be_read() {
-    // Between the look and the signal all that was being written may have become whole: then once more.
+    // Between the check and the signal every partial file may have been completed: then once more.
     let was_writing = (0..20).any(|_| {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let out = dir.path().join("out");

@@ -1,4 +1,4 @@
-//! What must hold of every run, whatever the policy: heard from inside, through a recorder of the tests' own.
+//! Laws of every run under any policy, checked by a recorder of the tests.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ use crate::workloads::{Case, Weighting, job_name, pick};
 
 const CASES: u32 = 150;
 
-/// All policies, and slots few enough to queue for. Karma alone leaves free what was allocated to nobody.
+/// All policies, with a number of slots small enough for queueing. Only Karma leaves capacity idle that is allocated to no user.
 fn policies(dims: &[Dim]) -> Vec<PolicySpec> {
-    // Those that decide in cycles leave to the next cycle what they do not get to in one.
+    // Policies that decide in cycles leave the rest of a cycle's work to the next cycle.
     let conserves = |policy: &PolicySpec| policy.runs().is_ok() && policy.row().name != "karma" && !policy.is_queued();
     let mut policies: Vec<PolicySpec> = PolicySpec::all().into_iter().filter(conserves).collect();
     policies.push("slot:1".parse().expect("a policy"));
@@ -36,7 +36,7 @@ fn policies(dims: &[Dim]) -> Vec<PolicySpec> {
     policies
 }
 
-/// Runs a source under a policy and a recorder that checks as it listens, and then what the run came to.
+/// Runs a source under a policy and a checking recorder, and then checks the outcome.
 fn check(
     source: &mut dyn Source,
     spec: &PolicySpec,
@@ -57,7 +57,7 @@ fn check(
     let make = || -> Box<dyn Policy> { spec.build(&setup).expect("a policy for the cluster") };
     let mut options = *options;
     if make().needs().by_machine {
-        // Nobody is first in line.
+        // No user has precedence.
         options.on_blocked = OnBlocked::Skip;
     }
     let options = &options;
@@ -115,7 +115,7 @@ impl Trial {
     }
 }
 
-/// Panics with what is found, by name.
+/// Panics with the named finding.
 fn no_more<T: std::fmt::Debug>(found: Result<(), Broken<T>>) {
     if let Err(broken) = found {
         panic!("{}\n{:?}", broken.problem, broken.case);
@@ -153,7 +153,7 @@ fn hold_up_to_a_horizon() {
     on_random_traces(|seed| Trial::draw(seed, &[Placement::Pooled, Placement::FirstFit], true));
 }
 
-/// One line for everybody: nobody who came later starts earlier.
+/// One queue for all: no task starts before an earlier one.
 #[test]
 fn fifo_that_stops_keeps_the_order_of_arrival() {
     let queued = Cell::new(0);

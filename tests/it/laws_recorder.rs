@@ -1,4 +1,4 @@
-//! A recorder that adds everything up again by itself and fails as soon as something does not hold.
+//! A recorder that recomputes all totals independently and fails at the first violation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use plimsoll::workload::TaskSet;
 /// What a user runs, waits for and uses.
 type Standing = (u64, u64, Vec<u64>);
 
-/// The tasks of a job that have been heard of.
+/// The recorded tasks of a job.
 #[derive(Default)]
 struct Heard {
     numbers: BTreeSet<u64>,
@@ -23,7 +23,7 @@ struct Heard {
     finish: Option<Time>,
 }
 
-/// What was submitted of a job.
+/// The submitted tasks of a job.
 #[derive(Default)]
 struct Submitted {
     user: UserId,
@@ -148,7 +148,7 @@ impl Laws {
         self.policy.needs().lens.demand(whole)
     }
 
-    /// Nobody waits for what is free: no waiting head fits (skip), or not all of them do (all others).
+    /// Checks that no waiting task could start: no waiting head fits (skip), or not all of them do (all others).
     fn conserves_work(&self, books: &Books, machines: Option<&Machines>, now: Time) {
         let fits = |user: UserId| {
             let need = self.footprint(books.head(user));

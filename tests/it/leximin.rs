@@ -1,5 +1,5 @@
-//! Dominant resource fairness by others' means: the fast filling against the exact one, and the exact one against
-//! linear programs that know nothing of filling.
+//! Dominant resource fairness by independent methods: the fast filling against the exact one, and the exact one against linear programs
+//! without filling.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};
@@ -39,7 +39,7 @@ fn draw(rng: &mut ChaCha8Rng, most: usize, weighting: Weighting) -> Instance {
             Weighting::Scalar => vec![weight(); dims],
             Weighting::ByResource => (0..dims).map(|_| weight()).collect(),
         };
-        // Around what there would be for everybody.
+        // Near the common number of tasks.
         let tasks = rng.random_bool(finite).then(|| Exact::ratio(rng.random_range(0..=200), users as i64));
         User { weight, tasks, ..User::new(format!("user {i}"), demand) }
     };
@@ -86,7 +86,7 @@ fn the_fast_filling_equals_the_exact_one() {
     assert!(stopped.iter().all(|&count| count > 5000), "{stopped:?}: one way to stop was hardly seen");
 }
 
-/// Enough users for a first guess from a sample, many blocks, and copies of those who go on.
+/// Enough users for a first guess from a sample, many blocks, and copies of the users that continue.
 #[test]
 fn many_users_fill_as_in_the_plain_loop() {
     let mut rng = ChaCha8Rng::seed_from_u64(8);
@@ -108,7 +108,7 @@ fn many_users_fill_as_in_the_plain_loop() {
     }
 }
 
-/// The first guess looks at every 13th of 50,000 users: at those only who are unlike the others.
+/// The first guess samples every 13th of 50,000 users: exactly the ones that are unlike the others.
 #[test]
 fn a_misleading_sample_misleads_for_a_moment_only() {
     let (users, mut levels) = (50_000, Levels::new());
@@ -119,7 +119,7 @@ fn a_misleading_sample_misleads_for_a_moment_only() {
         [(0.0, 1e-6, f64::INFINITY), (1e-4, 0.0, 3.0)],
         // Far too low.
         [(1e-2, 1e-2, f64::INFINITY), (1e-6, 1e-7, 30.0)],
-        // Nobody seen stops for a resource.
+        // No sampled user is limited by a resource.
         [(1e-6, 1e-6, 1e-3), (1e-5, 1e-4, f64::INFINITY)],
     ];
     for (case, [seen, others]) in kinds.into_iter().enumerate() {
@@ -214,7 +214,7 @@ struct Leximin {
     takes: Vec<Vec<f64>>,
     /// The share at which each user has all its tasks.
     full: Vec<Option<f64>>,
-    /// The weighted dominant share of one task; 1 for users that lack a resource altogether, who hold nothing.
+    /// The weighted dominant share of one task; 1 for users with zero capacity in a demanded resource, whose allocation is zero.
     unit: Vec<f64>,
 }
 
@@ -253,8 +253,8 @@ impl Leximin {
         rows
     }
 
-    /// The shares. Round after round the least is raised as far as it goes; then users whose floor has a multiplier are
-    /// stuck there, for which a program for each one is asked where the multiplier is not clear.
+    /// Returns the shares. Round after round the least share is maximised; then users whose floor has a multiplier are saturated, which a
+    /// separate program decides where the multiplier is not clear.
     fn solve(&self) -> Vec<f64> {
         let mut fixed: Vec<Option<f64>> = self.full.iter().map(|full| full.filter(|full| *full == 0.0)).collect();
         loop {
@@ -268,7 +268,7 @@ impl Leximin {
             rows.extend(self.limits(&fixed, &open));
             let (solution, multipliers) = maximise(&unit_row(least + 1, least, 1.0), &rows);
             let level = solution[least];
-            // They add up to 1, and come out as 1e-10 where they are 0.
+            // Multipliers add up to 1, and a zero is returned as about 1e-10.
             let clear = |k: usize| multipliers[k] > 1e-6;
             let unclear = |k: usize| multipliers[k] > 1e-8;
             let stuck =

@@ -91,7 +91,7 @@ impl Case {
         level / *weight as f64
     }
 
-    /// The levels, by linear programs from nothing: the least is raised, then those whose floor has a price stay.
+    /// Returns the levels by linear programs without prior knowledge: the least is raised, then users whose floor has a price stay.
     fn levels(&self, quantity: Quantity) -> Vec<f64> {
         let can_run = |i: usize, m: usize| self.users[i].3 >> m & 1 == 1 && self.alone(i, m) > 0.0;
         let of_user = |i: usize| (0..self.machines.len()).filter(move |&m| can_run(i, m)).map(move |m| (i, m));
@@ -143,7 +143,7 @@ impl Case {
 fn drfh_tsf_and_cmmf_are_leximins_of_linear_programs() {
     for quantity in [Quantity::Dominant, Quantity::Tasks, Quantity::Resource(0)] {
         let law = |case: &Case| {
-            // Users that need nothing of the one resource that counts have no level in it.
+            // Users without demand for the only counted resource have no level.
             if (0..case.users.len()).any(|i| case.level(i, quantity) == 0.0) {
                 return Ok(());
             }

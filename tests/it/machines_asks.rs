@@ -1,7 +1,7 @@
 //! Priorities and giving back in the slow twin of placement.
 //!
-//! What is remembered of an ask is who asks, for which machine, until when and whom; what is reserved for it is found anew
-//! each time, ask by ask in the order in which they were made.
+//! The state of a request is its user, machine, deadline and victims; its reservation is computed again each time, request by request in
+//! the order of their creation.
 
 use std::cmp::Reverse;
 
@@ -29,12 +29,12 @@ pub struct Request {
     pub machine: usize,
     pub deadline: u64,
     pub asked: Vec<(Batch, usize)>,
-    /// Those who were asked have been stopped.
+    /// The notified tasks have been stopped.
     pub forced: bool,
 }
 
 impl Simulation<'_> {
-    /// Rounds, until nobody asks for room at once and no ask has become needless.
+    /// Repeats rounds until no task requests room at once and no request has become needless.
     pub fn serve(&mut self, now: u64) {
         loop {
             self.look_at_asks(now);
@@ -54,7 +54,7 @@ impl Simulation<'_> {
         self.requests.retain(|request| request.machine != machine);
     }
 
-    /// What runs of a batch, in order of number.
+    /// Returns the running tasks of a batch, in order of number.
     pub fn members(&self, batch: Batch) -> Vec<usize> {
         let of = |task: usize| self.batch(task) == Some(batch);
         (0..self.tasks.len()).filter(|&task| of(task)).collect()
@@ -66,7 +66,7 @@ impl Simulation<'_> {
         Some(Batch { set: self.tasks[task].set, machine, round, start, alone })
     }
 
-    /// Withdraws what is no longer wanted, spares those who are needed no more, and stops those whose time is over.
+    /// Withdraws unneeded requests, spares unneeded victims, and stops victims whose notice is over.
     fn look_at_asks(&mut self, now: u64) {
         loop {
             self.runtime = self.quotas();
@@ -101,7 +101,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Nobody is asked for more than is missing.
+    /// No more victims are notified than the missing room requires.
     fn spare(&mut self) {
         for at in 0..self.requests.len() {
             self.requests[at].asked = self.spared(&self.requests[at], &self.reserved(at));
@@ -123,7 +123,7 @@ impl Simulation<'_> {
         waiting > before && next.is_some_and(may)
     }
 
-    /// What is reserved for an ask: as much as it needs of what is free and not reserved for those before it.
+    /// Returns the reservation of a request: its need, as far as it is free and not reserved by earlier ones.
     fn reserved(&self, at: usize) -> Vec<u64> {
         let machine = self.requests[at].machine;
         let mut free = self.free(machine);
@@ -138,14 +138,14 @@ impl Simulation<'_> {
         need(&self.rows[self.sets[set]], &self.world.config)
     }
 
-    /// What is free on a machine and reserved for nobody.
+    /// Returns the free and unreserved amounts on a machine.
     pub fn unreserved(&self, machine: usize) -> Vec<u64> {
         let here = |at: &usize| self.requests[*at].machine == machine;
         let reserved = (0..self.requests.len()).filter(here).map(|at| self.reserved(at));
         reserved.fold(self.free(machine), |free, reserved| minus(&free, &reserved))
     }
 
-    /// Whom an ask still asks: those who are gone are not, nor are, from the last to the first, those who are needless.
+    /// Returns the remaining victims of a request: without those that are gone, and without, from the last to the first, the needless ones.
     pub fn spared(&self, request: &Request, reserved: &[u64]) -> Vec<(Batch, usize)> {
         let wanted = self.need_of_set(request.set);
         let mut asked = request.asked.clone();
@@ -168,7 +168,7 @@ impl Simulation<'_> {
         asked
     }
 
-    /// Starts what has all its room, in the order of the asks; who lacks something when its time is over gives up.
+    /// Starts requests with complete room, in their order; a request that lacks room at its deadline ends.
     fn start_asked(&mut self, now: u64) {
         // Gangs may have given something back.
         self.spare();
@@ -193,7 +193,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Who fits nowhere asks, the most urgent first; whether anybody does.
+    /// Creates requests for tasks that fit nowhere, the most urgent first; returns whether there is any.
     fn make_asks(&mut self, now: u64) -> bool {
         let Some((span, rule)) = self.world.preempt else { return false };
         let mut line = self.heads();
@@ -229,7 +229,7 @@ impl Simulation<'_> {
         any
     }
 
-    /// For which machine a task asks and whom: one after the other until a machine has enough room.
+    /// Returns the machine and the victims of a task: one after the other until a machine has enough room.
     fn whom(&self, head: usize, quotas: &[Vec<u64>]) -> Option<(usize, Vec<(Batch, usize)>)> {
         let row = &self.rows[self.tasks[head].row];
         let wanted = need(row, &self.world.config);

@@ -22,7 +22,7 @@ const ROOMS: [&str; 2] = ["hz", "sh"];
 const RACKS: [&str; 2] = ["r1", "0"];
 const NAMES: [&str; 3] = ["web", "m.a", "zoo"];
 
-/// One draw: a workload, and what is special about its machines.
+/// One draw: a workload, and special properties of its machines.
 #[derive(Clone, Debug)]
 pub struct Draw {
     pub case: Case,
@@ -33,13 +33,13 @@ pub struct Draw {
     pub events: Vec<Event>,
     pub fall_back: Option<u64>,
     pub lose: bool,
-    /// How long those who are asked may go on, and whose may be asked.
+    /// The notice of victims, and the selection of eligible ones.
     pub preempt: Option<(u64, Whom)>,
     /// Limits and costs of stopping tasks.
     pub displacing: Displacing,
     /// A file of quota groups, instead of the policies.
     pub quota: Option<String>,
-    /// For how long gangs hold what is not enough.
+    /// The time for which gangs hold insufficient room.
     pub hoard: Option<u64>,
     /// Resources that are made of identified devices.
     pub devices: Vec<usize>,
@@ -103,7 +103,7 @@ impl Draw {
         draw
     }
 
-    /// A draw in which urgent tasks ask others for their room.
+    /// Returns a draw in which urgent tasks request the room of others.
     pub fn urgent(seed: u64) -> Draw {
         let mut draw = Draw::new(seed);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -134,7 +134,7 @@ impl Draw {
         draw
     }
 
-    /// The time from any arrival to any possible end, and some that are none of these.
+    /// Returns the times from any arrival to any possible end, and some others.
     pub fn spans(&self) -> Vec<u64> {
         self.case.rows.iter().flat_map(|row| [row.duration, row.duration, row.duration / 2]).collect()
     }
@@ -230,7 +230,7 @@ impl Draw {
         simulate(&self.case.rows, &self.asks, &self.world(policy))
     }
 
-    /// What the slow twin is told besides rows.
+    /// Returns the inputs of the reference implementation besides rows.
     pub fn world(&self, policy: Policy) -> World {
         let machines = 0..self.case.machines().len();
         let nodes = |machine: usize| self.nodes.get(self.group(machine).0).cloned().unwrap_or_default();
@@ -461,7 +461,7 @@ fn label_names(labels: &BTreeSet<usize>) -> String {
     labels.iter().map(|&label| LABELS[label]).collect::<Vec<_>>().join(";")
 }
 
-/// What the twin is told of a setting of faults.
+/// Returns the fault settings of the reference implementation.
 fn twin_of(text: &str) -> Faults {
     let part = |name: &str| text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
     let millionths = |text: &str| (text.parse::<f64>().expect("a number") * 1e6).round() as u64;

@@ -13,17 +13,17 @@ use crate::workloads::{RESOURCES, Weighting, chance, pick};
 /// Thousandths of a device.
 pub const WHOLE: u64 = 1000;
 
-/// So many thousandths of a device: resource, number, amount.
+/// Thousandths of a device: resource, number, amount.
 pub type Part = (usize, usize, u64);
 
-/// A device: its NUMA node, and what is free of it.
+/// A device: its NUMA node, and its free amount.
 #[derive(Clone, Debug)]
 pub struct Device {
     pub node: usize,
     pub free: u64,
 }
 
-/// Which devices of one resource a task gets that needs so many thousandths; `None` if there are not enough.
+/// Returns the devices of one resource for a task with this need in thousandths; `None` if there are not enough.
 pub fn choose(devices: &[Device], need: u64) -> Option<Vec<usize>> {
     if need == 0 {
         return Some(Vec::new());
@@ -64,7 +64,7 @@ impl Simulation<'_> {
         self.world.devices.iter().all(enough)
     }
 
-    /// The devices that a demand gets on a machine that has them, and has so much free before.
+    /// Returns the devices for a demand on a machine with these free amounts.
     pub fn parts(&self, machine: usize, need: &[u64], amounts: &[u64], taken: &[Part]) -> Vec<Part> {
         let mut parts = Vec::new();
         for &resource in &self.world.devices {
@@ -86,7 +86,7 @@ impl Simulation<'_> {
     }
 }
 
-/// Devices as the table has them: by resource, in the order in which they were named, then by number.
+/// Formats devices as in the table: by resource, in the order of declaration, then by number.
 pub fn written(parts: &[Part]) -> String {
     let part = |&(resource, device, amount): &Part| match amount {
         WHOLE => format!("{}:{device}", RESOURCES[resource]),
@@ -96,7 +96,7 @@ pub fn written(parts: &[Part]) -> String {
 }
 
 impl Draw {
-    /// A draw on machines whose GPUs, and perhaps cores, are identified devices.
+    /// Returns a draw on machines with identified devices: GPUs, and sometimes cores.
     pub fn devices(seed: u64) -> Draw {
         let mut draw = Draw::new(seed);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -137,7 +137,7 @@ impl Draw {
         }
         draw.loosen_gangs(&mut rng);
         if chance(&mut rng, 8) {
-            // As many parts as there are in amounts: what is left over of two devices makes none.
+            // As many parts as there are in amounts: the remainders of two devices do not combine.
             let amount: u64 = draw.case.groups.iter().map(|(count, capacity)| count * capacity[2]).sum();
             let parts = |row: &&mut Row| (300..WHOLE).contains(&row.demand[2]);
             if let Some(row) = draw.case.rows.iter_mut().find(parts) {
@@ -147,7 +147,7 @@ impl Draw {
         draw
     }
 
-    /// Fragments decide; often devices are what is short, and now and then only the first machines have any.
+    /// Fragments decide; often devices are scarce, and sometimes only the first machines have any.
     fn fragment(&mut self, rng: &mut ChaCha8Rng) {
         self.case.placement = Placement::Fgd;
         if chance(rng, 60) {

@@ -30,7 +30,7 @@ impl Simulation<'_> {
         if attempt > 0 { self.world.displacing.delay } else { 0 }
     }
 
-    /// A running task is stopped, and keeps what it did up to its last checkpoint.
+    /// Stops a running task, which keeps its progress up to its last checkpoint.
     pub fn keep(&mut self, task: usize, now: u64) {
         let Displacing { checkpoint, .. } = self.world.displacing;
         let run = self.tasks[task].run().expect("it runs");
@@ -78,7 +78,7 @@ impl Simulation<'_> {
         self.world.displacing.limit.is_none_or(|(most, _)| self.stopped_with(request) <= most)
     }
 
-    /// Whether so many more may be stopped at an instant.
+    /// Whether this number of additional preemptions is allowed at an instant.
     fn room_to_stop(&self, count: u64, at: u64) -> bool {
         let Some((most, within)) = self.world.displacing.limit else { return true };
         let late = self.stops.iter().filter(|stop| *stop + within > at).count() as u64;
@@ -113,13 +113,13 @@ impl Simulation<'_> {
         offers(&self.world.config)[0].len()
     }
 
-    /// The share of a user that holds so much.
+    /// The share of a user with this allocation.
     fn share_with(&self, user: usize, held: &[u64]) -> Ratio {
         let offers = offers(&self.world.config);
         share(&self.world.config, user, held, &sum(offers.iter().cloned(), offers[0].len()))
     }
 
-    /// What a user holds, with what asks get it and without what they take from it.
+    /// Returns the allocation of a user with the additional requests, and without the victims of others.
     fn held_after(&self, user: usize, gets: &[&Request], gives: &[&Request]) -> Vec<u64> {
         let gets = gets.iter().filter(|request| self.user_of(request.set) == user);
         let gets = gets.map(|request| self.need_of_set(request.set));
@@ -133,7 +133,7 @@ impl Simulation<'_> {
         held
     }
 
-    /// Whether an ask whose time is over is still fair: what was taken for its user counts as if that had it already.
+    /// Whether a request at its deadline is still fair: room taken for its user counts as allocated.
     pub fn is_fair(&self, at: usize) -> bool {
         if self.world.preempt.is_none_or(|(_, rule)| rule != Whom::Share) {
             return true;
@@ -150,7 +150,7 @@ impl Simulation<'_> {
         })
     }
 
-    /// Those in line ask, one task at a time, the user that will have the least first; whether anybody does.
+    /// Creates requests for waiting tasks, one task at a time, the user with the least resulting share first; returns whether there is any.
     pub fn ask_for_shares(&mut self, line: Vec<usize>, deadline: u64) -> bool {
         let mut askers: Vec<usize> = line.into_iter().filter(|&head| !self.gang(self.tasks[head].row)).collect();
         let mut any = false;
@@ -181,7 +181,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// For which machine a task asks and whom: users that are ahead, the furthest first, as long as its own stays behind.
+    /// Returns the machine and the victims of a task: users that are ahead, the furthest first, while its own user stays behind.
     fn whom_by_share(&self, head: usize) -> Option<(usize, Vec<(Batch, usize)>)> {
         let all: Vec<&Request> = self.requests.iter().collect();
         let row = &self.rows[self.tasks[head].row];
@@ -202,7 +202,7 @@ impl Simulation<'_> {
         let mut rooms: Vec<Vec<u64>> = (0..self.there.len()).map(|machine| self.unreserved(machine)).collect();
         let mut asked: Vec<Vec<(Batch, usize)>> = vec![Vec::new(); rooms.len()];
         for user in ahead {
-            // By machine, what it would give there alone.
+            // By machine, the amount that its victims would free.
             let mut gives: Vec<Vec<(usize, u64)>> = vec![Vec::new(); rooms.len()];
             for task in self.order_of_stopping(user, head) {
                 let batch = self.batch(task).expect("it runs");
@@ -241,7 +241,7 @@ impl Simulation<'_> {
         None
     }
 
-    /// The tasks of a user that may be stopped for another's, in the order in which they would be.
+    /// Returns the tasks of a user that may be preempted for another user's, in the order of preemption.
     fn order_of_stopping(&self, user: usize, head: usize) -> Vec<usize> {
         let now = self.clock.expect("time has begun");
         let may = |&task: &usize| {
@@ -281,7 +281,7 @@ impl Draw {
             draw.asks.truncate(14);
             let open = chance(rng, 60);
             for (row, ask) in draw.case.rows.iter_mut().zip(&mut draw.asks) {
-                // Whoever waits long is behind.
+                // Users that wait long are behind.
                 (row.tasks, row.duration) = (row.tasks + pick(rng, &[0, 1, 3]), 3 * row.duration);
                 row.gang &= chance(rng, 40);
                 if open {

@@ -20,7 +20,7 @@ struct Wrong {
     says: &'static [&'static str],
 }
 
-/// A trace whose second row is wrong.
+/// Returns a case with a trace whose second row is wrong.
 fn row(what: &'static str, columns: &'static str, row: &'static str, says: &'static [&'static str]) -> Wrong {
     Wrong { what, columns, row, events: None, args: &[], says }
 }
@@ -166,7 +166,7 @@ fn every_wrong_input_about_machines_is_refused_with_its_place_and_value() {
     all(traces.chain(others).collect());
 }
 
-/// What is next to an error and is none.
+/// Valid input that resembles the errors.
 #[test]
 fn what_machines_may_be_asked_for_is_accepted() {
     let good: [(&str, &str, Option<&str>, &[&str]); 8] = [

@@ -49,7 +49,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Stops tasks of one set, and with one of a gang all of it that still runs: they wait again where they started from.
+    /// Stops tasks of one set, and with a task of a gang all running tasks of it: they wait again with their saved progress.
     pub fn stop(&mut self, tasks: &[usize], now: u64, fate: &str) {
         let Some(&first) = tasks.first() else { return };
         let Task { row, set, .. } = self.tasks[first];

@@ -1,13 +1,13 @@
 //! Fragmentation gradient descent in the slow twin of placement, as docs/cluster.md defines it.
 //!
-//! Nothing is remembered: for every machine, and for every device that would do, the fragments before and after are counted
-//! anew, device by device, for each row of the trace. It is a rule of its own only where devices have identities.
+//! There is no cached state: for every machine, and for every suitable device, the fragments before and after are counted again, device by
+//! device, for each row of the trace. It differs from other rules only where devices have identities.
 
 use crate::machines_devices::{Device, Part, WHOLE, choose};
 use crate::machines_slow::{Simulation, minus};
 use crate::slow::{Candidate, Placement, Row, times};
 
-/// Fragments on a machine with so much free, added up over all tasks of a workload.
+/// Returns the fragments on a machine with these free amounts, summed over all tasks of a workload.
 fn fragments(workload: &[Row], resource: usize, amounts: &[u64], devices: &[Device]) -> i128 {
     let of_task = |need: &[u64]| -> i128 {
         let runs = need[resource] > 0 && times(need, amounts) > 0 && choose(devices, need[resource]).is_some();
@@ -18,8 +18,8 @@ fn fragments(workload: &[Row], resource: usize, amounts: &[u64], devices: &[Devi
     workload.iter().map(|row| i128::from(row.tasks) * of_task(&row.demand)).sum()
 }
 
-/// The devices of a resource that a task gets on a machine with so much free, and by how much fragments grow then: a part of
-/// a device is taken where they grow least, ties to the lower number; whole devices are those of any other rule.
+/// Returns the devices of a resource for a task on a machine with these free amounts, and the growth of fragments: a part of a device is
+/// taken where they grow least, ties to the lower number; whole devices are those of any other rule.
 fn descent(
     workload: &[Row],
     resource: usize,
@@ -43,7 +43,7 @@ fn descent(
 }
 
 impl Simulation<'_> {
-    /// The resource whose fragments decide, if any do: the first that was said to be made of devices.
+    /// Returns the resource whose fragments decide, if any: the first one declared with devices.
     pub fn fragile(&self) -> Option<usize> {
         let first = self.world.devices.first();
         first.copied().filter(|_| self.world.config.placement == Placement::Fgd)
@@ -56,8 +56,8 @@ impl Simulation<'_> {
         descent(self.rows, resource, need, amounts, devices).map(|(_, way)| way)
     }
 
-    /// Among machines with devices for a task, the one with room on which fragments grow least, ties to the lower index;
-    /// `taken` is held on each besides.
+    /// Returns, among machines with room and devices for a task, the one on which fragments grow least, ties to the lower index; `taken` is
+    /// additionally allocated on each.
     pub fn steepest(
         &self,
         resource: usize,
@@ -79,7 +79,7 @@ impl Simulation<'_> {
 #[test]
 fn fragments_are_those_worked_out_by_hand() {
     let row = |tasks, cores: u64, gpu| Row { tasks, demand: vec![cores * 1000, gpu], ..Row::default() };
-    // A whole GPU cannot use the half; 16 cores are not there; who needs no GPU can use none.
+    // A task with a whole GPU cannot use the half; 16 cores are not available; a task without GPUs can use none.
     let workload = [row(3, 1, 1000), row(1, 16, 200), row(2, 1, 0)];
     let devices = |free: [u64; 2]| free.map(|free| Device { node: 0, free });
     let count = |cores: u64, free| fragments(&workload, 1, &[cores * 1000, 1500], &devices(free));

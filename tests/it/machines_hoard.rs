@@ -9,13 +9,12 @@ use crate::slow::{need, times};
 pub struct Hoard {
     set: usize,
     place: Location,
-    /// A machine for each task that has room, in the order in which it was found.
+    /// A machine for each task that has room, in the order of discovery.
     seats: Vec<usize>,
     pub gives_up: u64,
 }
 
-/// A gang that gave up, and the machines with news for it: those freed since the last round, but for the round in which it
-/// gave up.
+/// A gang that released its room, and the machines that were freed since, except in the round of its release.
 #[derive(Clone, Debug)]
 pub struct Sleeper {
     set: usize,
@@ -24,7 +23,7 @@ pub struct Sleeper {
 }
 
 impl Simulation<'_> {
-    /// Before a round: gives back what is held in vain, and what is held for too long.
+    /// Before a round: releases room that is held without success, and room that is held for too long.
     pub fn give_up(&mut self, now: u64) {
         let freed = std::mem::take(&mut self.freed);
         self.asleep.iter_mut().for_each(|sleeper| sleeper.news.clone_from(&freed));
@@ -53,13 +52,13 @@ impl Simulation<'_> {
         self.hoards.iter().flat_map(|hoard| vec![each(hoard); seats(hoard)]).collect()
     }
 
-    /// What is held on a machine that takes nothing new any more is given back, with all that its gang holds.
+    /// Releases room on a machine that accepts no new tasks, with all other room of its gang.
     pub fn scatter_from(&mut self, machine: usize) {
         self.hoards.retain(|hoard| !hoard.seats.contains(&machine));
     }
 
-    /// Holds what room there is for a gang of so many tasks; where they start once it is enough. Who has given up holds
-    /// nothing until it wakes, and starts when there is room for all.
+    /// Holds the available room for a gang of `tasks` tasks; returns the machines once there is enough. A gang that gave up holds no room
+    /// until it wakes, and starts when there is room for all its tasks.
     pub fn gather(&mut self, now: u64, head: usize, tasks: usize, patience: u64) -> Option<Vec<usize>> {
         let (set, place) = (self.tasks[head].set, self.tasks[head].place);
         if let Some(at) = self.asleep.iter().position(|sleeper| sleeper.set == set && sleeper.place == place) {

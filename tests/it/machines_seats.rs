@@ -25,7 +25,7 @@ impl Simulation<'_> {
         (0..self.tasks.len()).filter(together).collect()
     }
 
-    /// Machines for so many tasks like a queue's next one, found one by one, if there is room for all of them.
+    /// Returns machines for this number of tasks like a queue's next one, found one by one, if there is room for all of them.
     pub fn seats_for(&self, head: usize, tasks: usize) -> Option<Vec<usize>> {
         let offers = offers(&self.world.config);
         let capacity = sum(offers.iter().cloned(), offers[0].len());
@@ -75,7 +75,7 @@ impl Simulation<'_> {
         minus(offer, &sum(held.chain(self.hoarded(machine)), offer.len()))
     }
 
-    /// What is free on machines that the next task of some queue may use and that have room for none of these tasks.
+    /// Returns the free amounts on machines that the next task of some queue may use and that have room for none of these tasks.
     pub fn stranded(&self, blind: bool) -> Option<Vec<u64>> {
         let heads = self.heads();
         let has_room = |head: usize, machine: usize| {

@@ -1,7 +1,7 @@
 //! The slow twin of placement: labels, places, gangs, priorities and what happens to machines, from the documentation alone.
 //!
-//! What is remembered is the state of each task and machine; everything else (what is free, who holds what, who is next in
-//! which queue) is added up anew at every step from all tasks. What does not concern machines is shared with `slow.rs`.
+//! The state is that of each task and machine; every other quantity (free amounts, allocations, the next task of each queue) is summed
+//! again at every step over all tasks. The parts without machines are shared with `slow.rs`.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
@@ -33,7 +33,7 @@ pub struct Outcome {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Not in line: not arrived yet, or behind a stage that goes on.
+    /// Not waiting: not arrived yet, or behind a running stage.
     Outside,
     TooLarge,
     /// Since when at its present place.
@@ -46,9 +46,9 @@ pub enum State {
 pub struct Run {
     pub machine: usize,
     pub start: u64,
-    /// In which round it started.
+    /// The round of its start.
     pub round: u64,
-    /// What is left to do, in millionths of a microsecond at full speed.
+    /// The remaining work, in millionths of a microsecond at full speed.
     left: u128,
     pub finish: u64,
     /// It fails when its time is over.
@@ -57,7 +57,7 @@ pub struct Run {
 
 pub struct Task {
     pub row: usize,
-    /// What it waits with: its row, or those that were stopped with it.
+    /// The set that it waits with: its row, or the tasks that were stopped with it.
     pub set: usize,
     pub number: u64,
     pub attempt: u64,
@@ -65,7 +65,7 @@ pub struct Task {
     pub saved: u64,
     pub place: Location,
     pub state: State,
-    /// What it has while it runs.
+    /// Its devices while it runs.
     pub devices: Vec<Part>,
 }
 
@@ -89,19 +89,19 @@ pub struct Simulation<'a> {
     pub sets: Vec<usize>,
     pub there: Vec<bool>,
     pub labels: Vec<BTreeSet<usize>>,
-    /// In the order in which they were made.
+    /// In the order of their creation.
     pub requests: Vec<Request>,
     pub hoards: Vec<Hoard>,
-    /// Gangs that gave up what they held.
+    /// Gangs that released their room.
     pub asleep: Vec<Sleeper>,
     /// Machines on which tasks ended, and those that joined or were relabelled, since the last round.
     pub freed: Vec<usize>,
-    /// What each quota group may have in this round.
+    /// The quota of each group in this round.
     pub runtime: Vec<Vec<u64>>,
     rounds: u64,
     /// The last instant.
     pub clock: Option<u64>,
-    /// Tasks that failed, each time, by row and number; and the row of each that finished, and how long it ran.
+    /// Failures by row and number of the task; and the row and run time of each completed task.
     pub failures: Vec<(usize, u64)>,
     pub finished: Vec<(usize, u64)>,
     /// When tasks were stopped by choice, each time.
@@ -121,8 +121,8 @@ pub fn simulate(rows: &[Row], asks: &[Ask], world: &World) -> Result<Vec<Outcome
     Ok(simulation.report())
 }
 
-/// After each instant, what is free on stranded machines, by resource; nothing if nothing waits. `blind` to labels and places
-/// if that is said. Errors: the row of a gang that has no room.
+/// Returns, after each instant, the free amounts on stranded machines, by resource; `None` if no task waits. `blind` ignores labels and
+/// places. Errors: the row of a gang that has no room.
 pub fn stranded(rows: &[Row], asks: &[Ask], world: &World, blind: bool) -> Result<Vec<(u64, Option<Vec<u64>>)>, usize> {
     let mut simulation = Simulation::new(rows, asks, world);
     let mut states = Vec::new();
@@ -156,7 +156,7 @@ impl<'a> Simulation<'a> {
             tasks.extend((first..first + row.tasks).map(task));
         }
         let users = rows.iter().map(|row| row.user + 1).max().unwrap_or(0);
-        // A machine whose first such event is `join` is not there at the start.
+        // A machine whose first such event is `join` is absent at the start.
         let first = |machine: usize| {
             let mut events = world.events.iter().filter(|event| event.machine == machine);
             events.find(|event| !matches!(event.change, Change::Relabel(_)))
@@ -241,12 +241,12 @@ impl<'a> Simulation<'a> {
         self.tasks.iter().map(|task| self.rate(task)).collect()
     }
 
-    /// What runs on a machine.
+    /// Returns the running tasks of a machine.
     pub fn on(&self, machine: usize) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(move |task| task.run().is_some_and(|run| run.machine == machine))
     }
 
-    /// What was done since the last instant.
+    /// Advances the work since the last instant.
     fn progress(&mut self, now: u64) {
         let span = u128::from(now - self.clock.unwrap_or(now));
         let rates = self.rates();
@@ -304,8 +304,8 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// For how many tasks of a row there is room on empty machines: those where it may start in the end, that carry its
-    /// labels. Where machines are relabelled, any may come to carry any.
+    /// Returns the number of tasks of a row that fit on empty machines where it may ever start, with its labels. If machines are
+    /// relabelled, any may get any label.
     fn room_when_empty(&self, row: usize, need: &[u64], machines: &[Vec<u64>]) -> u64 {
         let Ask { label, place, .. } = &self.asks[row];
         let place = if self.world.fall_back.is_some() { Location::Cluster } else { *place };
@@ -445,7 +445,7 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// What each running task of a user holds.
+    /// Returns the allocation of each running task of a user.
     pub fn held_by(&self, user: usize) -> impl Iterator<Item = Vec<u64>> {
         let mine = move |task: &&Task| task.run().is_some() && self.rows[task.row].user == user;
         self.tasks.iter().filter(mine).map(|task| need(&self.rows[task.row], &self.world.config))
@@ -457,7 +457,7 @@ impl<'a> Simulation<'a> {
         share(&self.world.config, user, &sum(self.held_by(user), offers[0].len()), &capacity)
     }
 
-    /// What became of everything, with those that never start.
+    /// Returns the outcome of every task, including those that never start.
     fn report(self) -> Vec<Outcome> {
         let mut outcomes = self.outcomes;
         for task in &self.tasks {

@@ -11,7 +11,7 @@ use crate::replay::{run, said};
 use crate::slow::Policy;
 use crate::workloads::{RESOURCES, policy_name};
 
-/// What the `fairness` table says: at each time, what is stranded of every resource as a share of the cluster.
+/// The rows of the `fairness` table: at each time, the stranded part of every resource as a share of the cluster.
 type Rows = Vec<(u64, Vec<Option<f64>>)>;
 
 /// Replays a case under one policy with a sample at every instant.

@@ -16,7 +16,7 @@ use crate::workloads::{RESOURCES, job_name, policy_name};
 
 const CASES: u32 = 400;
 
-/// What is wrong with a case.
+/// The problem of a case.
 struct Problem {
     /// The engine refuses it, or the twin does and the engine does not.
     refused: bool,
@@ -96,7 +96,7 @@ fn compare(draw: fn(u64) -> Draw) {
     );
 }
 
-/// The command that runs a case, whose files are there.
+/// Returns the command that runs a case, whose files exist.
 pub fn command(draw: &Draw, dir: &Path) -> Command {
     let machines = dir.join("machines.csv").display().to_string();
     let mut case = draw.case.clone();
@@ -140,7 +140,7 @@ pub fn command(draw: &Draw, dir: &Path) -> Command {
     command
 }
 
-/// The policy of a draw with quota groups, whose file stands beside the trace.
+/// The policy of a draw with quota groups, whose file is in the folder of the trace.
 const QUOTA: &str = "quota:groups.toml";
 
 /// Writes the files of a case.
@@ -195,7 +195,7 @@ fn named(outcomes: Vec<Outcome>) -> Named {
     outcomes.into_iter().map(|outcome| (job_name(outcome.job), outcome)).collect()
 }
 
-/// The `tasks` table of one policy. Jobs are told apart by name; their number is left out.
+/// Reads the `tasks` table of one policy. Jobs are identified by name; their number is left out.
 pub fn read(dir: &Path, policy: &str) -> Result<Named, String> {
     let table = tasks_table(dir, policy)?;
     let (attempts, fates) = (table.whole("attempt"), table.texts("outcome"));
@@ -264,7 +264,7 @@ fn occurs(draws: &[Draw], found: impl Fn(&[Outcome]) -> bool) -> usize {
     draws.iter().filter(|draw| found(&outcomes(draw))).count()
 }
 
-/// In how many cases something else comes out without a thing.
+/// Returns the number of cases whose result changes without a feature.
 fn decides(draws: &[Draw], without: impl Fn(&mut Draw)) -> usize {
     let changed = |draw: &Draw| {
         let mut other = draw.clone();
@@ -274,7 +274,7 @@ fn decides(draws: &[Draw], without: impl Fn(&mut Draw)) -> usize {
     draws.iter().filter(|draw| changed(draw)).count()
 }
 
-/// Whether all that comes out otherwise without a thing is which devices tasks get.
+/// Whether the only difference without a feature is in the devices of tasks.
 fn other_devices(draw: &Draw, without: impl Fn(&mut Draw)) -> bool {
     let mut other = draw.clone();
     without(&mut other);
@@ -285,7 +285,7 @@ fn other_devices(draw: &Draw, without: impl Fn(&mut Draw)) -> bool {
     with != without && blind(&with) == blind(&without)
 }
 
-/// Whether tasks of a gang get parts of devices of one machine, which under this rule depend on what it has left.
+/// Whether tasks of a gang get parts of devices of one machine, which under this rule depend on its free devices.
 fn gang_of_parts(draw: &Draw) -> bool {
     let outcomes = draw.expected(draw.case.policies[0]).unwrap_or_default();
     let gang = |outcome: &Outcome| draw.case.rows.iter().any(|row| row.gang && row.job == outcome.job);

@@ -1,4 +1,4 @@
-//! What the slow twin of placement is told besides rows and options: labels, places, and what happens to machines.
+//! Inputs of the reference implementation of placement besides rows and options: labels, places, and events of machines.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::machines_displacing::Displacing;
 use crate::machines_faults::Faults;
 use crate::slow::Config;
 
-/// Which labels a machine must carry. Labels are numbers that mean nothing but themselves.
+/// The required labels of a machine. Labels are opaque numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expression {
     Label(usize),
@@ -66,11 +66,11 @@ pub struct Event {
 pub struct Ask {
     pub label: Option<Expression>,
     pub place: Location,
-    /// Nobody asks for its room.
+    /// It is never preempted.
     pub stable: bool,
 }
 
-/// Whose tasks may be asked for their room.
+/// The eligible victims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
     Any,
@@ -91,7 +91,7 @@ pub struct World {
     pub fall_back: Option<u64>,
     /// Tasks on a machine that fails are lost, not requeued.
     pub lose: bool,
-    /// How long running tasks that are asked for their room may go on, and whose may be asked.
+    /// The notice of preempted tasks, and their selection.
     pub preempt: Option<(u64, Whom)>,
     /// Limits and costs of stopping tasks.
     pub displacing: Displacing,
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// Whether a machine stands at a place.
+    /// Whether a machine is at a place.
     pub fn stands(&self, machine: usize, place: Location) -> bool {
         let site = &self.sites[machine];
         match place {

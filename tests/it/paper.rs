@@ -1,4 +1,4 @@
-//! The DRF paper's worked examples (Ghodsi et al., NSDI 2011) as experiments: `experiments/paper/` and what they give.
+//! The DRF paper's worked examples (Ghodsi et al., NSDI 2011) as experiments: `experiments/paper/` and their results.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ fn near(found: &[f64], wanted: &[f64], within: f64) -> bool {
     found.len() == wanted.len() && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() <= within)
 }
 
-/// A plan, the folder of a cell, how many of the paper's clusters it has, and what each policy gives the users on one of them.
+/// A plan, the folder of a cell, its size in clusters of the paper, and the users' allocations under each policy on one of these.
 type Example = (&'static str, &'static str, f64, &'static [(&'static str, &'static [f64])]);
 
 /// Exact where the paper's numbers are fractions; theorem 5's are its three digits and two more.
@@ -73,7 +73,7 @@ const EXAMPLES: [Example; 7] = [
     ("drf-fig7-whole", "cell=two", 100.0, &[("ceei", &[500.0 / 21.0, 100.0 / 21.0]), ("drf", &[20.0, 5.0])]),
 ];
 
-/// Every plan of the sources' figures and tables is a good one; those without runs say so.
+/// Every plan of the sources' figures and tables is valid; plans without runs are marked.
 #[test]
 fn all_plans_of_the_sources_are_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper");
@@ -141,7 +141,7 @@ fn every_worked_example_comes_out_in_whole_tasks() {
         for (policy, tasks) in policies {
             let launched = numbers(&table(&dir.path().join(cell), "users", policy), "tasks_launched");
             let wanted: Vec<f64> = tasks.iter().map(|tasks| tasks * clusters).collect();
-            // Whole numbers come out whole; what is none may miss by what the parity tests prove, here at most 3 tasks.
+            // Integers are exact; fractions may differ within the bounds of the parity tests, here at most 3 tasks.
             let whole = wanted.iter().all(|tasks| (tasks - tasks.round()).abs() < 1e-9);
             assert!(
                 near(&launched, &wanted, if whole { 0.0 } else { 3.0 }),

@@ -106,7 +106,7 @@ fn figures_9_to_12_are_fitted_as_well_as_the_documentation_says() {
     assert!(mean < 0.18 && worst < 0.65, "mean {mean:.3}, worst {worst:.3}");
 }
 
-/// Without the slowdown the figures do not come out: more slots then help large jobs, which the paper shows them to ruin.
+/// Without the slowdown the figures are not reproduced: more slots then help large jobs, while they harm them in the paper.
 #[test]
 fn without_slowdown_more_slots_help_large_jobs() {
     let large = |bars: &[[f64; 4]; 6]| [bars[2][0], bars[3][0], bars[4][0]];
