@@ -335,8 +335,8 @@ fn norms_between() {
     parity("pnorm:4");
 }
 
-/// With zero demands `stop` ends when the first user is blocked, near the first stage of the filling; the divisible
-/// solution goes on for users who need other resources, and so does `skip`.
+/// With zero demands `stop` ends when the first user is blocked, near the first stage of the filling; the divisible solution continues for
+/// users of other resources, and so does `skip`.
 #[test]
 fn zero_demands_end_near_the_first_stage() {
     let mut further = 0;

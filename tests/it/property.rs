@@ -1,6 +1,6 @@
-//! Laws of drawn cases. `proptest` looks for a case that breaks one, makes it smaller, and stores the seed of the first in
-//! `tests/it/*.found`, which every later run tries first; how a case is drawn and made smaller is told by the tests.
-//! The cases are the same in every run; `PROPTEST_RNG_SEED=7 PROPTEST_CASES=10000 cargo test --release --test it twin` draws others.
+//! Laws of drawn cases. `proptest` searches for a case that violates a law, reduces it, and stores the seed of the first in
+//! `tests/it/*.found`, which every later run tries first; the tests define the drawing and the reduction. The cases are the same in every
+//! run; `PROPTEST_RNG_SEED=7 PROPTEST_CASES=10000 cargo test --release --test it twin` draws others.
 
 use std::fmt::Debug;
 
@@ -9,14 +9,14 @@ use proptest::strategy::{NewTree, ValueTree};
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestError, TestRunner};
 use rand::Rng;
 
-/// A case that breaks a law, and what is wrong with it.
+/// A case that violates a law, and the violation.
 #[derive(Debug)]
 pub struct Broken<T> {
     pub case: T,
     pub problem: String,
 }
 
-/// Draws cases until one breaks a law, and makes that one smaller for as long as it does. `file` is the source of the test.
+/// Draws cases until one violates a law, and reduces that one. `file` is the source of the test.
 pub fn search<T: Clone + Debug>(
     file: &'static str,
     cases: u32,
@@ -57,7 +57,7 @@ impl<T: Clone + Debug> Strategy for Draws<T> {
     }
 }
 
-/// Leaves out one thing at a time until nothing can be left out.
+/// Leaves out one part at a time until no part can be left out.
 struct Shrinking<T> {
     case: T,
     /// The case before the last step.
@@ -76,7 +76,7 @@ impl<T: Clone + Debug> ValueTree for Shrinking<T> {
     }
 
     fn simplify(&mut self) -> bool {
-        // The case breaks the law: what comes next now stands where that which was left out stood.
+        // The case violates the law: the next part now has the position of the one that was left out.
         (self.before, self.useless) = (None, 0);
         self.step()
     }
@@ -90,7 +90,7 @@ impl<T: Clone + Debug> ValueTree for Shrinking<T> {
 }
 
 impl<T> Shrinking<T> {
-    /// Goes on to a smaller case, if one was not tried.
+    /// Moves to a smaller case if an untried one exists.
     fn step(&mut self) -> bool {
         let mut smaller = (self.smaller)(&self.case);
         if self.useless >= smaller.len() {
@@ -103,7 +103,7 @@ impl<T> Shrinking<T> {
     }
 }
 
-/// A wrong law is found out, and the case that says so is the smallest.
+/// A wrong law is detected, and the reported case is the smallest.
 #[test]
 fn a_broken_law_ends_with_the_smallest_case() {
     let without = |all: &Vec<u64>| {
@@ -119,7 +119,7 @@ fn a_broken_law_ends_with_the_smallest_case() {
     let law = |all: &Vec<u64>| {
         if all.iter().filter(|&&one| one > 9).count() < 2 { Ok(()) } else { Err("two are above 9".into()) }
     };
-    // Where no source is named nothing is stored.
+    // Without a source file no seed is stored.
     let broken = search("", 100, draw, without, law).expect_err("a case with two above 9");
     assert_eq!(broken.problem, "two are above 9");
     assert!(broken.case.len() == 2 && broken.case.iter().all(|one| (10..20).contains(one)), "{:?}", broken.case);

@@ -10,7 +10,7 @@ use plimsoll::units::{Dim, Round, decimal};
 
 use crate::replay::{plimsoll, run, said};
 
-/// The samples: a format, its files, and the file that is made of them.
+/// The samples: a format, its files, and the expected output file.
 pub const SAMPLES: [(&str, &[&str], &str); 5] = [
     ("kueue", &["cohorts.yaml", "cluster-queues.yaml"], "kueue.toml"),
     ("kai", &["kai.yaml"], "kai.toml"),
@@ -43,7 +43,7 @@ fn groups(tree: &Node) -> &[Node] {
     tree.get("group").expect("groups").node.list().expect("a list")
 }
 
-/// Each sample as it was when it was looked over; `PLIMSOLL_BLESS=1` writes the files anew.
+/// Each sample has the reviewed output; `PLIMSOLL_BLESS=1` writes the files again.
 #[test]
 fn samples_become_the_files_beside_them() {
     for (format, files, made) in SAMPLES {
@@ -54,13 +54,13 @@ fn samples_become_the_files_beside_them() {
         }
         assert_eq!(text, std::fs::read_to_string(&path).expect(made), "{made} (PLIMSOLL_BLESS=1 writes it)");
         assert!(text.starts_with(&format!("# Queues of {format} (")), "{text}");
-        // Told or recognised, it is the same.
+        // Explicit and recognised formats give the same output.
         let told: Vec<&str> = files.iter().copied().chain(["--format", format]).collect();
         assert_eq!(printed(&queues(&told, &folder())), text);
     }
 }
 
-/// No number loses anything in the units that everything is counted in, and parents stand before those under them.
+/// Every number is exact in base units, and parents precede their children.
 #[test]
 fn files_are_trees_with_exact_numbers() {
     for (_, _, made) in SAMPLES {
@@ -89,7 +89,7 @@ fn files_are_trees_with_exact_numbers() {
     }
 }
 
-/// A format's row lists the keys that its groups have: all that the sample has, and no others.
+/// A format's row lists the keys of its groups: exactly those of the sample.
 #[test]
 fn rows_list_the_keys() {
     for (format, _, made) in SAMPLES {
@@ -254,7 +254,7 @@ fn json_and_standard_input_are_read() {
     assert!(text.contains("line 2: status is not carried over: the state of a cluster"), "{text}");
 }
 
-/// The output has its name when it is whole, and nothing is written of wrong input.
+/// The output has its final name when it is complete, and invalid input produces no output.
 #[test]
 fn files_are_written_whole_or_not_at_all() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -271,7 +271,7 @@ fn files_are_written_whole_or_not_at_all() {
     assert_eq!(names.len(), 1);
 }
 
-/// A wrong file of a format, and the beginning of what is said of it.
+/// A wrong file of a format, and the beginning of its message.
 const WRONG: [(&str, &str, &str); 26] = [
     (
         "kueue.yaml",

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
-/// What one project publishes: where, under which licence, and what of it does not apply here.
+/// The published examples of one project: source, licence, and the parts that do not apply here.
 #[derive(serde::Deserialize)]
 struct Published {
     project: String,
@@ -33,7 +33,7 @@ struct Vector {
 }
 
 impl Vector {
-    /// What is wrong with a result, and how many numbers were compared.
+    /// Returns the differences of a result, and the number of compared numbers.
     fn compare(&self, result: &Value) -> (Vec<String>, usize) {
         let groups = result["groups"].as_array().expect("a list of groups");
         let (mut wrong, mut compared) = (Vec::new(), 0);
@@ -82,8 +82,7 @@ pub fn solved(instance: &Value, args: &[&str]) -> Value {
 #[test]
 fn production_systems_agree() {
     let (mut wrong, mut compared, mut instances) = (Vec::new(), 0, 0);
-    // Koordinator knows whole units only, so that every rounding must give what it gives; the shares of the others are
-    // fractions here.
+    // Koordinator has only whole units, so every rounding must equal its result; the shares of the others are fractions here.
     let files = [
         ("koordinator.json", &["largest-remainder", "monotone"][..]),
         ("kai.json", &[]),
@@ -153,7 +152,7 @@ fn sum<'a>(amounts: impl Iterator<Item = &'a Exact>) -> Exact {
     amounts.fold(Exact::ZERO, |sum, amount| &sum + amount)
 }
 
-/// The groups of each parent with what they share, for one resource.
+/// Returns the groups of each parent and the total that they share, for one resource.
 fn families<'a>(
     instance: &'a GroupInstance,
     allocation: &'a GroupAllocation,
@@ -169,7 +168,7 @@ fn families<'a>(
     })
 }
 
-/// Requests, and what must and can be given, worked out from the text of the definition.
+/// Checks requests, and the required and possible totals, computed from the text of the definition.
 fn claims_are_as_defined(instance: &GroupInstance, allocation: &GroupAllocation, r: usize) {
     let floors = instance.groups().iter().any(|group| group.used.is_some());
     for (i, (group, share)) in instance.groups().iter().zip(&allocation.groups).enumerate() {

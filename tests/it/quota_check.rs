@@ -11,7 +11,7 @@ fn quota() -> Candidate {
     Candidate::divisible(&Registry::default(), "quota").expect("it has a static allocation")
 }
 
-/// Tasks of each user by the definition, written out once more in floats: each resource is poured in steps to whoever is
+/// Returns the tasks of each user by the definition, implemented again in floats: each resource is divided in steps among groups that are
 /// not full, and the scarcest quota decides.
 fn tasks(instance: &Instance) -> Vec<f64> {
     let users = instance.users();
@@ -44,7 +44,7 @@ fn tasks(instance: &Instance) -> Vec<f64> {
     runs
 }
 
-/// How many tasks more somebody could run of what nobody holds.
+/// Returns the number of additional tasks of a user that fit into unallocated capacity.
 fn wasted(instance: &Instance) -> f64 {
     let (users, runs) = (instance.users(), tasks(instance));
     let left: Vec<f64> = (0..instance.resources().len())
@@ -122,7 +122,7 @@ fn quotas_of_users_keep_everything_but_efficiency() {
     }
 }
 
-/// Everybody needs one resource most, by share and by weighted share, and it is not shared by weight.
+/// Checks that one resource is dominant for every user, by share and by weighted share, and that it is not divided by weight.
 fn unfair_at_the_bottleneck(instance: &Instance, given: &[f64]) {
     let part = |user: &User, r: usize| user.demand[r].to_f64() / instance.capacity()[r].to_f64();
     let weighted = |user: &User, r: usize| part(user, r) / user.weight[r].to_f64();
@@ -150,7 +150,7 @@ fn the_command_line_checks_and_solves_quotas_of_users() {
     for expected in ["Pareto efficiency         fails", "Sharing incentive         holds"] {
         assert!(text.contains(expected), "{expected:?} is missing in\n{text}");
     }
-    // What is shown to replay it does.
+    // The printed replay command reproduces it.
     let replay = text.lines().find_map(|line| line.trim().strip_prefix("replay: plimsoll ")).expect("how to replay");
     let words: Vec<&str> = replay.split_whitespace().chain(["--format", "json"]).collect();
     let output = run(plimsoll(&words).current_dir(&dir));

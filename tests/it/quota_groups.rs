@@ -1,5 +1,5 @@
-//! What becomes of the promises to quota groups: tables by hand, and random runs against integrals and levels that are
-//! computed anew in every interval.
+//! Guarantees of quota groups during a run: tables computed manually, and random runs against integrals and levels that are computed again
+//! in every interval.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn tables(groups: &str, rows: &str, sample: &str, table: &str) -> Frame {
     read(dir.path(), table)
 }
 
-/// Replays a trace on four cores under groups, in a folder; what was said.
+/// Replays a trace on four cores under groups, in a folder; returns its messages.
 fn ran(dir: &Path, groups: &str, trace: &str, sample: &str) -> String {
     let at = |name: &str| dir.join(name);
     let plan = format!(
@@ -59,7 +59,7 @@ fn a_lenders_return_by_hand() {
     let table = tables(GROUPS, ROWS, "1s", "groups");
     assert_eq!(names(&table, "group"), ["p", "a", "b"]);
     assert_eq!(names(&table, "parent"), ["-", "p", "-"]);
-    // a waits from 3 to 10 for its due of two, then runs three tasks until 15.
+    // a waits from 3 to 10 for its guarantee of two, then runs three tasks until 15.
     let expected: [(&str, [Option<f64>; 3]); 14] = [
         ("capacity", [Some(4.0); 3]),
         ("min", [Some(2.0), Some(2.0), Some(0.0)]),
@@ -88,7 +88,7 @@ fn what_stable_tasks_keep_is_counted_and_said() {
     let trace = "job,user,submit_s,duration_s,tasks,cpu,stable\n1,b,0,10,4,1,true\n2,a,3,5,3,1,false\n";
     let said = ran(dir.path(), &groups, trace, "1s");
     let table = read(dir.path(), "groups");
-    // b's quota is one core from 3 on, and is due to give back three from 6 on, until its tasks end at 10.
+    // b's quota is one core from 3 on, and three of its cores should be reclaimed from 6 on, until its tasks end at 10.
     assert_eq!(table.numbers("unreturned_s"), [Some(0.0), Some(0.0), Some(12.0)]);
     assert_eq!(table.numbers("tasks_stopped"), [Some(0.0); 3]);
     let warning = "quota:groups.toml: not given back when it was due, since tasks marked stable are never stopped: \
@@ -96,7 +96,7 @@ fn what_stable_tasks_keep_is_counted_and_said() {
     assert!(said.contains(warning), "{said}");
     let page = std::fs::read_to_string(dir.path().join("out/report.html")).expect("a report");
     assert!(page.contains("not given back cpu h"));
-    // Without the mark three of them are stopped at 6, and nobody has anything to say.
+    // Without the mark three of them are stopped at 6, without a message.
     let trace = trace.replace("true", "false");
     let said = ran(dir.path(), &groups, &trace, "1s");
     let table = read(dir.path(), "groups");
@@ -118,11 +118,11 @@ fn levels_over_time_by_hand() {
         .collect();
     let row = |name: &str, values: [f64; 7]| (name.to_owned(), values);
     let expected = [
-        // Nobody but b asks: the water stands at 4.
+        // Only b has requests: the water level is 4.
         row("p", [0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0]),
         row("a", [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
         row("b", [0.0, 4.0, 4.0, 4.0, 4.0, 0.0, 4.0]),
-        // Seen at 4: two of four cores are the minimum, and one each is poured on top; a has all that p has.
+        // At 4: two of four cores are the minimum, and one each is added by the level; a has the whole allocation of p.
         row("p", [4e6, 3.0, 0.0, 3.0, 1.0, 2.0, 3.0]),
         row("a", [4e6, 3.0, 0.0, 3.0, 1.0, 2.0, 3.0]),
         row("b", [4e6, 1.0, 4.0, 4.0, 1.0, 0.0, 4.0]),
@@ -134,7 +134,7 @@ fn levels_over_time_by_hand() {
     assert_eq!(rows, expected);
 }
 
-/// Feeds the accumulators as a collector does, and computes everything anew from the books in every interval.
+/// Feeds the accumulators as a collector does, and computes every value again from the books in every interval.
 struct Twin<'a> {
     case: &'a Case,
     owner: Vec<usize>,
@@ -144,11 +144,11 @@ struct Twin<'a> {
     tree: Option<GroupTree>,
     sums: Vec<[GroupSums; 2]>,
     times: Vec<GroupTimes>,
-    /// In the last interval: what each group was due, and since when it waits for a return.
+    /// In the last interval: the guarantee of each group, and the time since which it waits for a return.
     due: Vec<[u64; 2]>,
     below: Vec<bool>,
     waits: Vec<Option<Time>>,
-    /// Changes that were settled since the last interval, to be told once the tree is known.
+    /// Changes since the last interval, which are recorded once the tree is known.
     told: Vec<(Time, UserId, [Holding; 2])>,
     compared: u64,
     end: Time,

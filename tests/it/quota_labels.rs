@@ -1,5 +1,5 @@
-//! Quota per label: machines of two labels under one file against a run of each with a file of its own, and random cases with
-//! other labels, failures and relabelling against a policy that knows no shortcuts.
+//! Quota per label: machines of two labels under one file against a run of each with its own file, and random cases with other labels,
+//! failures and relabelling against a policy without optimisations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -33,7 +33,7 @@ fn cluster(machines: &[&str], events: MachineEvents, dims: &[plimsoll::units::Di
     cluster
 }
 
-/// What a run is told besides rows.
+/// The inputs of a run besides rows.
 struct Case<'a> {
     machines: &'a [&'a str],
     events: MachineEvents,
@@ -43,7 +43,7 @@ struct Case<'a> {
 #[derive(Default)]
 struct Heard {
     starts: Starts,
-    /// At the beginning of each interval, what each partition has.
+    /// At the beginning of each interval, the capacity of each partition.
     totals: BTreeMap<u64, Vec<Resources>>,
 }
 
@@ -112,7 +112,7 @@ fn one_by_one(file: &QuotaFile) -> Vec<QuotaFile> {
     files
 }
 
-/// A policy a partition, each of which computes all anew.
+/// A policy per partition, each of which computes every quota again.
 struct Twin<'a> {
     labels: Vec<String>,
     trees: Vec<Plain<'a>>,
@@ -145,7 +145,7 @@ impl Policy for Twin<'_> {
     }
 }
 
-/// Groups as they are written under a heading, `None` where the tree says nothing of one: leaves, then two parents.
+/// Groups as written under a heading, `None` if the tree does not name one: leaves, then two parents.
 struct Tree(Vec<Option<String>>);
 
 const LEAVES: usize = 4;
@@ -199,7 +199,7 @@ fn written(tree: &Tree, parents: &[Option<usize>], label: Option<&str>) -> Strin
             (Some(_), Some(text)) => write!(toml, "[[label.group]]\nname = '{name}'\n{text}").unwrap(),
             (None, text) => {
                 write!(toml, "[[group]]\nname = '{name}'\n").unwrap();
-                // Nothing is what a label's tree gives whom it does not name.
+                // A label's tree gives zero to groups that it does not name.
                 toml += text.as_deref().unwrap_or("ratio = 0\nmax = { cpu = 0, memory_gib = 0 }\n");
                 if at < LEAVES {
                     writeln!(toml, "users = ['u{at}', 'u{}']", at + LEAVES).unwrap();
@@ -219,7 +219,7 @@ fn rules(rng: &mut ChaCha8Rng, reclaims: &[&str]) -> String {
     format!("variant = '{variant}'\nreclaim = '{reclaim}'\n")
 }
 
-/// A row but for its job: who, when, what and where.
+/// A row without its job: user, times, demand and label.
 fn row(rng: &mut ChaCha8Rng, submit: u64, user: usize, label: &str) -> String {
     let (duration, tasks, priority) = (rng.random_range(1..9), rng.random_range(1..6), rng.random_range(0..3));
     let (cpu, memory) = (rng.random_range(0..5), rng.random_range(1..9));
@@ -241,8 +241,8 @@ fn two_labels_under_one_file_are_two_clusters() {
         if both.iter().any(|label| machines.iter().all(|labels| !labels.starts_with(label))) {
             continue;
         }
-        // Under `never` a round in which nothing has come or gone may admit more, since what was launched is a floor now, and
-        // one run has more rounds than two. Users appear in one order everywhere.
+        // Under `never` a round without arrival or end may admit more, since launched tasks are a floor now, and one run has more rounds
+        // than two. Users are in the same order in all tables.
         let mut rows: Vec<(usize, String)> =
             (0..8).flat_map(|user| [0, 1].map(|at| (at, format!("u{user},0,1,1,1,1,0,{}", both[at])))).collect();
         let mut submit = 0;
@@ -319,7 +319,7 @@ fn events(rng: &mut ChaCha8Rng) -> MachineEvents {
     all
 }
 
-/// What each partition has at a time, from the labels and events as written.
+/// Returns the capacity of each partition at a time, from the labels and events as written.
 fn totals(case: &Case, at: u64) -> Vec<Resources> {
     let mut labels: Vec<BTreeSet<&str>> =
         case.machines.iter().map(|labels| labels.split_whitespace().collect()).collect();
@@ -406,7 +406,7 @@ fn each_tree_is_poured_by_itself() {
     let heard = replay(TWO, rows, &by_hand(&["", "g"], Vec::new()), false).expect("a run");
     let now = |job: &str| starts(&heard, job).iter().filter(|start| start.is_some_and(|(at, _)| at == 0)).count();
     assert_eq!([now("1"), now("2"), now("3"), now("4")], [5, 3, 4, 4]);
-    // Who is not named has nothing of the label, and nobody else is held up.
+    // A group that is not named has no share of the label, and does not block others.
     let toml = TWO.replace("[[label.group]]\nname = 'b'\n", "");
     let heard = replay(&toml, rows, &by_hand(&["", "g"], Vec::new()), false).expect("a run");
     assert_eq!((starts(&heard, "2"), starts(&heard, "1")), (vec![None; 8], vec![Some((0, 1)); 8]));
@@ -429,8 +429,8 @@ fn relabelling_moves_what_a_label_has() {
     // No machine is left without the label, so that what asks for none has no quota.
     assert_eq!(starts(&heard, "3"), [None]);
 
-    // The other way round the label has nothing from 4 on: what runs goes on, or is stopped after two seconds, and what the
-    // same users run under no label is left alone.
+    // In the opposite case the label has no capacity from 4 on: its running tasks continue, or are stopped after two seconds, and the same
+    // users' tasks without a label are unaffected.
     let rows = "1,a,0,9,4,1,1,0,g\n2,a,0,9,4,1,1,0,!g\n3,a,1,9,4,1,1,0,g\n4,b,20,1,1,1,1,0,\n";
     let case = by_hand(&["", "g"], vec![relabel(4, 1, &[]), relabel(20, 1, &["g"])]);
     let heard = replay(TWO, rows, &case, false).expect("a run");

@@ -1,5 +1,5 @@
-//! Quota groups in the simulation: small cases by hand, and random ones against a simulator that computes all quotas
-//! anew, as fractions, from their definition, before every round.
+//! Quota groups in the simulation: small cases computed manually, and random ones against a simulator that computes all quotas again, as
+//! fractions, from their definition, before every round.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::quota_slow::{Starts, Told, draw, slow};
 struct Heard {
     starts: Starts,
     refusals: u64,
-    /// By group: what was due to be taken back and could not be, times seconds.
+    /// By group: the amount that should be reclaimed and could not be, times seconds.
     unreturned: Vec<[u64; 2]>,
 }
 
@@ -61,7 +61,7 @@ impl Recorder for Heard {
     }
 }
 
-/// Replays rows on a pool, under groups; whether their tasks are stable may stand behind each.
+/// Replays rows on a pool, under groups; a row may end with whether its tasks are stable.
 pub fn replay<R: Recorder>(groups: &str, rows: &str, machines: &str, on_blocked: OnBlocked, mut recorder: R) -> R {
     let stable = rows.lines().next().is_some_and(|row| row.split(',').count() > 8);
     let stable = if stable { ",stable" } else { "" };
@@ -88,7 +88,7 @@ const TWO: &str = "[[group]]\nname = 'a'\nusers = ['a']\n[[group]]\nname = 'b'\n
 
 #[test]
 fn two_groups_lend_and_return() {
-    // Alone a may use all; b's request takes half of it back, but what runs runs on.
+    // Alone a may use the whole cluster; b's request halves its quota, but running tasks continue.
     let rows = "1,a,0,10,4,1,1,0\n2,a,1,10,4,1,1,0\n3,b,1,10,4,1,1,0\n";
     assert_eq!(starts(TWO, rows, "1x4c4g", "1"), [Some(0); 4]);
     for job in ["2", "3"] {
@@ -101,17 +101,17 @@ fn above_its_quota_a_group_launches_nothing_or_keeps_what_runs() {
     // a holds 4 of 6 when b comes, and one of its tasks ends at 2.
     let rows = "1,a,0,2,1,1,1,0\n2,a,0,9,3,1,1,0\n3,a,1,9,3,1,1,0\n4,b,1,9,6,1,1,0\n";
     let (wait, never) = (TWO.to_owned(), format!("reclaim = 'never'\n{TWO}"));
-    // Quotas of 3: b takes what is free, at 1 and at 2; a starts again when its other tasks have ended.
+    // Quotas of 3: b takes the free cores, at 1 and at 2; a starts again when its other tasks have ended.
     assert_eq!(starts(&wait, rows, "1x6c6g", "3"), [Some(9); 3]);
     assert_eq!(starts(&wait, rows, "1x6c6g", "4")[..4], [Some(1), Some(1), Some(2), Some(10)]);
-    // Quotas of 4 + 1 and 1, what runs first; at 2 of 4 + 1/2 and 1 + 1/2, rounded down; at 9 of 1 + 2 and 1 + 2.
+    // Quotas: 4 + 1 and 1 at first; at 2, 4 + 1/2 and 1 + 1/2, rounded down; at 9, 1 + 2 and 1 + 2.
     assert_eq!(starts(&never, rows, "1x6c6g", "3"), [Some(1), Some(9), Some(9)]);
     assert_eq!(starts(&never, rows, "1x6c6g", "4")[..4], [Some(1), Some(9), Some(9), Some(10)]);
 }
 
 #[test]
 fn after_a_while_what_was_lent_is_taken_back() {
-    // a holds 4 of 4 when b comes at 2; at 5 the two tasks of least urgency, then those that started last, are stopped.
+    // a has 4 of 4 when b arrives at 2; at 5 the two least urgent tasks, then the youngest, are stopped.
     let rows = "1,a,0,9,1,1,1,5\n2,a,0,9,2,1,1,2\n3,a,1,9,1,1,1,2\n4,b,2,9,2,1,1,0\n";
     let groups = format!("reclaim = 'kill-after:3s'\n{TWO}");
     assert_eq!(starts(&groups, rows, "1x4c4g", "4"), [Some(5), Some(5)]);
@@ -139,8 +139,8 @@ fn stable_tasks_are_never_taken_back() {
 
 #[test]
 fn who_cannot_give_back_hides_nobody() {
-    // a holds more than its quota from 2 on and b from 4 on. a's tasks are stable and are there at 5 and later; at 7, when
-    // nothing else happens, two of b's are stopped: its quota is 1.5.
+    // a is above its quota from 2 on and b from 4 on. a's tasks are stable and remain at 5 and later; at 7, without any other event, two of
+    // b's are stopped: its quota is 1.5.
     let groups = "reclaim = 'kill-after:3s'\n[[group]]\nname = 'a'\nusers = ['a']\n[[group]]\nname = 'b'\nusers = ['b']\n\
                   [[group]]\nname = 'c'\nratio = 4\nusers = ['c']\n";
     let rows = "1,a,0,60,6,1,1,5,true\n2,b,1,60,3,1,1,5,false\n3,c,2,60,2,1,1,0,false\n4,c,4,60,7,1,1,0,false\n";
@@ -246,7 +246,7 @@ fn agrees_with_quotas_computed_anew_from_their_definition() {
     assert!(unreturned > 100, "too easy: stable tasks were in the way in {unreturned} cases");
 }
 
-/// What is rounded down in one group is not handed to another, but whole tasks of all groups stay within the cluster.
+/// The rounding remainder of one group does not go to another, but the integral tasks of all groups stay within the cluster.
 #[test]
 fn quotas_of_a_full_cluster_sum_to_no_more_than_it() {
     let file = QuotaFile::parse(Path::new("groups.toml"), TWO).expect("a file");

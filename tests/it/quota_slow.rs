@@ -1,4 +1,4 @@
-//! A slow simulator of quota groups: all quotas are computed anew, as fractions, from their definition, before every round.
+//! A reference simulator of quota groups: all quotas are computed again, as fractions, from their definition, before every round.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub fn draw(seed: u64) -> Case {
         pick(&["never", "wait", "kill-after:0s", "kill-after:2s"])
     );
     let capacity = [rng.random_range(3..12u64), rng.random_range(3..12u64)];
-    // Leaves first, so that a parent may stand behind its children; p0 and p1 may be empty leaves themselves.
+    // Leaves first, so that a parent may follow its children; p0 and p1 may be empty leaves themselves.
     let leaves = rng.random_range(2..=4);
     let mut owner: Vec<usize> = USERS.iter().map(|_| rng.random_range(0..leaves)).collect();
     owner[4] = leaves - 1;
@@ -139,7 +139,7 @@ pub fn pour(variant: Variant, buckets: &[Bucket], total: &Exact) -> Vec<Exact> {
             return at(&(&pair[0] + &(&part * &(&pair[1] - &pair[0]))));
         }
     }
-    // Nothing is left over, or not even the bases are there.
+    // No remainder, or the bases exceed the total.
     let (first, last) = (at(&corners[0]), at(&corners[corners.len() - 1]));
     if sum(&first) > *total { first } else { last }
 }
@@ -162,7 +162,7 @@ struct Slow<'a> {
     running: Vec<Run>,
     /// Since when groups hold more than their quota.
     over: BTreeMap<usize, u64>,
-    /// By group and resource: what is due to be taken back and cannot be.
+    /// By group and resource: the amount that should be reclaimed and cannot be.
     unreturned: Vec<[u64; 2]>,
     stopped: u64,
     starts: Starts,
@@ -249,7 +249,7 @@ impl Slow<'_> {
         }
     }
 
-    /// Stops what groups hold above their quota for too long, as far as it may be stopped; whether that was anything.
+    /// Stops tasks of groups that exceed their quota for too long, if they may be stopped; returns whether there were any.
     fn take_back(&mut self, now: u64) -> bool {
         let Reclaim::KillAfter(after) = self.case.file.reclaim else { return false };
         let quotas = self.quotas(now);
@@ -282,7 +282,7 @@ impl Slow<'_> {
         !stop.is_empty()
     }
 
-    /// The tasks to stop so that a group gives back this much: none that is stable.
+    /// Returns the tasks to stop so that a group returns this amount: no stable ones.
     fn victims(&self, group: usize, excess: [u64; 2]) -> Vec<Run> {
         let rows = &self.case.rows;
         let may = |run: &&Run| self.within(self.leaf[rows[run.row].user], group) && !rows[run.row].stable;
@@ -354,13 +354,13 @@ impl Slow<'_> {
     }
 }
 
-/// What came out of a case.
+/// The result of a case.
 #[derive(Default)]
 pub struct Told {
     pub starts: Starts,
     /// How many tasks were stopped.
     pub stopped: u64,
-    /// By group and resource: what was due to be taken back and could not be, times seconds.
+    /// By group and resource: the amount that should be reclaimed and could not be, times seconds.
     pub unreturned: Vec<[u64; 2]>,
 }
 

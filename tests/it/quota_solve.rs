@@ -18,8 +18,8 @@ fn runtimes(result: &Value) -> Vec<&str> {
     groups.iter().map(|group| group["runtime_exact"]["cpu"].as_str().expect("exact")).collect()
 }
 
-/// To scale the mins of idle groups too would give 54, 10 and 36, although 90 of 100 suffice for
-/// what must be given; and the three answers where they do not.
+/// Scaling the minimums of idle groups too would give 54, 10 and 36, although 90 of 100 suffice for the required amounts; and the three
+/// answers if they do not.
 #[test]
 fn minimums_beyond_the_total() {
     let groups = [("a", [80, 80, 1]), ("b", [80, 10, 1]), ("c", [0, 100, 9])];
@@ -84,7 +84,7 @@ fn what_is_odd_is_answered_and_said() {
     assert_eq!(allocation.overcommitted, [(Some(0), 0)]);
 }
 
-/// What is used is a floor, and a parent keeps what its groups keep: the guarantees of Koordinator's
+/// Usage is a floor, and a parent's floor is the sum of its groups': the guarantees of Koordinator's
 /// TestGroupQuotaManager_OnPodUpdateUsedForGuarantee (10, 15, 25 for group 2; 20, 20, 30 for its parent).
 #[test]
 fn what_is_used_is_kept_up_the_tree() {
@@ -100,7 +100,7 @@ fn what_is_used_is_kept_up_the_tree() {
         let bases = result["groups"].as_array().expect("a list").iter().map(|group| group["base_exact"]["cpu"].clone());
         assert_eq!(bases.collect::<Vec<_>>(), due);
     }
-    // What is used counts as asked for, and is cut to the max.
+    // Usage counts as requested, and is cut to the max.
     let held = serde_json::json!({ "capacity": { "cpu": 10 }, "group": [
         { "name": "a", "used": { "cpu": 8 }, "max": { "cpu": 6 }, "ratio": 1 },
         { "name": "b", "request": { "cpu": 9 }, "ratio": 1 }] });

@@ -1,5 +1,5 @@
-//! The policy `quota` at the size where its shortcuts matter, against one that knows none: it adds up who holds and asks
-//! for what before every round, sorts for every level and asks everybody again.
+//! The policy `quota` at a size at which its optimisations matter, against one without any: it sums allocations and requests before every
+//! round, sorts for every level and evaluates every group again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -133,7 +133,7 @@ impl Recorder for Starts {
     }
 }
 
-/// Groups, and rows whose load rises above what the cluster has and falls again.
+/// Draws groups, and rows whose load rises above the cluster's capacity and falls again.
 fn draw(seed: u64) -> (String, String) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let (groups, users, parents) = (rng.random_range(20..60), 80, [0, 0, 5][seed as usize % 3]);

@@ -1,7 +1,7 @@
 //! The values in the tables of `experiments/` are a reference: what changes one by accident fails here.
 //!
-//! `experiments/reference.txt` has a section a plan, with a line a table (how many rows) and a line a column (digests of its
-//! values, and their mean). A change that is meant writes it anew, and says why:
+//! `experiments/reference.txt` has a section per plan, with a line per table (the number of rows) and a line per column (digests of its
+//! values, and their mean). An intended change regenerates it and explains why:
 //!
 //! ```sh
 //! PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test it reference -- --include-ignored
@@ -27,13 +27,13 @@ use crate::replay::{plimsoll, run, said};
 /// The reference, below the repository.
 const FILE: &str = "experiments/reference.txt";
 
-/// With this variable set the reference is written anew.
+/// If this variable is set, the reference is regenerated.
 const UPDATE: &str = "PLIMSOLL_UPDATE_REFERENCE";
 
 /// The environment variable with the name of the only plan to run.
 const ONLY: &str = "PLIMSOLL_REFERENCE_PLAN";
 
-/// What writes it anew.
+/// The command that regenerates it.
 const COMMAND: &str = "PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test it reference -- --include-ignored";
 
 /// Plans that take more than a second or two, and how they are cut for the quick test. All others are run as they stand.
@@ -62,13 +62,13 @@ const QUICK: &[(&str, &[&str])] = &[
     ("paper/fuxi-failover", &["failover.recovery.scenarios=[\"fm-failover\"]"]),
 ];
 
-/// What is no plan that runs from a clone: two tables of benchmarks, and plans of files that are elsewhere.
+/// Files that are not plans that run from a clone: two tables of benchmarks, and plans with input files outside of the repository.
 const OTHERS: &[&str] = &["quota-levels", "scale", "openb", "field-traces"];
 
-/// So many random plans.
+/// Number of random plans.
 const RANDOM: u64 = 40;
 
-/// One who does not listen.
+/// Ignores all events.
 struct Silence;
 
 impl Progress for Silence {
@@ -139,7 +139,7 @@ fn read() -> Sections {
     sections
 }
 
-/// Writes some sections anew, and removes those of plans that are gone.
+/// Replaces some sections, and removes those of deleted plans.
 fn update(found: Sections) {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();

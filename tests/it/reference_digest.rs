@@ -1,8 +1,8 @@
-//! Digests of the tables of results: of column names and values, and of nothing else.
+//! Digests of result tables: only of column names and values.
 //!
-//! A value is digested as what it means, whatever its type or encoding: 3 is 3 as an integer and as a float, and floats count
-//! to 12 digits, since the last bits of `ln` and `exp` differ between platforms. Nulls differ from every value. Rows count in
-//! their order, files in the order of their paths.
+//! A value is digested by its meaning, regardless of type or encoding: 3 is 3 as an integer and as a float, and floats count to 12 digits,
+//! since the last bits of `ln` and `exp` differ between platforms. Nulls differ from every value. Rows count in their order, files in the
+//! order of their paths.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,14 +13,14 @@ use polars_arrow::array::{Array, PrimitiveArray, Utf8ViewArray};
 use crate::frame::{Frame, Values, write};
 use crate::replay::files;
 
-/// Into so many parts a column is divided, so that a difference can be told by its rows.
+/// Number of parts of a column, so that a difference can be located by row.
 const PARTS: usize = 8;
 
-/// What is written down of the tables of a plan: a line a table with its rows, and a line a column with a digest, those of its
+/// The lines of the reference for the tables of a plan: one per table with its rows, and one per column with a digest, those of its
 /// eighths, and the mean of its numbers.
 pub type Lines = BTreeMap<String, String>;
 
-/// A table: its files, by path, with what is in them.
+/// A table: its files with their content, by path.
 struct Table {
     parts: Vec<(String, Frame)>,
     /// The columns of any part, in alphabetical order.
@@ -30,7 +30,7 @@ struct Table {
 /// The tables below a folder of results, by name, and the lines about them.
 pub struct Tables {
     tables: BTreeMap<String, Table>,
-    /// What is written down.
+    /// The lines of the reference.
     pub lines: Lines,
 }
 
@@ -128,7 +128,7 @@ impl Table {
         format!("{} {parts} {mean}", hex(&whole, 8))
     }
 
-    /// Where a row stands, and what it has in a column.
+    /// Returns the file and row of a value, and the value.
     fn place(&self, row: usize, column: &str) -> String {
         let mut before = 0;
         for (place, frame) in &self.parts {
@@ -159,7 +159,7 @@ fn csv(path: &Path) -> Frame {
     Frame(names.iter().enumerate().map(column).collect())
 }
 
-/// Gives each value of a column as the bytes that stand for it, and as a number if it is one.
+/// Calls `give` with each value of a column as canonical bytes, and as a number if it is one.
 fn values(frame: &Frame, name: &str, mut give: impl FnMut(&[u8], Option<f64>)) {
     let (mut text, null) = (String::new(), b"null\n");
     match frame.get(name) {
@@ -239,7 +239,7 @@ fn written(change: impl Fn(usize, &mut Columns)) -> (tempfile::TempDir, Tables) 
     (dir, tables)
 }
 
-/// What is a value is seen, and its place is told; what is none is not.
+/// Every change of a value is detected and located; other changes are not.
 #[test]
 fn digests_are_of_names_and_values_and_of_nothing_else() {
     let (_dir, plain) = written(|_, _| {});

@@ -1,4 +1,4 @@
-//! Whose a results folder is: what stands in it that is not ours, what is damaged, what leads elsewhere, and who has it now.
+//! Ownership of results folders: foreign files, damage, links to other places, and locks.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -80,7 +80,7 @@ fn plans_without_runs_take_the_folder_too() {
     }
 }
 
-/// A process that was killed between figures and their list has left what the next one goes on with.
+/// After a kill between figures and their manifest, the next run continues.
 #[test]
 fn a_plan_without_runs_goes_on_after_it_was_killed() {
     let place = Scratch::new(&small());

@@ -1,7 +1,7 @@
 //! The slow twin: a simulator so plain that it can be believed, written from the specification alone.
 //!
-//! Nothing is indexed, cached or kept sorted: at every step all rows, users and machines are looked at again. It covers
-//! share-order policies on a pool or on machines. It knows nothing of the library that it checks.
+//! There is no index, cache or sorted state: every step scans all rows, users and machines. It covers share-order policies on a pool or on
+//! machines. It does not use the library that it checks.
 
 #[path = "slow/ahead.rs"]
 mod ahead;
@@ -22,7 +22,7 @@ use crate::slow_zoo::{Accounts, Zoo};
 pub use amounts::{need, offers, share, times};
 pub use seats::{Candidate, seats};
 
-/// One row of a trace. Jobs, users and stages are numbers that mean nothing but themselves.
+/// One row of a trace. Jobs, users and stages are opaque numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     pub job: usize,
@@ -120,7 +120,7 @@ struct Progress {
 
 struct Running {
     finish: u64,
-    /// What is left to do, in millionths of a microsecond at full speed.
+    /// The remaining work, in millionths of a microsecond at full speed.
     left: u128,
     /// Where its outcome stands.
     outcome: usize,
@@ -133,7 +133,7 @@ struct Simulation<'a> {
     config: &'a Config,
     /// User ids: position in order of first appearance.
     id: Vec<usize>,
-    /// What all places offer together, and what each has left.
+    /// The total capacity of all places, and the free amounts of each.
     capacity: Vec<u64>,
     free: Vec<Vec<u64>>,
     progress: Vec<Progress>,
@@ -145,7 +145,7 @@ struct Simulation<'a> {
     eligible: Vec<usize>,
 }
 
-/// Replays `rows`: the tasks in the order of their launches, then those that never start.
+/// Replays `rows`; returns the tasks in the order of their launches, then those that never start.
 pub fn simulate(rows: &[Row], config: &Config) -> Vec<Outcome> {
     let mut order: Vec<usize> = Vec::new();
     for row in rows {
@@ -173,7 +173,7 @@ impl Simulation<'_> {
     fn next_instant(&self) -> Option<u64> {
         let arrivals = (0..self.rows.len()).filter(|&row| !self.progress[row].arrived).map(|row| self.rows[row].submit);
         let next = arrivals.chain(self.running.iter().map(|task| task.finish)).min();
-        // While anybody waits the end of a period may change whose turn it is.
+        // While demand is pending the end of a period may change the order.
         let waits = || (0..self.id.len()).any(|user| self.head(user).is_some());
         let period = match self.config.policy {
             Policy::LongTerm(memory) | Policy::Afs(memory) => Some(memory.period),
@@ -219,7 +219,7 @@ impl Simulation<'_> {
         self.running.iter().map(|task| self.rate(task.row, task.place)).collect()
     }
 
-    /// What was done since the last instant.
+    /// Advances the work since the last instant.
     fn progress(&mut self, now: u64) {
         let span = u128::from(now - std::mem::replace(&mut self.clock, now));
         let rates = self.rates();
@@ -252,7 +252,7 @@ impl Simulation<'_> {
     fn arrive(&mut self, now: u64) {
         for row in 0..self.rows.len() {
             if self.rows[row].submit == now {
-                // A place is at its emptiest when it was built; what does not fit there never will.
+                // A place has the most room when it is empty; a task that does not fit then never will.
                 self.progress[row].arrived = true;
                 self.progress[row].too_large = !self.fits_when_empty(row);
                 if self.ready(row) {
@@ -289,7 +289,7 @@ impl Simulation<'_> {
         empty
     }
 
-    /// One scheduling round: launches one task at a time (or one gang), for the first user in line, until nobody can.
+    /// One scheduling round: launches one task (or gang) at a time, for the first user in the order, until no further launch is possible.
     fn round(&mut self, now: u64) {
         self.quanta(now);
         self.choose_eligible();
@@ -341,7 +341,7 @@ impl Simulation<'_> {
         self.next(user, &[])
     }
 
-    /// The same if those that were asked before stood aside.
+    /// The same without the users in `asked`.
     fn next(&self, user: usize, asked: &[usize]) -> Option<usize> {
         let waits = |row: usize| {
             let progress = &self.progress[row];

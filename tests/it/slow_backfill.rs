@@ -1,5 +1,5 @@
-//! Backfilling as the slow twin sees it: what is used or reserved is a list of boxes, an interval and amounts each, and every question
-//! goes through all of them again.
+//! Backfilling in the reference implementation: usage and reservations are a list of boxes, an interval and amounts each, and every query
+//! scans all of them.
 
 /// Amounts that are in use, or will be, from one instant to before another.
 pub struct Held {
@@ -15,7 +15,7 @@ pub fn expected_end(start: u64, estimate: u64, now: u64) -> u64 {
 
 /// Whether there is room for another box.
 fn fits(capacity: &[u64], held: &[Held], wanted: &Held) -> bool {
-    // What is held grows at the beginnings of boxes alone.
+    // The total usage grows only at the beginnings of boxes.
     let begins = held.iter().map(|other| other.from).filter(|from| (wanted.from..wanted.until).contains(from));
     begins.chain([wanted.from]).all(|instant| {
         let there = |other: &&Held| other.from <= instant && instant < other.until;

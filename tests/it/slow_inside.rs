@@ -33,7 +33,7 @@ impl Inside {
         Inside::Tiresias,
     ];
 
-    /// What stands behind the policy's name.
+    /// The suffix of the policy's name.
     pub fn suffix(self) -> &'static str {
         match self {
             Inside::Usual => "",
@@ -49,8 +49,7 @@ impl Inside {
     }
 }
 
-/// What has become of a job's tasks: every row of it that could start with how many of its tasks have ended, and for how long
-/// each task that was launched has run.
+/// The progress of a job: for every row that could start its number of ended tasks, and for each launched task its run time.
 pub struct Job<'a> {
     pub rows: Vec<(&'a Row, u64)>,
     pub ended: Vec<u64>,

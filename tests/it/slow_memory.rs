@@ -1,6 +1,6 @@
 //! The slow twin's memory, from its definition alone: `docs/memory.md`.
 
-/// After how long half is forgotten (never, if absent), and the period in which that is counted, in microseconds.
+/// The half-life (without decay if absent), and the period of its steps, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub half_life: Option<u64>,
@@ -27,12 +27,12 @@ impl Memory {
         (factor * 4_294_967_296.0) as u128
     }
 
-    /// What is left of an amount after a period.
+    /// Returns the rest of an amount after a period.
     pub fn left(self, amount: u128) -> u128 {
         (amount * self.factor()) >> 32
     }
 
-    /// The moving average of what is held at the ends of periods, in steps of 2^-32, with the charges for what was started.
+    /// Returns the moving average of the allocation at the ends of periods, in steps of 2^-32, with the charges for launched tasks.
     pub fn average(self, held: &[(u64, u64, u64)], now: u64) -> u128 {
         let forgotten = (1 << 32) - self.factor();
         let charges = |from: u64, to: u64| -> u128 {
@@ -47,7 +47,7 @@ impl Memory {
         average + charges(now / self.period * self.period, now + 1)
     }
 
-    /// What is left of the periods that are over by `now` of what was held: each as an amount, from when and until when.
+    /// Returns the rest of the allocations of the periods that are over by `now`: each as an amount, start and end.
     pub fn past(self, held: &[(u64, u64, u64)], now: u64) -> u128 {
         let mut past = 0;
         for end in (self.period..=now).step_by(self.period as usize) {

@@ -6,8 +6,7 @@ use crate::slow::ONE;
 /// millionths.
 pub type Curve = (&'static str, &'static [(u64, u64)]);
 
-/// How much of a task that uses `own` a machine does in a microsecond, in millionths, when its tasks use so much of its
-/// memory.
+/// Returns the progress of a task that uses `own` in a microsecond, in millionths, if the tasks of its machine use `used` of its memory.
 pub fn rate((text, curve): Curve, used: u128, memory: u64, own: u64) -> u128 {
     if used == 0 {
         return ONE;

@@ -30,7 +30,7 @@ impl Ratio {
 }
 
 impl Ord for Ratio {
-    /// Compares by continued fractions: exact, and nothing can overflow.
+    /// Compares by continued fractions: exact, without overflow.
     fn cmp(&self, other: &Ratio) -> Ordering {
         let (mut a, mut b, mut c, mut d) = (self.num, self.den, other.num, other.den);
         loop {

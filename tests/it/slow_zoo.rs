@@ -36,7 +36,7 @@ pub struct Credits {
     /// In thousandths.
     pub guaranteed: u64,
     pub credits: u64,
-    /// The public part earns what is given away.
+    /// The public share earns the donated slices.
     pub pool: bool,
 }
 
@@ -112,7 +112,7 @@ impl User {
     }
 }
 
-/// Everything that an order goes by.
+/// The inputs of an order.
 pub struct View<'a> {
     pub users: &'a [User],
     pub capacity: &'a [u64],
@@ -136,7 +136,7 @@ pub fn place(zoo: Zoo, view: &View, user: usize) -> Vec<u128> {
     }
 }
 
-/// Tasks over those that it could run alone, whole and 100 binary places.
+/// Returns the user's tasks over those that it could run alone, integer and 100 binary places.
 fn task_share(view: &View, user: &User) -> Vec<u128> {
     let demand = &user.head.as_ref().expect("it waits").0;
     let on = |machine: &Vec<u64>| {
@@ -171,7 +171,7 @@ fn ranks(view: &View, tree: bool) -> Vec<u128> {
     ranks
 }
 
-/// What stands under a group, with level shares.
+/// Returns the children of a group, with their normalised shares.
 fn children(view: &View, tree: bool, group: usize) -> Vec<(Node, f64)> {
     let of = |user: &usize| if tree { OF[view.users[*user].number] } else { 0 };
     let users = (0..view.users.len()).filter(|user| of(user) == group).map(Node::User);
@@ -396,7 +396,7 @@ fn group_of(view: &View, group: usize, free: &[u64], counted: &[usize]) -> Seen 
     Seen { vector, share, task, step: task / GROUPS[group].1 * 1e6, blocked: open().next().is_none() }
 }
 
-/// The place of a row's next tasks on a machine with this capacity and so much of it free, for a user that holds so much.
+/// Returns the place of a row's next tasks on a machine with this capacity and these free amounts, for a user with this allocation.
 pub fn pair(
     zoo: Zoo,
     (need, tasks): (&[u64], u64),
@@ -483,13 +483,13 @@ impl Accounts {
         }
     }
 
-    /// Whether a user that holds so much may hold so much more.
+    /// Whether a user with this allocation may receive the additional amount.
     pub fn admits(&self, user: usize, held: u64, more: u64) -> bool {
         more == 0 || held + more <= self.allocation[user] * 1000
     }
 }
 
-/// The demand of so many tasks of a row.
+/// The demand of `tasks` tasks of a row.
 pub fn times(row: &Row, tasks: u64) -> Vec<u64> {
     row.demand.iter().map(|amount| amount * tasks).collect()
 }

@@ -33,10 +33,10 @@ const EXACT: [Row; 24] = [
     row("theorem-6-fourfold", "drf", &["25", "50"]),
     row("appendix", "drf", &["90", "10", "10", "10", "10", "10", "10", "10", "10", "10"]),
     row("appendix-lie", "drf", &["9", "9", "9", "9", "9", "9", "9", "9", "9", "9"]),
-    // One resource at a time, by hand.
+    // One resource at a time, computed manually.
     row("drf-example", "maxmin:cpu", &["54/13", "18/13"]),
     row("drf-example", "maxmin:memory", &["9/13", "36/13"]),
-    // Equal dominant shares by hand: 16 x = 2 y and 16 x + y = 100.
+    // Equal dominant shares, computed manually: 16 x = 2 y and 16 x + y = 100.
     row("theorem-4", "drf", &["25/6", "100/3"]),
     row("theorem-4-lie", "drf", &["25/6", "100/3"]),
     row("theorem-5-without-3", "drf", &["20", "5"]),
@@ -103,7 +103,7 @@ fn what_is_no_fraction_comes_out_to_the_last_digits_with_its_certificate() {
     assert!(result["certificate"]["gap"].as_f64().is_some_and(|gap| gap <= 1e-12), "{result}");
 }
 
-/// Reference: the dual of max x y subject to x + 3y <= 9 and 4x + y <= 18, solved by hand.
+/// Reference: the dual of max x y subject to x + 3y <= 9 and 4x + y <= 18, solved manually.
 #[test]
 fn ceei_tells_its_prices() {
     let prices = solved(&instance("drf-example"), &["--policy", "ceei"])["prices"].clone();
@@ -192,7 +192,7 @@ const JSON: &str = r#"{"user": [{"name": "A", "demand": {"memory": 4, "cpu": 1}}
     {"name": "B", "demand": {"cpu": 3, "memory": 1e-1}, "weight": {"cpu": 2}, "tasks": 2.0}],
     "capacity": {"memory": 18, "cpu": 9.5}}"#;
 
-/// What is printed for an instance on standard input.
+/// Returns the output for an instance on standard input.
 pub fn piped(text: &str, args: &[&str]) -> std::process::Output {
     let mut command = plimsoll(&["solve", "-"]);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -297,7 +297,7 @@ const WRONG: [Wrong; 14] = [
     ),
 ];
 
-/// What is not as it should be for wrong input: exit code 2, a message of one line, the wrong line below it, nothing on stdout.
+/// Checks the requirements for invalid input: exit code 2, a message of one line followed by the wrong line, an empty standard output.
 pub fn refusal(output: &std::process::Output, says: &[&str]) -> Result<(), String> {
     let message = said(output);
     let missing = says.iter().find(|part| !message.contains(*part));

@@ -94,7 +94,7 @@ fn a_difference_without_spread_has_the_p_value_of_the_permutation_test() {
     }
 }
 
-/// Nothing is drawn of a trace whose jobs are all kept: all seeds are one run.
+/// Without thinned jobs a trace has no randomness: all seeds are one run.
 #[test]
 fn thinning_that_keeps_all_is_no_randomness() {
     let plan = "name = \"t\"\npolicies = [\"fifo\", \"drf\"]\nseeds = 6\n[cluster]\nmachines = \"1x4c\"\n\

@@ -120,7 +120,7 @@ fn one_policy_is_compared_from_cell_to_cell() {
     place.run("out", &[]);
     let page = std::fs::read_to_string(place.path("out/report.html")).expect("it was written");
     assert!(page.contains("Mean completion time under drf, against mean-2.0: "), "{page:.3000}");
-    // One seed: nothing is tested, nothing is marked, and nothing is claimed.
+    // With one seed there is no test, no mark, and no claim.
     place.run("one", &["--set", "seeds=1"]);
     let page = std::fs::read_to_string(place.path("one/report.html")).expect("it was written");
     assert!(

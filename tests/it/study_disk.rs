@@ -1,5 +1,5 @@
-//! Files that may not grow, as on a full disk: nothing half-written keeps its name, the message says what is wrong, and freed space
-//! is all it takes. `tests/optional/disk.rs` has a real disk that is full.
+//! Files that may not grow, as on a full disk: no partial file has a final name, the message names the problem, and a run after freeing
+//! space succeeds. `tests/optional/disk.rs` uses a real full disk.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::determinism::differences;
 use crate::replay::{run, said};
 use crate::study_run::{SWEEP, Scratch, contents};
 
-/// What must hold after a run that the disk ended: a message, and under every name either nothing or the whole file.
+/// Checks a run that the disk ended: a message, and every file is either missing or complete.
 pub fn check(output: &Output, folder: &Path, expected: &BTreeMap<String, Vec<u8>>, says: &str) {
     let message = said(output);
     assert_eq!(output.status.code(), Some(1), "{message}");
@@ -27,7 +27,7 @@ pub fn check(output: &Output, folder: &Path, expected: &BTreeMap<String, Vec<u8>
     }
 }
 
-/// Whether a file is as it will be in the end. The list of files that were made grows: it is good if it is of those that are there.
+/// Whether a file equals its final form. The manifest grows: it is correct if it lists the existing files.
 pub fn is_as_it_will_be(folder: &Path, path: &str, bytes: &[u8], expected: &BTreeMap<String, Vec<u8>>) -> bool {
     match path.strip_suffix(MADE) {
         Some(place) => {

@@ -27,7 +27,7 @@ fn receipts(folder: &Path) -> usize {
     files(folder).iter().filter(|path| path.parent().is_some_and(|parent| parent.ends_with("done"))).count()
 }
 
-/// Kills a run of the plan when it has made so many runs more than there were, and a moment later; false if it ended before.
+/// Kills a run of the plan after `more` additional runs, and a moment later; false if it ended before.
 fn kill(place: &Scratch, out: &str, args: &[&str], more: usize, moment: Duration) -> bool {
     let folder = place.path(out);
     let enough = receipts(&folder) + more;
@@ -41,7 +41,7 @@ fn kill(place: &Scratch, out: &str, args: &[&str], more: usize, moment: Duration
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(moment);
-    // SIGKILL on Unix: nothing is cleaned up, and there is no exit code.
+    // SIGKILL on Unix: no cleanup, and no exit code.
     running.0.kill().expect("a child can be killed");
     running.0.wait().expect("a child can be waited for").code().is_none()
 }
@@ -51,7 +51,7 @@ fn temporary(folder: &Path) -> usize {
     files(folder).iter().filter(|path| is(path)).count()
 }
 
-/// Runs the plan without a break, and with so many kills on one thread, on two, and in three shards.
+/// Runs the plan without interruption, and with `kills` kills on one thread, on two, and in three shards.
 fn compare(plan: &str, kills: usize) {
     let place = Scratch::in_memory(plan);
     place.run("whole", &["-j", "2"]);
@@ -63,7 +63,7 @@ fn compare(plan: &str, kills: usize) {
         ("shards", vec![vec!["--shard", "0/3"], vec!["--shard", "1/3"], vec!["--shard", "2/3", "-j", "2"]]),
     ] {
         let mut hit = 0;
-        // However fast the machine is: what was complete before it was killed often enough is begun anew.
+        // Independent of the machine's speed: if it was complete before it was killed often enough, it is started again.
         for at in 0.. {
             if hit == kills {
                 break;

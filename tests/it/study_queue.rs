@@ -1,4 +1,4 @@
-//! The statistics on a queue whose mean completion time is known: M/M/c, by the engine, with the warm-up cut off.
+//! The statistics on a queue with a known mean completion time: M/M/c, by the engine, without the warm-up.
 
 use plimsoll::cluster::ClusterSpec;
 use plimsoll::engine::Options;

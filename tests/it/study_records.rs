@@ -1,5 +1,5 @@
-//! What a results folder says of itself: nobody else's files are touched, one process writes at a time, and whatever was
-//! changed since it was written is noticed by whoever reads it, or made again.
+//! The records of a results folder: foreign files remain, one process writes at a time, and every change since the writing is reported by
+//! its readers, or repaired.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -121,8 +121,8 @@ fn of_two_processes_one_waits_its_turn() {
     }
 }
 
-/// One bit of any file that a study has written: whoever reads the file says so, or does not need it, and another run of the
-/// plan makes the same bytes again. `PLIMSOLL_FLIPS=10000` flips so many.
+/// Flips one bit of any file of a study: every reader of the file reports it or does not need it, and another run of the plan produces the
+/// same bytes again. `PLIMSOLL_FLIPS=10000` sets the number of flips.
 #[test]
 fn a_flipped_bit_anywhere_is_noticed_and_mended() {
     let place = Scratch::new(&SWEEP.replace("seeds = 3", "seeds = 2").replace("[2.0, 3.0, 5.0]", "[2.0, 3.0]"));
@@ -194,7 +194,7 @@ fn what_is_missing_is_said_by_all_who_draw_or_compare() {
     }
 }
 
-/// A trace and weights that are swapped for others and back while a study runs: what is kept is of the one or of the other.
+/// Replaces a trace and weights by others and back during a study: the remaining results are of one or the other.
 #[test]
 fn inputs_that_are_swapped_while_runs_read_them_are_noticed() {
     let plan = "name = \"swapped\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 12\nweights = \"in/weights.csv\"\n\
@@ -245,7 +245,7 @@ fn inputs_that_are_swapped_while_runs_read_them_are_noticed() {
             assert!(message.contains("was changed or replaced") || message.contains("No such file"), "{message}");
             noticed += 1;
         }
-        // What was kept of a study that ended early is right, too.
+        // The remaining results of a study that ended early are correct, too.
         place.run("out", &["-j", "1", "--restart"][..if round % 2 == 0 { 2 } else { 3 }]);
         assert_eq!(differences(&expected[0], &contents(&place.path("out"))), [""; 0], "round {round}");
         if noticed >= 5 && round >= 9 {

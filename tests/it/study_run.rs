@@ -1,4 +1,4 @@
-//! Studies through the binary: sweeps, resuming, shards, and what is refused.
+//! Studies through the binary: sweeps, resuming, shards, and refused plans.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn is_provenance(path: &str) -> bool {
     path.starts_with("run") && path.ends_with(".json")
 }
 
-/// The files of a results folder, by path below it; without what may differ.
+/// Returns the files of a results folder, by relative path, without those that may differ.
 pub fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let below = |path: &Path| path.strip_prefix(folder).expect("files were listed there").display().to_string();
     let read = |path: &Path| std::fs::read(path).expect("results are readable");
@@ -98,14 +98,14 @@ impl Scratch {
         command
     }
 
-    /// Runs the plan and returns what it said; it must go well.
+    /// Runs the plan and returns its messages; it must succeed.
     pub fn run(&self, out: &str, args: &[&str]) -> String {
         let output = run(&mut self.command(out, args));
         assert!(output.status.success(), "{args:?}: {}", said(&output));
         said(&output)
     }
 
-    /// Runs the plan, which must be refused with exit code 2, and returns what it said.
+    /// Runs the plan, which must be refused with exit code 2, and returns its messages.
     pub fn refused(&self, out: &str, args: &[&str]) -> String {
         let output = run(&mut self.command(out, args));
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
@@ -148,7 +148,7 @@ fn every_axis_is_a_typed_column_and_differences_have_intervals() {
     let estimates = Frame::open(&place.path("out/statistics/estimates.parquet"));
     let found = Frame::open(&place.path("out/statistics/differences.parquet"));
     assert_eq!(estimates.real("workload_arrival_mean")[0], Some(2.0));
-    // One row a cell, policy and metric; the baseline is compared with nobody.
+    // One row per cell, policy and metric; the baseline is compared with none.
     let metric =
         |frame: &Frame, name: &str| frame.texts("metric").iter().filter(|m| m.as_deref() == Some(name)).count();
     assert_eq!((metric(&estimates, "completion_mean_s"), metric(&found, "completion_mean_s")), (6, 3));
@@ -234,7 +234,7 @@ fn a_changed_plan_is_refused_with_what_differs() {
     let message = place.refused("out", &["--set", "seeds=1", "--set", "workload.arrival.mean=7.0", "--dry-run"]);
     assert!(message.contains("sweep") && message.contains("7.0"), "{message}");
     assert_eq!(differences(&whole, &contents(&place.path("out"))), [""; 0], "nothing was touched");
-    // Thrown away on demand: nothing of the old cells is left that reads as a result.
+    // Deleted on request: no file of the old cells remains that could be read as a result.
     place.run("out", &["--restart", "--set", "seeds=1", "--set", "workload.arrival.mean=[2.0]"]);
     place.run("fresh", &["--set", "seeds=1", "--set", "workload.arrival.mean=[2.0]"]);
     let tables = |out: &str| -> BTreeMap<String, Vec<u8>> {
@@ -264,8 +264,8 @@ fn a_dry_run_lists_and_runs_nothing() {
     assert_eq!(there, 6, "a shard of three has run");
 }
 
-/// What only shows when the workload is made is told with its place, too.
-/// Two cells, of which the second has something wrong with it, under a policy with groups.
+/// Errors that only appear when the workload is created have a location, too. Two cells, of which the second is invalid, under a policy
+/// with groups.
 const VARIANTS: &str = r#"
 name = "variants"
 policies = ["drf", "quota:@g"]
@@ -456,7 +456,7 @@ fn a_window_is_measured() {
     assert!(measured > 0 && measured < all, "{measured} of {all}");
 }
 
-/// Where nothing is written, the same is summed up: with what the tables would hold, and without.
+/// Without output files the summary is the same, with or without the tables' data.
 #[test]
 fn a_run_without_files_sums_up_the_same() {
     let place = Scratch::new(SWEEP);

@@ -86,7 +86,7 @@ fn sources() -> Vec<Source> {
     rust.map(source).collect()
 }
 
-/// What runs: the text up to the unit tests at its end, without comments.
+/// Returns the code up to the unit tests at its end, without comments.
 fn code(text: &str) -> String {
     let starts = ["#[cfg(test)]\nmod tests", "#[cfg(test)]\npub(crate) mod tests"];
     let end = starts.iter().filter_map(|start| text.find(start)).min().unwrap_or(text.len());
@@ -97,7 +97,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Where `word` stands in `code`, not as a part of a longer word; one that ends in `_` may be the start of longer ones.
+/// Returns the positions of `word` in `code`, not as a part of a longer word; a word that ends in `_` may be the start of longer ones.
 fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
     code.match_indices(word).map(|(at, _)| at).filter(move |&at| {
@@ -108,7 +108,7 @@ fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     })
 }
 
-/// The top-level modules that code names: `crate::a`, `crate::{a::B, c}`, and `super::super::a` for good measure.
+/// Returns the top-level modules that code names: `crate::a`, `crate::{a::B, c}`, and also `super::super::a`.
 fn named_modules(code: &str) -> Vec<String> {
     let mut named = Vec::new();
     for path in ["crate::", "super::super::"] {
@@ -127,7 +127,7 @@ fn head(path: &str) -> String {
     path.trim_start().bytes().take_while(|&byte| is_word(byte)).map(char::from).collect()
 }
 
-/// The first word of each item of a `{..}` group whose opening brace is already read.
+/// Returns the first word of each item of a `{..}` group whose opening brace is already read.
 fn group_heads(group: &str) -> Vec<String> {
     let (mut depth, mut item, mut heads) = (0, 0, Vec::new());
     for (at, c) in group.char_indices() {
@@ -185,7 +185,7 @@ fn phrases(text: &str) -> Vec<String> {
     found.map(|(phrase, better)| format!("\"{phrase}\": say \"{better}\"")).collect()
 }
 
-/// Lines of documentation with a pronoun in place of a noun: those that begin with "What", "Whose", "Whom" or "Who".
+/// Returns lines of documentation with a pronoun in place of a noun: those that begin with "What", "Whose", "Whom" or "Who".
 fn pronouns(text: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| {
         let line = line.trim();
@@ -296,7 +296,7 @@ fn the_plan_speaks_of_modules_that_exist_or_are_planned() {
     none(each(|source| Some(source.module()).filter(|module| !known.contains(&module.as_str())).into_iter().collect()));
 }
 
-/// The crates that the last cell of a crate's row in ARCHITECTURE.md names are those that it depends on, besides `base`.
+/// The crates that the last cell of a crate's row in ARCHITECTURE.md names are its dependencies, besides `base`.
 #[test]
 fn crates_stand_on_what_the_plan_says() {
     let plan = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the plan");
@@ -316,7 +316,7 @@ fn crates_stand_on_what_the_plan_says() {
     assert_eq!(seen, CRATES.len() + 2, "rows for these, for base and for sim");
 }
 
-/// The checks see what they are for.
+/// The checks find the problems that they are for.
 #[test]
 fn the_checks_can_fail() {
     assert_eq!(forbidden("policy", "use crate::engine::Run;\n"), ["engine"]);

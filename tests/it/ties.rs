@@ -1,4 +1,4 @@
-//! The order among users of equal rank: by default nobody starves because of it.
+//! The order among users of equal rank: by default it starves no user.
 
 use std::collections::BTreeMap;
 

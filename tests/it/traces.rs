@@ -79,7 +79,7 @@ fn every_format_imports_and_replays_as_the_file_itself_does() {
             let out = dir.path().join(format!("t.{ending}"));
             let out = out.to_str().expect("text");
             let mut args = vec!["import", &source, "-o", out];
-            // Samples are recognised without being told, too.
+            // The formats of the samples are recognised, too.
             args.extend(asked.then_some(["--format", format]).into_iter().flatten());
             let output = trace(&args);
             assert!(output.status.success() && output.stdout.is_empty(), "{format}: {}", said(&output));

@@ -146,7 +146,7 @@ fn machines_of_unlike_speed() {
     compare(|seed| Case::draw(seed, Weighting::None, RULES).on_unlike_machines(seed).ordered(seed));
 }
 
-/// The binary's replay of a case whose files lie in `dir`, on these machines.
+/// Returns the command that replays a case with files in `dir`, on these machines.
 pub fn command(case: &Case, dir: &Path, machines: &str) -> std::process::Command {
     let placement = match case.placement {
         Placement::Pooled => "pooled",
@@ -287,7 +287,7 @@ fn the_comparison_sees_every_field() {
     assert!(first_difference(&right[1..], &right).is_err());
 }
 
-/// The draws reach what they are meant to reach: ties, zero durations, blocked heads, sets too large, stages.
+/// The draws cover the intended cases: ties, zero durations, blocked heads, sets that are too large, stages.
 #[test]
 fn the_draws_reach_the_corners() {
     let cases: Vec<Case> = (0..100).map(|seed| Case::draw(seed, Weighting::None, &[Placement::FirstFit])).collect();

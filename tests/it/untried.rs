@@ -1,4 +1,4 @@
-//! The log of decisions is complete: a set whose turn did not come has a row, too.
+//! The log of decisions is complete: a set that was not tried has a row, too.
 
 use crate::frame::Frame;
 use crate::replay::{plimsoll, run, said};

@@ -1,4 +1,4 @@
-//! The water level: all methods say the same, and what they say is the definition's.
+//! The water level: all methods agree with each other and with the definition.
 
 use std::collections::BTreeMap;
 
@@ -41,9 +41,9 @@ fn agree(semantics: Semantics, total: u64, standings: &[Standing], level: Level)
     assert!(rounds.rounds <= standings.len(), "{} rounds for {} groups", rounds.rounds, standings.len());
 }
 
-/// The definition: the lowest level at which what is handed out is the total or all that is requested.
+/// The definition: the lowest level at which the assigned amount is the total or the sum of all requests.
 ///
-/// What is handed out is straight between two neighbouring levels at which some group's formula bends.
+/// The assigned amount is linear between two neighbouring levels at which some group's formula bends.
 fn defined(semantics: Semantics, total: u64, standings: &[Standing]) -> Exact {
     let exact = |value: u64| Exact::from(value);
     let handed = |level: &Exact| {
@@ -78,7 +78,7 @@ fn defined(semantics: Semantics, total: u64, standings: &[Standing]) -> Exact {
     low + &(&(&(&target - &less) * &(high - low)) / &(&more - &less))
 }
 
-/// The laws of the runtime quotas at a level: their sum, and what each lies between.
+/// Checks the laws of the runtime quotas at a level: their sum, and the bounds of each.
 fn laws(semantics: Semantics, total: u64, standings: &[Standing], level: Level) {
     let (mut sum, mut whole) = (Exact::ZERO, 0);
     let (mut bases, mut reaches) = (0, 0);
@@ -119,7 +119,7 @@ fn the_semantics_differ_where_a_minimum_is_no_multiple_of_the_ratio() {
 #[test]
 fn the_articles_buckets() {
     for semantics in BOTH {
-        // The first requests less than its third; the others share what it leaves by ratio.
+        // The first requests less than its third; the others share the rest by ratio.
         let groups = [Group::new(10, 0, NO_MAX, 1), Group::new(90, 0, NO_MAX, 1), Group::new(90, 0, NO_MAX, 2)];
         assert_eq!(runtimes(semantics, 100, &groups), wholes(&[10, 30, 60]));
         // Where the text as it stands hands out 213 of 100.
@@ -138,15 +138,15 @@ fn the_articles_buckets() {
 fn limits_and_corners() {
     for semantics in BOTH {
         let of = |total, groups: &[Group]| runtimes(semantics, total, groups);
-        // Cut to the maximum; a minimum above it counts as far as it goes.
+        // Cut to the maximum; a minimum above it counts up to the maximum.
         assert_eq!(of(100, &[Group::new(90, 0, 20, 1), Group::new(90, 0, NO_MAX, 1)]), wholes(&[20, 80]));
         assert_eq!(of(10, &[Group::new(90, 50, 20, 1), Group::new(90, 0, NO_MAX, 1)]), wholes(&[20, 0]));
-        // The bases exceed the total: everybody keeps the base.
+        // The bases exceed the total: every group keeps its base.
         assert_eq!(of(100, &[Group::new(80, 80, NO_MAX, 1), Group::new(80, 80, NO_MAX, 9)]), wholes(&[80, 80]));
-        // Minimums beyond the total, but not what is requested of them.
+        // Minimums exceed the total, but their requested part does not.
         let groups = [Group::new(80, 80, NO_MAX, 1), Group::new(10, 80, NO_MAX, 1), Group::new(100, 0, NO_MAX, 9)];
         assert_eq!(of(100, &groups), wholes(&[80, 10, 10]));
-        // Nothing to share, nobody, and ratios of 0: the rest stays unassigned.
+        // Zero total, no group, and ratios of 0: the rest stays unassigned.
         assert_eq!(of(0, &[Group::new(5, 0, NO_MAX, 1)]), wholes(&[0]));
         assert_eq!(of(9, &[]), wholes(&[]));
         assert_eq!(of(9, &[Group::new(5, 2, NO_MAX, 0), Group::new(5, 0, NO_MAX, 0)]), wholes(&[2, 0]));
@@ -156,7 +156,7 @@ fn limits_and_corners() {
         assert_eq!(of(30, &[lent, hungry]), wholes(&[2, 28]));
         assert_eq!(of(30, &[Group { unused_min: UnusedMin::Kept, ..lent }, hungry]), wholes(&[10, 20]));
         assert_eq!(of(30, &[Group { unused_min: UnusedMin::Kept, max: 6, ..lent }, hungry]), wholes(&[6, 24]));
-        // What is held stays, also above the request.
+        // An allocation remains, also above the request.
         assert_eq!(of(30, &[Group { held: 25, ..lent }, hungry]), wholes(&[25, 5]));
     }
 }
@@ -238,7 +238,7 @@ fn total(rng: &mut ChaCha8Rng, standings: &BTreeMap<GroupId, Standing>) -> u64 {
     }
 }
 
-/// Random changes of a pool of about so many groups; what `check` says of every state.
+/// Applies random changes to a pool of about `size` groups; returns the result of `check` for every state.
 fn churn(
     seed: u64,
     semantics: Semantics,
@@ -345,7 +345,7 @@ fn stretches_of_neighbours_leave() {
             gone.reverse();
         }
         gone.iter().for_each(|&(_, id)| water.leave(id));
-        // Levels just below, among and above those that left, each after one far away.
+        // Levels just below, among and above those of the removed groups, each after a distant one.
         let near = pool[start..].iter().step_by(16).take(5).map(|&(request, _)| request - 1);
         let levels: Vec<u64> = near.chain([gone[0].0]).flat_map(|level| [1, level, 1 << 39]).collect();
         for level in levels {
@@ -357,7 +357,7 @@ fn stretches_of_neighbours_leave() {
 
 /// One group a round: each request is the next whole number above the level of the round before.
 ///
-/// What is lent shrinks by the number of hungry groups every round, so whole numbers of 64 bits have room for 18 groups.
+/// The lent amount shrinks by the number of hungry groups every round, so 64-bit integers have room for 18 groups.
 #[test]
 fn the_rounds_of_the_articles_worst_case() {
     let rounds = |count: u64, total: u64| {
@@ -375,7 +375,7 @@ fn the_rounds_of_the_articles_worst_case() {
         found.rounds
     };
     assert_eq!(rounds(18, 1 << 60), 18);
-    // With too few digits for it, what is lent is used up sooner, however many groups there are.
+    // With too few digits for it, the lent amount is used up sooner, regardless of the number of groups.
     assert!((5..20).contains(&rounds(1000, 1 << 60)));
 }
 

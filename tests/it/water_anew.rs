@@ -13,7 +13,7 @@ pub struct Rounds {
     pub rounds: usize,
 }
 
-/// A level at which a group stops to rise, or starts to if it `enters`; what it adds to the sums below that level.
+/// A level at which a group stops to rise, or starts to if it `enters`; and its contribution to the sums below that level.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     amount: u64,
@@ -67,7 +67,7 @@ fn points(semantics: Semantics, standings: &[Standing]) -> Vec<Point> {
     points
 }
 
-/// The lowest level that hands out the total, or all that is requested: the break points in order, until it is reached.
+/// The lowest level that assigns the total, or all requests: the break points in order, until it is reached.
 ///
 /// O(n log n). Errors: a sum passes [`LIMIT`].
 pub fn by_sort(semantics: Semantics, standings: &[Standing], total: u64) -> Result<Level> {
@@ -104,7 +104,7 @@ pub fn by_rounds(semantics: Semantics, standings: &[Standing], total: u64) -> Re
         return Ok(Rounds { level: Level::ZERO, rounds: 0 });
     }
     if total >= sums.reach {
-        // Everybody has the request; the level is where the last one got it.
+        // Every group has its request; the level is the one at which the last group got it.
         let highest = points(semantics, standings).iter().map(Point::level).max();
         return Ok(Rounds { level: highest.unwrap_or(Level::ZERO), rounds: 1 });
     }
@@ -177,7 +177,7 @@ fn settle(groups: Vec<Standing>, total: u64) -> Rounds {
     }
 }
 
-/// The lowest level that hands out as much as this one: if nobody rises there, where the last one stopped.
+/// The lowest level that assigns as much as this one: if no group rises there, the one at which the last group stopped.
 fn lowest(groups: &[Standing], level: Level) -> Level {
     let reach = |group: &Standing| Level::of(group.reach(), group.ratio());
     let rises = |group: &Standing| Level::of(group.base(), group.ratio()) < level && level <= reach(group);

@@ -1,4 +1,4 @@
-//! Whole tasks against a loop that looks at everybody before each, and how far apart they leave users.
+//! Integral tasks against a loop that evaluates every user before each task, and the resulting distance between users.
 
 use plimsoll::fair::{
     Exact, Instance, Machines, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, User, WholeTasks,
@@ -22,7 +22,7 @@ fn draw(rng: &mut ChaCha8Rng) -> Instance {
     Instance::new((0..dims).map(|r| format!("resource {r}")).collect(), capacity, users).expect("a good instance")
 }
 
-/// Where a user stands, from what it holds: the stage, then the key.
+/// Returns the rank of a user by its allocation: the stage, then the key.
 fn standing(order: &Order, instance: &Instance, i: usize, tasks: u64) -> (bool, Exact) {
     let user = &instance.users()[i];
     let norm = |norm: &Norm, tasks: u64| {
@@ -48,12 +48,12 @@ fn standing(order: &Order, instance: &Instance, i: usize, tasks: u64) -> (bool, 
     }
 }
 
-/// Whether one task of a user fits the whole capacity; who has none that does stands aside.
+/// Whether one task of a user fits the whole capacity; a user without such a task is excluded.
 fn fits_alone(instance: &Instance, i: usize) -> bool {
     instance.users()[i].demand.iter().zip(instance.capacity()).all(|(demand, capacity)| demand <= capacity)
 }
 
-/// Looks at everybody before each task, and at everything that is held.
+/// Evaluates every user and the whole allocation before each task.
 fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
     let users = instance.users();
     let (mut out, mut log) = (vec![false; users.len()], Vec::new());
@@ -129,8 +129,8 @@ fn level_of_a_task(norm: Norm, instance: &Instance, user: &User) -> f64 {
     norm.float((0..user.demand.len()).map(share))
 }
 
-/// Whoever may still rise is at most one task above anybody else who may, under any norm and at any time, so also
-/// where no user is blocked before the end: as in the divisible solution, where they are level.
+/// A user that may still rise is at most one task above any other that may, under any norm and at any time, so also if no user is blocked
+/// before the end: as in the divisible solution, in which they are level.
 #[test]
 fn levels_differ_by_one_task_among_users_that_are_not_blocked() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);

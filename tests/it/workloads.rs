@@ -1,7 +1,7 @@
 //! Random workloads that look for trouble: ties, zero durations, zero demands, tight capacity, stages, priorities.
 //!
-//! Everything comes from one seed. Times stand on a tiny grid, so that arrivals and finishes coincide all the time;
-//! names are out of order, so that nothing can be sorted by name and seem right.
+//! Workloads are determined by one seed. Times are on a tiny grid, so that arrivals and finishes often coincide; names are not in sorted
+//! order, so that accidental sorting by name shows.
 
 use std::fmt::Write;
 
@@ -171,7 +171,7 @@ impl Case {
         policy_name(policy) + self.inside.suffix()
     }
 
-    /// What the slow twin is told about it.
+    /// Returns its configuration of the reference implementation.
     pub fn config(&self, policy: Policy) -> Config {
         Config {
             machines: self.machines(),
@@ -274,7 +274,7 @@ fn stage_name(stage: usize) -> String {
     ["map", "shuffle", "reduce", "collect"][stage].to_owned()
 }
 
-/// Decimal text of so many thousandths.
+/// Formats thousandths as decimal text.
 pub fn thousandths(amount: u64) -> String {
     let text = format!("{}.{:03}", amount / 1000, amount % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -335,7 +335,7 @@ fn draw_rows(rng: &mut ChaCha8Rng, users: usize, dims: usize, groups: &[(u64, Ve
         let shape = draw_shape(rng);
         let spread = chance(rng, 15);
         for (stage, after) in shape {
-            // A job's rows may come one after another, as long as they stand together.
+            // A job's rows may follow one another with different times, if they are adjacent.
             if spread {
                 now += pick(rng, steps) * unit;
             }

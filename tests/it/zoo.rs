@@ -69,8 +69,8 @@ fn hdrf_rescales() {
     assert_eq!(first(trace, "1x10c10g", "hdrf", GROUPS), ["a", "b", "c"].map(five));
 }
 
-/// The example of blocked nodes: when the CPUs are used up, groups whose other child demands GPUs alone go on. Three groups share
-/// the CPUs in equal parts, two of them the GPUs (sources as above, with 30 of each so that thirds are whole).
+/// The example of blocked nodes: when the CPUs are used up, groups whose other child demands only GPUs continue. Three groups share the
+/// CPUs in equal parts, two of them the GPUs (sources as above, with 30 of each so that thirds are integers).
 #[test]
 fn hdrf_does_not_charge_for_blocked_children() {
     let trace = "job,user,submit_s,duration_s,tasks,cpu,gpu\n\
@@ -99,8 +99,8 @@ fn hdrf_does_not_favour_groups_with_many_users() {
     assert_eq!(of_b(swapped), [5; 20]);
 }
 
-/// A group's share does not depend on how many users it has: random trees in which the tasks of a group are equal, with one
-/// user for each group, and with several.
+/// A group's share does not depend on its number of users: random trees in which the tasks of a group are equal, with one user per group,
+/// and with several.
 #[test]
 fn hdrf_shares_do_not_depend_on_numbers_of_users() {
     for case in 0..40u64 {
@@ -170,7 +170,7 @@ fn hdrf_counts_what_a_sibling_without_an_allocation_leaves() {
     }
 }
 
-/// Users of a trace whom no group names end a run under a policy that has groups.
+/// Users of a trace that belong to no group end a run under a policy with groups.
 #[test]
 fn users_without_a_group_are_refused() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -186,7 +186,7 @@ fn users_without_a_group_are_refused() {
     }
 }
 
-/// Groups of small and equal ratios have equal halves, as those of large ones: what is compared does not saturate.
+/// Groups of small and equal ratios have equal halves, as those of large ones: the comparison does not saturate.
 #[test]
 fn hdrf_compares_small_ratios() {
     let trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,n1,0,60,100,1,1\nb,n2,0,60,100,1,1\n";
@@ -197,8 +197,8 @@ fn hdrf_compares_small_ratios() {
     }
 }
 
-/// What has started for a user counts in all of its queues, whatever machines they are for: `a` holds four parts of the machine
-/// that `b` waits for, so `b` goes first.
+/// Started tasks of a user count in all of its queues, on any machines: `a` uses four parts of the machine that `b` waits for, so `b` is
+/// first.
 #[test]
 fn psdsf_counts_what_a_user_has_on_other_machines() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -241,7 +241,7 @@ fn what_a_policy_does_not_know_is_refused() {
     assert!(message.contains("at least one whole cpu"), "{message}");
 }
 
-/// A policy that goes by whole cores is asked about whole cores, so that it hands some out.
+/// A policy in whole cores gets demands in whole cores, so that it assigns some.
 #[test]
 fn karma_is_asked_about_whole_cores() {
     let output = run(&mut plimsoll(&["check", "--whole-tasks", "--effort", "quick", "--policy", "karma:cpu:60s"]));

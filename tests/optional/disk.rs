@@ -1,4 +1,4 @@
-//! A disk that fills up: nothing half-written keeps its name, the message says what is wrong, and freed space is all it takes.
+//! A disk that fills up: no partial file has a final name, the message names the problem, and a run after freeing space succeeds.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -51,7 +51,7 @@ pub fn a_full_one_leaves_nothing_half_written() -> Outcome {
     let room = (MEBIBYTES << 20) as usize;
     assert!(needed < room / 2, "the results have {needed} bytes: mount more");
     let ballast = |free: usize| {
-        // What fills up the rest; written anew, so that it really takes room.
+        // The file that fills the rest; written again, so that it really uses space.
         let taken: usize = files(&small.path("out"))
             .iter()
             .filter_map(|path| path.metadata().ok())

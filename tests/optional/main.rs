@@ -5,8 +5,8 @@
 //! test browser::the_report_opens_offline ... ignored (no chromium)
 //! ```
 //!
-//! The first part of a test's name is what it needs. `PLIMSOLL_REQUIRE=browser,python` (or `all`) says that these are there: a
-//! test of them that would be skipped fails. `.ci/run` sets it to what it has installed.
+//! The first part of a test's name is its requirement. `PLIMSOLL_REQUIRE=browser,python` (or `all`) declares these as present: a test of
+//! them that would be skipped fails. `.ci/run` sets it to its installed components.
 
 // What both binaries share is compiled for the other one's tests, too.
 #[path = "../it/determinism.rs"]
@@ -78,19 +78,19 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-/// What is missing, in words.
+/// The missing component, in words.
 pub struct Missing(pub String);
 
-/// Passed, or skipped; who fails panics.
+/// Passed, or skipped; a failing test panics.
 pub type Outcome = Result<(), Missing>;
 
-/// What must be there.
+/// The variable with the required components.
 const REQUIRE: &str = "PLIMSOLL_REQUIRE";
 
 /// What tests may need, as [`REQUIRE`] names it.
 const NEEDS: [&str; 10] = ["book", "browser", "data", "disk", "example", "pdf", "python", "slurm", "strace", "wheel"];
 
-/// A test that is named after what it needs.
+/// A test that is named after its requirement.
 fn trial(name: &str, test: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
     let needs = name.split("::").next().unwrap_or_default();
     assert!(NEEDS.contains(&needs), "{needs} is not among what tests may need");

@@ -25,7 +25,7 @@ struct Slurm {
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Slurm {
-    /// Starts it with so many processors; why not, where it is not installed, this is not root, or it does not come up.
+    /// Starts it with this number of processors. Errors: the reason, if it is not installed, this is not root, or it does not start.
     fn start(processors: usize) -> Result<Slurm, String> {
         use std::os::unix::fs::MetadataExt;
         if !std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
@@ -121,7 +121,7 @@ impl Slurm {
         command.env("SLURM_CONF", self.path("slurm.conf"));
     }
 
-    /// What is wrong, with the last lines of the logs.
+    /// Returns the problem, with the last lines of the logs.
     fn complaint(&self, what: &str) -> String {
         let tail = |name: &&str| {
             let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
@@ -156,7 +156,7 @@ impl Drop for Slurm {
     }
 }
 
-/// Processes whose command line has a text, such as the name of a temporary folder, and whose environment has another.
+/// Returns processes whose command line contains a text, such as the name of a temporary folder, and whose environment another.
 fn processes(command: &Path, environment: &str) -> Vec<String> {
     let text = command.display().to_string();
     let of = |entry: std::fs::DirEntry| {
@@ -183,7 +183,7 @@ fn until(most: Duration, mut holds: impl FnMut() -> bool) -> Result<(), ()> {
     Ok(())
 }
 
-/// Where a program is; daemons are not on everybody's path.
+/// Returns the path of a program; daemons are not in every user's path.
 fn found(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -225,9 +225,9 @@ PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
 
 /// For all runs at once, on a machine that has other things to do.
 const ALL: Duration = Duration::from_secs(900);
-/// So many times a shard is killed.
+/// Number of shards to kill.
 const KILLS: usize = 20;
-/// A shard is killed when fewer than so many further runs have ended: a small part of the 500, however fast the machine is.
+/// A shard is killed when fewer than this number of further runs have ended: a small part of the 500, on any machine.
 const FURTHER: usize = 8;
 
 /// The study under a Slurm, in one results folder.
@@ -238,7 +238,7 @@ struct Campaign<'a> {
 }
 
 impl Campaign<'_> {
-    /// Submits what is missing: the number of the job that gathers, and the message.
+    /// Submits the missing runs; returns the number of the gathering job, and the message.
     fn submit(&self) -> (String, String) {
         let mut command = cluster(self.place, &self.out, &[]);
         self.slurm.environment(&mut command);
@@ -296,9 +296,9 @@ impl Campaign<'_> {
     }
 }
 
-/// 500 runs in three shards under a real Slurm, killed at random moments until they are whole, and again in another folder
-/// until twenty shards were killed: the gathering job says what is missing, what is submitted again makes that alone,
-/// and the results are those of one process that nobody disturbed.
+/// 500 runs in three shards under a real Slurm, killed at random moments until they are complete, and again in another folder until twenty
+/// shards were killed: the gathering job reports the missing runs, a second submission executes only these, and the results are those of
+/// one undisturbed process.
 pub fn a_real_one_runs_the_array() -> Outcome {
     let slurm = Slurm::start(3).map_err(Missing)?;
     let plan = five_hundred(300);

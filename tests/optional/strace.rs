@@ -1,5 +1,5 @@
-//! Every system call that a small study makes to write, in turn, fails: the study ends with an error and nothing half-written
-//! under a final name, and goes on to the same bytes; or it ends well, and then its results are whole.
+//! Every system call with which a small study writes fails in turn. Either the study ends with an error and without a partial file under a
+//! final name, and continues to the same bytes; or it succeeds, and then its results are complete.
 
 use std::process::{Command, Output};
 
@@ -31,7 +31,7 @@ x = "policy"
 y = "completion_mean_s"
 "#;
 
-/// The calls, by what they do; the number of them that fail grows with what a study writes.
+/// The calls, by their purpose; the number of them that fail grows with the output of a study.
 const CALLS: [&str; 9] = [
     "write,pwrite64,writev",
     "fsync,fdatasync",
@@ -44,7 +44,7 @@ const CALLS: [&str; 9] = [
     "getdents64",
 ];
 
-/// More than any of them is made.
+/// An upper bound of the number of calls.
 const MOST: usize = 2000;
 
 pub fn every_call_may_fail() -> Outcome {
@@ -66,13 +66,13 @@ pub fn every_call_may_fail() -> Outcome {
             assert!(!message.contains("panicked"), "{when}: {message}");
             if output.status.success() {
                 let mut found = contents(&place.path("out"));
-                // A lock that nobody holds is in nobody's way.
+                // A lock without a holder blocks no process.
                 found.remove(".plimsoll-lock");
                 assert_eq!(differences(&expected, &found), [""; 0], "{when}");
             } else {
                 // Not a signal, and not the code of a panic. The loader of programs has messages and codes of its own.
                 assert!(matches!(output.status.code(), Some(1 | 2 | 127)), "{when}: {:?} {message}", output.status);
-                // The call that fails may be the one that would say so.
+                // The call that fails may be the one that would report it.
                 assert!(!message.trim().is_empty() || calls.starts_with("write"), "{when}: not a word");
                 for (path, bytes) in
                     contents(&place.path("out")).iter().filter(|(path, _)| !path.contains(".plimsoll-"))

@@ -20,7 +20,7 @@ pub fn share(config: &Config, user: usize, held: &[u64], capacity: &[u64]) -> Ra
     }
 }
 
-/// What each machine offers: its capacity, or slots.
+/// Returns the capacity of each machine, or its slots.
 pub fn offers(config: &Config) -> Vec<Vec<u64>> {
     match config.policy {
         Policy::Slot(slots) => config.machines.iter().map(|_| vec![slots]).collect(),
@@ -33,7 +33,7 @@ pub fn need(row: &Row, config: &Config) -> Vec<u64> {
     if let Policy::Slot(_) = config.policy { vec![1] } else { row.demand.clone() }
 }
 
-/// How often a need goes into what is free.
+/// Returns the number of tasks with this need that fit into the free amounts.
 pub fn times(need: &[u64], free: &[u64]) -> u64 {
     let wanted = need.iter().zip(free).filter(|(need, _)| **need > 0);
     wanted.map(|(need, free)| free / need).min().unwrap_or(1 << 40)

@@ -1,4 +1,4 @@
-//! The slow twin's state as policies of the literature see it, and what they choose by it.
+//! The state of the reference implementation in the terms of policies of the literature, and their choices.
 
 use std::collections::HashMap;
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{Placement, Ratio, times};
 
-/// A machine that a task might start on: what it has free before, what it has in all, and how many tasks run there.
+/// A machine that a task might start on: its free amounts before, its capacity, and its number of running tasks.
 pub struct Candidate {
     pub place: usize,
     pub free: Vec<u64>,
@@ -12,7 +12,7 @@ pub struct Candidate {
     pub running: usize,
 }
 
-/// Where so many equal tasks go, one by one by the placement rule; nowhere if there is no room for all.
+/// Returns places for equal tasks, one by one by the placement rule; `None` if there is not room for all.
 pub fn seats(
     rule: Placement,
     need: &[u64],

@@ -1,7 +1,7 @@
 //! A metric to begin with: one of the totals of a run, and one on the sampling grid.
 //!
-//! A whole number is `int`. What is in no total yet is gathered in `totals.rs`, which is told of every job and task
-//! (`crates/sim/src/record.rs`). A column with `.headline(..)` stands in the summary on the terminal, others in tables and figures.
+//! An integer is `int`. A quantity without an existing total is collected in `totals.rs`, which receives every job and task
+//! (`crates/sim/src/record.rs`). A column with `.headline(..)` is in the summary on the terminal, others in tables and figures.
 
 use super::{Metrics, float, mean};
 use plimsoll_base::column::Unit;
