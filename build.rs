@@ -1,4 +1,4 @@
-//! Tells the program which commit its sources are of, where they come from Git.
+//! Passes the commit of the sources to the program, if they are from Git.
 //!
 //! It is the last commit that changed what the program is made of, so that the same sources make the same bytes of results,
 //! and it is looked up only when these change. `+changes` behind it says that they were not as committed.

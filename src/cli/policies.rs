@@ -59,7 +59,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
 }
 
-/// Prints the description of one policy. Errors: there is none of this name.
+/// Prints the description of one policy. Errors: unknown name.
 fn one(name: &str, format: Format) -> Result<()> {
     let known = PolicySpec::all();
     let row = match known.iter().map(PolicySpec::row).find(|row| row.name == name) {

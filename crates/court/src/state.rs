@@ -36,7 +36,7 @@ pub struct State {
     pub workloads: Vec<Workload>,
     /// The initially running workloads, in the order of their starts.
     pub running: Vec<usize>,
-    /// The round in which each of the others arrives; 1 for initially waiting ones.
+    /// The arrival round of every other workload; 1 for initially waiting ones.
     pub arrivals: Vec<(u32, usize)>,
     /// The expectations of a scenario.
     pub expectations: Vec<Expectation>,

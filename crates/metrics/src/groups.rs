@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn a_lender_asks_for_its_own_again() {
         let mut told = Told::new(&[promise(None, 6, u64::MAX), promise(None, 4, u64::MAX)]);
-        // The second group holds all 10; the first requests 8 at 5, gets 3 at 7 and its due of 6 at 9.
+        // The second group uses all 10; the first requests 8 at 5, gets 3 at 7 and its guarantee of 6 at 9.
         told.at(0, &[(1, 10, 30)]);
         told.at(5, &[(0, 0, 8)]);
         told.at(7, &[(1, 7, 27), (0, 3, 8)]);

@@ -228,7 +228,7 @@ pub enum Turn {
     Blocked(Option<Shortage>),
     /// The policy did not admit it this round.
     NotAdmitted(Reason),
-    /// It was not reached. Recorded once, after the rounds in which it joined its queue.
+    /// The round ended before it was tried. Recorded once, after the rounds in which it joined its queue.
     Waits(Untried),
     /// Running tasks of it were stopped by the policy, for this cause; `task` is that of the set that would start next.
     Displaced(Cause),

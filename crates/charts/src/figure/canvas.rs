@@ -24,7 +24,7 @@ pub(super) const GREY: RGBColor = RGBColor(96, 96, 96);
 /// The mesh.
 pub(super) const LIGHT: RGBColor = RGBColor(224, 224, 224);
 
-/// The side of its anchor on which text is placed.
+/// The side of its anchor for text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// Starts at the anchor.

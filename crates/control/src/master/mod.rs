@@ -63,7 +63,7 @@ pub struct Site {
     claims: Counts,
     /// Applications that blame it, those included that are over.
     blamed: BTreeSet<AppId>,
-    /// Enough applications blame it that nothing is granted on it.
+    /// Whether enough applications report it that no unit is granted on it.
     pub shunned: bool,
 }
 

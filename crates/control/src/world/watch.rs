@@ -5,15 +5,15 @@
 //! | I1 | no worker of a stable role stops unless its application master gave the unit back |
 //! | I2 | the caps on a Tubo, and what is allocated on a machine, are within its capacity |
 //! | I3 | a worker starts only with a plan and a cap |
-//! | I4 | FuxiMaster never grants on a machine that it does not hear |
-//! | I5 | what is granted by scheduling is within the request |
+//! | I4 | FuxiMaster never grants on a machine that is unreachable |
+//! | I5 | units granted by scheduling are within the request |
 //! | I6 | an offline worker stops only for a reason the article gives, and its application master learns of it (by I8) |
 //! | I7 | a superseded application master is not accepted again |
 //! | I8 | when faults have stopped, caps = allocations = hints, and they are what requests and capacity allow |
 //! | I9 | the books of the scheduler hold what FuxiMaster has allocated, invented requests included |
 //! | I10 | FuxiMaster takes nothing away while it recovers |
 //! | I11 | when it has recovered it knows every stable worker, unless neither holder was there |
-//! | I12 | a new application master starts on a machine that FuxiMaster hears and that is not the last one's, if there is one |
+//! | I12 | a new application master starts on a machine that FuxiMaster can reach and that is not the previous one's, if there is one |
 //! | I13 | FuxiMaster grants nothing on a machine that it shuns or that the application bars |
 
 use std::collections::{BTreeMap, HashMap};

@@ -20,7 +20,7 @@ pub enum Quantity {
     /// Their part of the tasks that the user could run alone if it might run on any machine: TSF (Wang, Li, Liang
     /// and Li, SC 2016).
     Tasks,
-    /// The share of this resource: CMMF (Ghodsi et al., Choosy, EuroSys 2013). Users that need none of it are served first, by dominant
+    /// The share of this resource: CMMF (Ghodsi et al., Choosy, EuroSys 2013). Users that do not need it are served first, by dominant
     /// share, as in [`Filling`](crate::Filling).
     Resource(usize),
 }

@@ -15,10 +15,10 @@
 //! Source: Armada (armadaproject/armada, August 2026): `preempting_queue_scheduler.go`, `queue_scheduler.go`, `nodedb.go`, `scheduling.go`
 //! and the threads of the variants, both repaired there.
 //!
-//! Departures: shares are parts of 2^60 instead of floats; more urgent jobs are served first, where the source puts them on top of the less
-//! urgent and clears nodes of these in a second pass; no rate limits, no penalty for short jobs, one pool. Nothing is reclaimed if no
-//! waiting job could precede the last reclaimed one: the outcome is the same. Groups with child groups only combine queues. Without a file
-//! every user is a queue with its weight.
+//! Departures: shares are parts of 2^60 instead of floats. More urgent jobs are served first; the source places them over the less urgent
+//! and clears nodes of these in a second pass. There are no rate limits, there is no penalty for short jobs, and there is one pool.
+//! Reclaiming ends if no waiting job could precede the last reclaimed one: the outcome is the same. Groups with child groups only combine
+//! queues. Without a file every user is a queue with its weight.
 
 mod round;
 mod shares;

@@ -328,7 +328,7 @@ impl Quotas {
         (0..self.dims).all(may) && (0..self.dims).any(|d| held(d) < levels.deserved[leaf][d])
     }
 
-    /// Whether so much may be taken from a queue that holds so much, for a task that needs so much.
+    /// Returns whether a queue may lose this amount for a task with this request.
     pub fn may_lose(
         &self,
         levels: &Levels,
@@ -369,7 +369,7 @@ impl Quotas {
         }
     }
 
-    /// The largest part that a queue holds of what it deserves; one that deserves nothing counts as full where amounts are given.
+    /// Returns the largest ratio of a queue's usage to its deserved amount; a deserved amount of zero counts as full if amounts are given.
     pub fn share(&self, deserved: &Amounts, held: &Resources) -> (u64, u64) {
         let parts = (0..self.dims).filter(|d| deserved[*d] > 0).map(|d| (held.0[d], deserved[d]));
         let largest = parts.max_by(|one, other| compare_parts(*one, *other));

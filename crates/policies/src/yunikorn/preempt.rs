@@ -31,7 +31,7 @@ struct Ground<'s, 'a> {
     candidates: Vec<Candidate>,
 }
 
-/// Victims of an ask, or of all asks of a gang, and the machines of the asks, as far as they are known.
+/// Victims of an ask, or of all asks of a gang, and the known machines of the asks.
 struct Solution {
     victims: Vec<Runs>,
     seats: Option<Seats>,

@@ -1,8 +1,8 @@
-//! Limits and costs of stopping tasks: which running tasks are spared, how many may be stopped in how short a time, and what a
-//! stopped task keeps of its work.
+//! Limits and costs of preemption: the tasks that are exempt, the maximum number of preemptions in a span, and the work that a preempted
+//! task keeps.
 //!
-//! Limits hold for whatever stops tasks by choice, costs for every task that starts anew. The rules are in `docs/cluster.md`, "The
-//! price of displacing".
+//! Limits apply to every voluntary preemption, costs to every task that starts again. The rules are in `docs/cluster.md`, "The price of
+//! preemption".
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -14,27 +14,27 @@ use crate::record::Salvage;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time, span};
 
-/// Limits and costs of stopping tasks; none of them by default.
+/// Limits and costs of preemption; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Displacing {
-    /// Tasks that have run less than this are not stopped by choice.
+    /// Minimum run time before a task may be preempted.
     pub min_run: Span,
-    /// The most tasks stopped by choice within a span; any number if absent.
+    /// Maximum number of preemptions within a span; unlimited if absent.
     pub limit: Option<StopLimit>,
-    /// After every so long of running a task can resume from there; from its beginning alone if zero.
+    /// Interval of checkpoints, from which a task can resume; a task without checkpoints (zero) restarts from its beginning.
     pub checkpoint: Span,
-    /// How long a task that was stopped takes to resume.
+    /// Time that a preempted task takes to resume.
     pub restart_delay: Span,
 }
 
 impl Displacing {
-    /// Whether being stopped costs anything else than all work.
+    /// Whether a preemption has other costs than the loss of all work.
     pub fn costs(&self) -> bool {
         self.checkpoint > Span::ZERO || self.restart_delay > Span::ZERO
     }
 }
 
-/// So many tasks within a span: as text `10/60s`.
+/// A number of tasks within a span: as text `10/60s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopLimit {
     most: u32,
@@ -62,14 +62,14 @@ impl std::str::FromStr for StopLimit {
     }
 }
 
-/// The tasks that were stopped by choice of late, and when more may be.
+/// Recent voluntary preemptions and the earliest time of the next one.
 pub(super) struct Choosing {
     now: Time,
     min_run: Span,
     limit: Option<StopLimit>,
-    /// Instants within the limit's span, and how many were stopped at each.
+    /// Instants within the limit's span, and the number of preemptions at each.
     stopped: VecDeque<(Time, u32)>,
-    /// When somebody may be stopped who may not be now, as far as anybody wanted that since the last round began.
+    /// Earliest time at which a preemption that was requested since the beginning of the round becomes possible.
     again: Cell<Option<Time>>,
 }
 
@@ -79,7 +79,7 @@ impl Choosing {
         Choosing { now: Time::ZERO, min_run, limit, stopped: VecDeque::new(), again: Cell::new(None) }
     }
 
-    /// A round begins.
+    /// Begins a round.
     pub fn begin(&mut self, now: Time) {
         self.now = now;
         self.again.set(None);
@@ -90,7 +90,7 @@ impl Choosing {
         }
     }
 
-    /// When a round is to be held though nothing else happens.
+    /// Returns the time of the next round if no other event happens before.
     pub fn next(&self) -> Option<Time> {
         self.again.get()
     }
@@ -99,12 +99,12 @@ impl Choosing {
         self.again.set(Some(self.again.get().map_or(at, |again| again.min(at))));
     }
 
-    /// Whether so many tasks could ever be stopped at once.
+    /// Returns whether the limit ever allows this number of preemptions at once.
     pub fn could(&self, tasks: u32) -> bool {
         self.limit.is_none_or(|limit| tasks <= limit.most)
     }
 
-    /// Whether tasks that have run since then are spared for now, since that is too short.
+    /// Returns whether tasks that started then are exempt for now, since their run time is too short.
     pub fn spares(&self, start: Time) -> bool {
         let old = start + self.min_run;
         if self.min_run == Span::ZERO || old <= self.now {
@@ -114,7 +114,7 @@ impl Choosing {
         true
     }
 
-    /// How many of so many tasks may be stopped now.
+    /// Returns the number of tasks, at most `tasks`, that may be preempted now.
     pub fn room(&self, tasks: u32) -> u32 {
         let Some(limit) = self.limit else { return tasks };
         let mut left = limit.most.saturating_sub(self.stopped.iter().map(|(_, count)| count).sum());
@@ -130,7 +130,7 @@ impl Choosing {
         now
     }
 
-    /// So many tasks are stopped.
+    /// Records preemptions.
     pub fn stop(&mut self, tasks: u32) {
         if self.limit.is_some() {
             self.stopped.push_back((self.now, tasks));
@@ -139,12 +139,12 @@ impl Choosing {
 }
 
 impl Core<'_> {
-    /// How long running tasks take to resume, if they were stopped before.
+    /// Returns the time that running tasks take to resume, if they were preempted before.
     pub(super) fn delay_of(&self, tasks: &Running) -> Span {
         if self.work.sets[tasks.set].attempt > 0 { self.options.displacing.restart_delay } else { Span::ZERO }
     }
 
-    /// How long running tasks take for what is left of their work.
+    /// Returns the time that running tasks need for the rest of their work.
     fn whole(&self, tasks: &Running) -> Span {
         let set = &self.work.sets[tasks.set];
         let reach = self.reach(tasks.set, tasks.machine);

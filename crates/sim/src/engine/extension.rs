@@ -114,7 +114,7 @@ impl Extensions {
         self.each().filter_map(|extension| extension.next()).min()
     }
 
-    /// Whether a backup is due now: of a task whose other instance was stopped at this instant.
+    /// Returns whether a backup must start: of a task whose other instance was stopped at this instant.
     pub fn is_due(&self, core: &Core) -> bool {
         self.faults.as_ref().and_then(Extension::next).is_some_and(|at| at <= core.now)
     }

@@ -22,7 +22,7 @@ impl JobSlot {
     }
 }
 
-/// A job with unfinished tasks. Its name is stored elsewhere, so that this fits one cache line.
+/// A job with unfinished tasks. Its name is stored separately, so that this fits one cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct ActiveJob {

@@ -35,7 +35,7 @@ impl Request {
         let mut missing = amounts(core.work.sets.needs(self.set).1);
         missing.0.iter_mut().zip(self.reserved.0).for_each(|(missing, reserved)| *missing -= reserved);
         if self.room == Room::Open {
-            // Nothing is reserved for it, but free amounts need not be asked for.
+            // It has no reservation, but the free amounts need not be recomputed.
             let free = core.site.machines.free(self.machine);
             missing.0.iter_mut().zip(free.0).for_each(|(missing, free)| *missing = missing.saturating_sub(free));
         }

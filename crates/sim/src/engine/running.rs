@@ -1,4 +1,4 @@
-//! Running tasks: when they end, and in which order they would be stopped.
+//! Running tasks: their end times, and their order of preemption.
 
 use std::num::NonZeroU32;
 

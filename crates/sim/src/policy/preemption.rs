@@ -1,7 +1,7 @@
 //! The interface between the engine and a rule that stops running tasks by choice: the victims, and the reason.
 //!
-//! A rule proposes and the engine decides: it checks a proposal, gives notice, stops the tasks, and reserves their room or leaves it open,
-//! as the proposal requires. Tasks marked stable are never stopped by choice, and are hidden from rules; a gang is stopped as a whole or
+//! A rule proposes and the engine decides: it checks a proposal, gives notice, stops the tasks, and reserves their room or leaves it
+//! available, as the proposal requires. Tasks marked stable are never preempted, and are hidden from rules; a gang is stopped as a whole or
 //! not at all.
 
 use std::ops::ControlFlow;

@@ -112,7 +112,7 @@ pub struct LoopSource {
     queue: PriorityQueue<UserId, Reverse<(Time, u32)>>,
     /// Rows of the job to come, made for the head of the queue when it is looked at.
     rows: VecDeque<TaskSet>,
-    /// Whether some of these rows were taken: the rest follows in any case.
+    /// Whether some of these rows were started: the rest follows in any case.
     started: bool,
     jobs: u32,
     next_row: u64,
