@@ -11,10 +11,10 @@
 //! | I7 | a superseded application master is not accepted again |
 //! | I8 | when faults have stopped, caps = allocations = hints, and they are what requests and capacity allow |
 //! | I9 | the books of the scheduler hold what FuxiMaster has allocated, invented requests included |
-//! | I10 | FuxiMaster takes nothing away while it recovers |
+//! | I10 | FuxiMaster revokes no unit while it recovers |
 //! | I11 | when it has recovered it knows every stable worker, unless neither holder was there |
 //! | I12 | a new application master starts on a machine that FuxiMaster can reach and that is not the previous one's, if there is one |
-//! | I13 | FuxiMaster grants nothing on a machine that it shuns or that the application bars |
+//! | I13 | FuxiMaster grants no unit on a machine that it or the application excludes |
 
 use std::collections::{BTreeMap, HashMap};
 
