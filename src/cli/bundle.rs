@@ -76,7 +76,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             );
             return Err(Error::Mismatch { problem });
         }
-        context.warn(&format!("not complete: {lacking} missing or broken; the bundle says so"));
+        context.warn(&format!("not complete: {lacking} missing or damaged; the bundle lists them"));
     }
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.zip", parcel.name)));
     let mut entries = entries(&parcel)?;
@@ -106,8 +106,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         context.say(&format!("{name} ({} bytes) is not in it, only its digest", sum.size));
     }
     if args.author.is_empty() || args.license.is_none() {
-        context
-            .say("without --author and --license the bundle does not say who made it and what others may do with it");
+        context.say("without --author and --license the bundle names neither its author nor its terms of use");
     }
     print::out(&format!("{}\n", output.display()))?;
     let runs = if parcel.has_runs { format!("{} and ", count(parcel.runs as u64, "run")) } else { String::new() };
@@ -198,7 +197,7 @@ fn commands(parcel: &Parcel) -> Result<String> {
     };
     let words = shell::words(replay).filter(|words| words.starts_with(&["plimsoll".to_owned(), "replay".to_owned()]));
     let mut words: Vec<String> = words.ok_or_else(|| {
-        let problem = format!("the command of these results is none of a replay: {}", replay.escape_debug());
+        let problem = format!("the command of these results is not a replay: {}", replay.escape_debug());
         Error::Mismatch { problem }
     })?;
     let up = "../".repeat(parcel.base.matches('/').count());

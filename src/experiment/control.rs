@@ -180,7 +180,7 @@ impl ControlPlan {
         let plan = ControlPlan { rules: rules.into_iter().fold(Rules::ALL, Rules::without), script };
         let Script { strikes, failures, network, .. } = &plan.script;
         if timing.beat == Span::ZERO && (!strikes.is_empty() || failures.any() || network.lost + network.doubled > 0) {
-            let expected = "a span above 0: without heartbeats nobody notices what fails or is lost";
+            let expected = "a span above 0: without heartbeats failures and losses are not detected";
             return Err(Error::plan(key("heartbeat"), "0s", expected));
         }
         if pooled && plan.is_placed() {

@@ -123,7 +123,7 @@ impl Row for Estimate {
         vec![
             C::text("policy", "the policy", |one| Some(&one.policy)),
             C::text("metric", "the column of the runs table", |one| Some(&one.metric)),
-            C::int("seeds", "seeds in which it has a value", |one| Some(one.interval.n as u64)),
+            C::int("seeds", "seeds with a value", |one| Some(one.interval.n as u64)),
             C::float("mean", "the mean over them", |one| Some(one.interval.mean)),
             C::float("low", "the lower end of its 95 % confidence interval", |one| one.interval.low),
             C::float("high", "the upper end", |one| one.interval.high),

@@ -51,7 +51,7 @@ pub fn setting(text: &str) -> Result<Setting> {
     decided_elsewhere(&file.cluster, &options)?;
     let workload = table.plan(Path::new(""), cluster.resources(), Stands::InPlan)?;
     if workload.submissions_depend_on_policy() {
-        let expected = "a workload that is known beforehand, such as facebook or synthetic";
+        let expected = "a workload that is known before the run, such as facebook or synthetic";
         return Err(Error::plan("workload.generator", format!("'{}'", workload.name()), expected));
     }
     // The first of the seeds that a plan has unless it says otherwise.
@@ -88,7 +88,7 @@ fn decided_elsewhere(file: &ClusterFile, options: &Options) -> Result<()> {
     match wrong.iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((key, _)) => {
-            let expected = "nothing: the agent alone decides which tasks start, and none is stopped for another";
+            let expected = "no value: the agent alone decides which tasks start, and no task is preempted";
             Err(Error::plan(format!("cluster.{key}"), "a value", expected))
         }
     }

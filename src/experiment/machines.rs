@@ -158,7 +158,7 @@ fn preempt(file: &ClusterFile, stands: Stands) -> Result<Option<Preempt>> {
     };
     if whom != PreemptFor::Urgent && from != PreemptFrom::Any {
         let decides = if whom == PreemptFor::Share { "shares decide" } else { "the order decides" };
-        let expected = format!("'any', or 'urgent' in {for_key}: {decides} whom a task asks");
+        let expected = format!("'any', or 'urgent' in {for_key}: {decides} the victims of a task");
         return Err(Error::plan(from_key, format!("'{}'", from.name()), expected));
     }
     Ok(Some(Preempt { within: any_span(&key, text)?, whom, from }))

@@ -308,7 +308,7 @@ impl Plan {
             return Err(Error::plan(
                 "seeds",
                 count,
-                "1 to 100000; 1 for a trace that is the same under every seed: nothing is drawn without `thin` below 1 or random `estimates`",
+                "1 to 100000; 1 for a trace that is the same under every seed: there is no randomness without `thin` below 1 or random `estimates`",
             ));
         }
         let seeds = (0..count)

@@ -174,7 +174,7 @@ fn media_type(name: &str) -> &'static str {
 /// Returns the explanation of a central file.
 fn explained(name: &str) -> Option<&'static str> {
     match name.rsplit('/').next()? {
-        "README.md" => Some("what this is, and how to make it again"),
+        "README.md" => Some("the content, and how to reproduce it"),
         "report.html" => Some("tables with intervals, figures, plan and provenance on one page"),
         "run.json" => Some("what differs between two ways to run the plan: machine, threads, clock"),
         "estimates.csv" => Some("means with 95 % confidence intervals over seeds"),

@@ -230,7 +230,7 @@ pub fn link_below<'a>(folder: &Path, path: &'a Path) -> Option<&'a Path> {
 pub fn check_links(folder: &Path, path: &Path) -> Result<()> {
     match link_below(folder, path) {
         None => Ok(()),
-        Some(link) => Err(Error::output(link, "it is a link; results stand in plain files and folders")),
+        Some(link) => Err(Error::output(link, "it is a link; results are plain files and folders")),
     }
 }
 
@@ -331,9 +331,7 @@ mod tests {
         let contents = Contents { schema: schema::VERSION, seeds: vec![None, Some(3)], ..Contents::default() };
         contents.write(dir.path()).expect("a writable folder");
         assert_eq!(Contents::read(dir.path()).expect("what was written"), contents);
-        for (schema, says) in
-            [(0, "schema 0, whose columns were others"), (99, "schema 99, written by a newer Plimsoll")]
-        {
+        for (schema, says) in [(0, "schema 0, with other columns"), (99, "schema 99, written by a newer Plimsoll")] {
             Contents { schema, ..contents.clone() }.write(dir.path()).expect("a writable folder");
             let message = Contents::read(dir.path()).unwrap_err().to_string();
             assert!(message.contains(says) && message.contains("experiment.json"), "{message}");

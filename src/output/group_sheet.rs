@@ -21,8 +21,8 @@ struct Row {
 
 /// Columns that are the same in all rows of a group, with their headings.
 const TIMES: [(&str, &str, &str); 4] = [
-    ("below min s", "below_min_any_s", "time in which the group was short of a minimum that it asked for"),
-    ("returns", "returns", "how often what it had lent came back to it"),
+    ("below min s", "below_min_any_s", "time with an allocation below the requested part of its minimum"),
+    ("returns", "returns", "number of returns of lent amounts"),
     ("mean s", "return_mean_s", "how long that took in the mean"),
     ("longest s", "return_max_s", "how long that took at most"),
 ];
@@ -49,13 +49,12 @@ pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
     }
     let mut columns = vec![text_column("policy"), text_column("group")];
     columns.extend(TIMES.map(|(heading, _, about)| number_column(heading, about)));
-    let borrowed =
-        |name: &str| number_column(&format!("borrowed {name} h"), "what it used above its minimum, times hours");
+    let borrowed = |name: &str| number_column(&format!("borrowed {name} h"), "usage above its minimum, times hours");
     columns.extend(results.dims.iter().map(|dim| borrowed(&dim.name)));
     // The column is left out if all its values are zero.
     let kept = rows.iter().flat_map(|row| row.unreturned.iter().flatten()).any(|hours| hours.is_some_and(|h| h > 0.0));
     let unreturned = |name: &str| {
-        let about = "what it held above its runtime quota although it was due to be taken back, times hours: tasks marked stable are never stopped";
+        let about = "allocation above its runtime quota that could not be reclaimed, times hours: tasks marked stable are never stopped";
         number_column(&format!("not given back {name} h"), about)
     };
     columns.extend(results.dims.iter().filter(|_| kept).map(|dim| unreturned(&dim.name)));

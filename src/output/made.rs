@@ -138,7 +138,7 @@ impl Made {
         match self.files.get(name).map(|made| state(folder, name, made)) {
             None | Some(State::AsMade) => Ok(()),
             Some(State::Changed | State::Gone) => {
-                let problem = "is not as it was written; run the plan again to make it anew";
+                let problem = "is not as it was written; run the plan again to replace it";
                 Err(Error::trace(folder.join(name), 0, "", problem))
             }
         }

@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(both(Some(&["memory"])), cpu);
         assert_eq!(both(Some(&[])), format!("{uses} Slowdown by over-committed CPU and memory is not modelled{rest}"));
         assert_eq!(both(Some(&["cpu", "memory"])), uses, "all of it is modelled");
-        assert_eq!(both(None), uses, "results of an earlier version do not say what is modelled");
+        assert_eq!(both(None), uses, "results of an earlier version do not contain the modelled effects");
     }
 
     #[test]

@@ -297,7 +297,7 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[Line]) -> Option<Sheet> {
         rows: lines.iter().map(row).collect(),
         marks: marked.map(|(row, _)| (row, 2, Mark::Significant)).collect(),
         note: match family {
-            0 => "One run a cell: nothing is tested. Each cell links to a report of its own.".to_owned(),
+            0 => "One run per cell: there is no test. Each cell links to its own report.".to_owned(),
             _ => format!(
                 "Bold: statistically significant, p < {ALPHA} in {}{correction}.{by_chance} “{}” is shown by two one-sided tests, \
                  corrected likewise. “{OPEN}” means that neither is shown; more seeds may. Each cell links to a report of its own.",

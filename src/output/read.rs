@@ -140,7 +140,7 @@ impl Results {
             let states: Vec<State> = digests.iter().map(|digest| state(&self.folder, &name, digest)).collect();
             if !states.contains(&State::AsMade) {
                 let is = if states.contains(&State::Changed) { "as it was written" } else { "there" };
-                let problem = format!("this table is not {is}; run the plan again to make it anew");
+                let problem = format!("this table is not {is}; run the plan again to replace it");
                 return Err(Error::trace(path, 0, "", problem));
             }
             checked.insert(path.to_owned());

@@ -72,8 +72,8 @@ pub fn draw(setup: &Setup, title: &str, log: &[Entry], width: Option<f64>) -> St
     let others = setup.machines.len() - machines.len();
     let note = match others {
         0 => String::new(),
-        1 => "1 machine that is not struck is left out, and so are heartbeats".to_owned(),
-        _ => format!("{others} machines that are not struck are left out, and so are heartbeats"),
+        1 => "1 unaffected machine and heartbeats are not shown".to_owned(),
+        _ => format!("{others} unaffected machines and heartbeats are not shown"),
     };
     sequence(title, &note, &lanes, &log.iter().filter_map(row).collect::<Vec<_>>(), width)
 }

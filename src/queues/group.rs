@@ -26,27 +26,27 @@ pub const KEYS: [Key; 21] = [
     key("weight", "its weight among the groups of its parent"),
     key(
         "within",
-        "whom a workload may preempt in its own group: `never`, `lower-priority`, `lower-or-newer-equal-priority`",
+        "workloads that may be preempted in its own group: `never`, `lower-priority`, `lower-or-newer-equal-priority`",
     ),
-    key("reclaim", "whom a workload may preempt in other groups: `never`, `lower-priority`, `any`"),
+    key("reclaim", "workloads that may be preempted in other groups: `never`, `lower-priority`, `any`"),
     key("borrow_within", "whether it preempts others' lower priorities to borrow: `lower-priority`; absent: never"),
     key(
         "order",
         "whether a workload that does not fit holds up those behind it (`strict-fifo`) or not (`best-effort-fifo`)",
     ),
     key("priority", "the larger, the earlier it is served"),
-    key("deserved", "what it is due and may lend"),
+    key("deserved", "its deserved amount, which it may lend"),
     key("guarantee", "what is kept for it"),
     key("capability", "the most that it may have"),
-    key("reclaimable", "whether others may reclaim what it has beyond its due"),
+    key("reclaimable", "whether others may reclaim its excess over the deserved amount"),
     key("percent", "its capacity in percent of its parent's"),
     key("max_percent", "the most that it may have in percent of its parent's capacity"),
     key("user_limit_percent", "the least limit of a user in percent of the group's capacity"),
     key("user_limit_factor", "the most of a user in capacities of the group"),
-    key("min", "what it is offered before others"),
+    key("min", "its amount before the rest is divided"),
     key("max", "the most that it may have"),
     key("preemption_threshold", "the part of its fair share below which it may preempt"),
-    key("users", "its users; with `*` at the end, all that begin so"),
+    key("users", "its users; `*` at the end matches any suffix"),
 ];
 
 /// The value of a key.

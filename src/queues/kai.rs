@@ -85,7 +85,7 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
         let priority = spec.whole("priority")?;
         let has_priority = priority.is_some();
         priority.into_iter().for_each(|digits| group.set("priority", Setting::Number(digits)));
-        spec.leave("displayName", "groups go by their names", notes);
+        spec.leave("displayName", "groups are identified by their names", notes);
         spec.leave("preemptMinRuntime", "queues have no least run time", notes);
         spec.leave("reclaimMinRuntime", "queues have no least run time", notes);
         let limited = amounts(&mut group, spec.below("resources")?, &mut used, notes)?;
@@ -186,10 +186,7 @@ fn close(group: &mut Group, limited: [bool; 3], used: [bool; 3], notes: &mut Not
     };
     for (at, (key, resource)) in resources().into_iter().enumerate() {
         if used[at] && !limited[at] {
-            notes.add(
-                &group.place,
-                format!("without a limit of {key} a queue may have none of it; -1 would be no limit"),
-            );
+            notes.add(&group.place, format!("without a limit of {key} the queue's limit is 0; -1 would be no limit"));
             limit.set(&resource.dim, 0);
         }
     }

@@ -28,7 +28,7 @@ pub static ROW: FormatRow = FormatRow {
             "",
             "absent: no limit. Of several flavours there is one only where all have one",
         ),
-        property("lendingLimit", "lend_limit", "", "absent: all. A flavour without one lends all that it has"),
+        property("lendingLimit", "lend_limit", "", "absent: all. A flavour without one lends its whole quota"),
         property(
             "flavors",
             "",
@@ -276,7 +276,7 @@ impl<'n> Reader<'n> {
         match plain && !named.is_empty() {
             true => self.namespaces.push((at, named, &entry.place)),
             false => {
-                let message = "spec.namespaceSelector is not carried over: it goes by labels other than the name";
+                let message = "spec.namespaceSelector is not carried over: it uses labels other than the name";
                 notes.add(&entry.place, message);
             }
         }
@@ -303,8 +303,9 @@ impl<'n> Reader<'n> {
         }
         match self.clusters.get(cluster) {
             Some(at) => self.users.entry(*at).or_default().push(user),
-            None => notes
-                .add(place, format!("no file has the ClusterQueue '{}', so its users are left out", brief(cluster))),
+            None => {
+                notes.add(place, format!("no file has the ClusterQueue '{}', so its users are skipped", brief(cluster)))
+            }
         }
         Ok(())
     }
@@ -436,7 +437,7 @@ impl<'n> Reader<'n> {
             let none = held.entry(top).or_default();
             nominal.dims().for_each(|dim| none.set(dim, 0));
         }
-        let message = "trees of their own share nothing in Kueue: what stands at the top of one has limit 0 and lend_limit 0 here";
+        let message = "separate trees do not share in Kueue: the root of each has limit 0 and lend_limit 0 here";
         for top in tops {
             let Some(none) = held.remove(&top) else { continue };
             let group = &mut self.queues.groups[top];

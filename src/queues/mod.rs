@@ -166,8 +166,7 @@ fn detect(sources: &[Source]) -> Result<Format> {
         match (of(source), found) {
             (Some(format), Some((other, first))) if format.name != other.name => {
                 let first = format!("{} is {}", first.place.file().display(), other.name);
-                let problem =
-                    format!("is {}, and {first}; expected one format, or one that is told by --format", format.name);
+                let problem = format!("is {}, and {first}; expected one format, or an explicit --format", format.name);
                 return Err(source.place.wrong("", problem));
             }
             (Some(format), None) => found = Some((format, source)),

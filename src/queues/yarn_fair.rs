@@ -37,7 +37,7 @@ pub static ROW: FormatRow = FormatRow {
             "fairSharePreemptionThreshold",
             "preemption_threshold",
             "",
-            "also of the queues under those that have one",
+            "also for the queues under a queue with one",
         ),
         property("defaultFairSharePreemptionThreshold", "preemption_threshold", "", "of every queue without one"),
     ],
@@ -158,10 +158,8 @@ fn number(element: &Element) -> Result<Setting> {
 fn amounts(element: &Element, notes: &mut Notes) -> Result<Option<Amounts>> {
     let Element { name, place, text, .. } = element;
     if text.contains('%') && !text.contains('=') {
-        let message = format!(
-            "<{name}> '{}' is not carried over: it is a part of the cluster, whose size is not known",
-            brief(text)
-        );
+        let message =
+            format!("<{name}> '{}' is not carried over: it is a part of a cluster of unknown size", brief(text));
         notes.add(place, message);
         return Ok(None);
     }

@@ -7,7 +7,7 @@ use plimsoll_base::named;
 named! {
     /// A rule that can be switched off.
     Rule {
-        MockRequest "mock-request": "FuxiMaster invents a request for stable caps whose application master is away",
+        MockRequest "mock-request": "FuxiMaster invents a request for stable caps of an application without master",
         CapCheckpoint "cap-checkpoint": "A Tubo keeps its caps on disk and reads them after a restart",
         HintCheckpoint "hint-checkpoint":
             "An application master keeps the hints of stable roles on disk and reads them after a restart",
@@ -16,9 +16,9 @@ named! {
         WaitWindow "wait-window":
             "While it recovers FuxiMaster only listens: it answers no question for full caps or hints",
         KeepStable "keep-stable":
-            "When a Tubo times out the stable units on it stay, and the application master is told",
+            "When a Tubo times out its stable units stay, and the application master is notified",
         SurplusToAm "surplus-to-am":
-            "Stable units above the request are left to the application master, who says which to give back",
+            "The application master selects the stable units above the request to return",
         SequenceNumbers "sequence-numbers":
             "Increments are numbered: one that is late, double or early is not applied",
         Fencing "fencing": "Messages of a superseded application master are refused",

@@ -382,12 +382,12 @@ impl Reader<'_> {
             return match node.get("machine") {
                 Some(entry) => Err(entry
                     .place
-                    .wrong("machine", "there are no machines to tell apart; expected none with [capacity]")),
+                    .wrong("machine", "a state with [capacity] has no individual machines; expected no machine")),
                 None => Ok(None),
             };
         };
         let Some(entry) = node.get("machine") else {
-            return Err(node.place.wrong("machine", "is missing; expected the machine on which it runs"));
+            return Err(node.place.wrong("machine", "is missing; expected the machine of the running workload"));
         };
         let found = machines.iter().position(|known| entry.node.text() == Some(known));
         found.map(|at| Some(at as u32)).ok_or_else(|| {

@@ -142,7 +142,7 @@ fn verdict(bench: &Bench, hearing: &Hearing) -> (Verdict, String) {
         part.iter().flat_map(|played| &played.round.evicted).map(|one| name(one.workload)).collect();
     if let Some(first) = evicted.first() {
         let count = part.len();
-        return (Verdict::Livelock, format!("{count} rounds come back for ever, and '{first}' is stopped each time"));
+        return (Verdict::Livelock, format!("{count} rounds repeat without end, and each cycle stops '{first}'"));
     }
     // Without a repeated situation, all rounds played.
     let steady = if back.is_some() { part } else { &rounds[..] };
@@ -163,7 +163,7 @@ fn verdict(bench: &Bench, hearing: &Hearing) -> (Verdict, String) {
         );
     }
     if back.is_none() {
-        return (Verdict::Undecided, format!("nothing is shown by round {}", rounds.len()));
+        return (Verdict::Undecided, format!("no verdict by round {}", rounds.len()));
     }
     if let Some(played) = steady.first() {
         let idle =

@@ -32,7 +32,7 @@ pub enum Order {
 named! {
     /// The order among equals.
     Ties {
-        LeastRecentlyServed "least-recently-served": "The user whose latest task is longest ago, users without any first; then the one that the instance names first",
+        LeastRecentlyServed "least-recently-served": "The user with the earliest latest task, users without any first; then the first in the instance",
         LowestId "lowest-id": "The user that the instance names first",
         HighestId "highest-id": "The user that the instance names last: gives the order of the DRF paper's Table 1",
     }

@@ -118,7 +118,7 @@ static COLUMNS: [C; 21] = [
     ),
     C::share(
         "dominant_share",
-        "dominant share of what it truly uses, time-weighted from the first submission to the end of the run, within the measured window",
+        "dominant share of its true usage, time-weighted from the first submission to the end of the run, within the measured window",
         |user| (user.measured_us > 0.0).then(|| user.share_us / user.measured_us),
     ),
     C::floats(
@@ -148,7 +148,7 @@ static COLUMNS: [C; 21] = [
     })
     .lower()
     .words("Mean slowdown"),
-    C::seconds("backlogged_s", "time within the measured window in which tasks of it waited", |user| {
+    C::seconds("backlogged_s", "time with waiting tasks within the measured window", |user| {
         Some(user.backlogged_us as f64 / 1e6)
     })
     .lower(),
@@ -190,6 +190,6 @@ static COLUMNS: [C; 21] = [
         |user| Some(user.totals.stopped),
     )
     .lower(),
-    C::seconds("lost_s", "seconds that tasks ran in vain, added up: until they were stopped (from their last checkpoint on), and to resume", |user| Some(user.totals.lost_us as f64 / 1e6))
+    C::seconds("lost_s", "wasted run time of its tasks in seconds, summed: until they were stopped (from their last checkpoint on), and to resume", |user| Some(user.totals.lost_us as f64 / 1e6))
         .lower(),
 ];

@@ -27,7 +27,7 @@ pub static ROW: PolicyRow = PolicyRow {
     name: "fair-tree",
     spelling: "fair-tree:HALF_LIFE[:PERIOD][:FILE]",
     rank: "place in the walk down the tree by share / decayed usage among siblings",
-    meaning: "Ranks of users in a tree of groups, made anew every PERIOD of what they have used lately.",
+    meaning: "Ranks of users in a tree of groups by decayed usage, recomputed every PERIOD.",
     source: "Slurm's fair tree (Cox and Morrison)",
     example: "fair-tree:1h",
     checked: "fair-tree:1h",

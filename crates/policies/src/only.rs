@@ -14,7 +14,7 @@ pub static ROW: PolicyRow = PolicyRow {
     name: "only",
     spelling: "only:RESOURCE",
     rank: "u_R / (c_R w_R)",
-    meaning: "Max-min fairness in one resource, and nothing else is reserved: others may be over-committed.",
+    meaning: "Max-min fairness in one resource, which is the only reserved one: others may be over-committed.",
     source: "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair, with thrashing)",
     example: "only:cpu",
     checked: "only:cpu",

@@ -20,7 +20,7 @@ pub static ROW: PolicyRow = PolicyRow {
     name: "psdsf",
     spelling: "psdsf",
     rank: "on each machine i: max_r (u_r + d_r) / (c_ir w_r)",
-    meaning: "Equal dominant shares on every machine by itself, of all that a user holds.",
+    meaning: "Equal dominant shares on each machine separately, of the user's whole allocation.",
     source: "Khamse-Ashari et al. (arXiv 1611.00404)",
     example: "psdsf",
     checked: "psdsf",

@@ -304,7 +304,7 @@ mod tests {
         scene.queue(1, 4);
         scene.launch(1);
         scene.queue(0, 7);
-        assert_eq!(scene.solved(), 2, "more tasks than anybody's target are no change");
+        assert_eq!(scene.solved(), 2, "more tasks than any target are no change");
         scene.finish(1);
         assert_eq!(scene.solved(), 2, "3 tasks left, 2 are the target");
         scene.launch(1);

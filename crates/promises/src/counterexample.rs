@@ -111,7 +111,9 @@ impl Counterexample {
                 };
                 format!("{who} runs {has}; with the allocation of {whom}{less}, it would run {should}")
             }
-            Property::ParetoEfficiency => format!("{who} runs {has}; {should} would fit with nobody running less"),
+            Property::ParetoEfficiency => {
+                format!("{who} runs {has}; {should} would fit without fewer tasks for others")
+            }
             Property::SingleResource | Property::Bottleneck if self.promise.reading == Reading::Divisible => {
                 format!("{who} runs {has}; max-min fairness of {} gives it {should}", self.resource_name())
             }

@@ -155,7 +155,7 @@ mod tests {
             assert!(said(Lock::alone(&folder)).contains("another process is writing there"));
             assert!(said(Lock::shared(&folder)).contains("wait until it has ended"));
         }
-        assert!(!dir.path().join("made").exists(), "nothing is left of folders that were made for the lock");
+        assert!(!dir.path().join("made").exists(), "folders that were created for the lock are removed");
         {
             let _one = Lock::shared(&folder).expect("nobody else");
             let _two = Lock::shared(&folder).expect("shards share");

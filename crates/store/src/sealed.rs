@@ -125,7 +125,7 @@ fn check_schema(path: &Path, bytes: &[u8]) -> Result<()> {
     let what = match said.cmp(&VERSION) {
         Ordering::Equal => return Ok(()),
         Ordering::Less => {
-            "whose columns were others: run the plan again with --restart, or read them with the Plimsoll that wrote them"
+            "with other columns: run the plan again with --restart, or read them with the Plimsoll that wrote them"
         }
         Ordering::Greater => "written by a newer Plimsoll: bring this one up to date",
     };

@@ -103,7 +103,7 @@ fn text(policy: &str, class: &Class, found: &Option<Found>, played: u64) -> Stri
          # capacities up to {size}.\n"
     );
     match found {
-        None => format!("{searched}# None of all {played} states comes to the verdict.\n"),
+        None => format!("{searched}# No state of {played} has the verdict.\n"),
         Some(found) => {
             let Found { text, hearing } = found;
             let name = hearing.verdict.name();

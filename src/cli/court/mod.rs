@@ -71,7 +71,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             policies.dedup();
         }
         if policies.is_empty() {
-            let expected = "the policies to judge it under: it expects nothing of any";
+            let expected = "the policies to judge it under: it has no expectation for any";
             return Err(Error::plan("--policy", format!("nothing, for '{}'", state.name), expected));
         }
         cases.extend(policies.into_iter().map(|policy| (state, policy)));
@@ -91,7 +91,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Some(first) => {
             let (count, first) = (wrong.len(), first.problem());
             Err(Error::Unexpected {
-                problem: format!("{count} of {} come out otherwise than expected: {first}", judged.len()),
+                problem: format!("{count} of {} do not have the expected result: {first}", judged.len()),
             })
         }
     }

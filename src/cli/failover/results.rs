@@ -132,7 +132,7 @@ fn fates(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
 
 const NEEDS: GridWords = GridWords {
     title: "Which scenario needs which rule",
-    holds: "nothing is violated without the rule",
+    holds: "no property is violated without the rule",
     fails: "a worker of an online service is stopped",
     unknown: "something else is violated",
 };
@@ -165,8 +165,9 @@ fn needs(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
     }
     Drawn {
         name: "rules".to_owned(),
-        caption: "What each rule is for: every scenario in all its timings, without one rule. Found by running."
-            .to_owned(),
+        caption:
+            "The purpose of each rule: every scenario in all its timings, without one rule. Determined by simulation."
+                .to_owned(),
         svg: grid(&columns, &[section], &NEEDS, paper.width),
         data,
     }
@@ -269,7 +270,7 @@ fn summary(plan: &FailoverPlan, findings: &Findings) -> html::Table {
         ("an online worker stops without", false),
     ];
     html::Table {
-        caption: "Workers kept / started again / lost over all timings in which services wait".to_owned(),
+        caption: "Workers kept / started again / lost over all timings with waiting services".to_owned(),
         columns: heads.map(|(name, numeric)| column(name, numeric)).to_vec(),
         rows: plan.study.scenarios.iter().map(row).collect(),
         ..html::Table::default()

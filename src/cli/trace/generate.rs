@@ -116,7 +116,7 @@ impl Made {
             return Err(Error::plan("generator", "'synthetic' alone", expected));
         }
         if known == "closed-loop" {
-            let expected = "a generator that knows its jobs beforehand: users of a closed loop submit when their last \
+            let expected = "a generator of jobs that are known before the run: users of a closed loop submit when their last \
                             job has ended, which a run decides; use `plimsoll run`";
             return Err(Error::plan("generator", "'closed-loop'", expected));
         }
@@ -147,7 +147,7 @@ fn planned_supply(table: &Node, seed: u64) -> Result<Supply> {
             let estimates = estimates(text.as_deref(), Stands::InPlan)?;
             Ok(Supply::generate(&generator, seed)?.estimated(estimates, seed))
         }
-        _ => Err(Error::plan("workload", "this table", "a generator that knows its jobs beforehand")),
+        _ => Err(Error::plan("workload", "this table", "a generator of jobs that are known before the run")),
     }
 }
 

@@ -26,7 +26,8 @@ impl Parcel {
             return Ok(());
         }
         let (Some(read), Some(from)) = (read, from) else {
-            let problem = "run.json does not say which files were read: run the plan again, which repeats nothing else";
+            let problem =
+                "run.json does not list the files that were read: run the plan again, which repeats only that";
             self.missing.add(problem.to_owned());
             return Ok(());
         };

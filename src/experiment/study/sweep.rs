@@ -160,7 +160,7 @@ impl Sweep {
                 let shown = point.values.iter().map(Value::to_string).collect::<Vec<String>>().join(", ");
                 if let Some(first) = met.insert(shown.clone(), at) {
                     let place = point.changes.first().map_or(&axis.place, |(.., node)| &node.place);
-                    return Err(place.wrong(SWEEP, format!("{shown} stands there twice ({first} and {at})")));
+                    return Err(place.wrong(SWEEP, format!("{shown} occurs twice ({first} and {at})")));
                 }
             }
         }

@@ -27,7 +27,7 @@ fn lists_ranges_zips_and_variants_multiply() {
             "w.load=0.7 c.machines=\"a\"",
             "w.load=0.7 c.machines=\"b\""
         ],
-        "in the order in which they are written"
+        "in the order of the plan"
     );
     assert_eq!(cells("[sweep]\nx = { from = 0.1, to = 0.3, step = 0.1 }\n"), ["x=0.1", "x=0.2", "x=0.3"]);
     assert_eq!(cells("[sweep]\nx.y = { from = 2, to = 7, step = 2 }\n"), ["x.y=2", "x.y=4", "x.y=6"]);

@@ -86,7 +86,7 @@ pub fn shares(results: &Results, paper: &Paper) -> Result<Gallery> {
     let users = users.iter().map(|part| part.numbers("users")).collect::<Result<Vec<_>>>()?;
     let users = users.into_iter().flatten().flatten().fold(0.0, f64::max);
     if users > USERS_MOST {
-        let why = format!("{users} users are too many to tell apart (at most {USERS_MOST}); see the users table");
+        let why = format!("{users} users are too many to distinguish (at most {USERS_MOST}); see the users table");
         return Ok(Gallery::without("shares", &why));
     }
     let parts = results.table(Table::Shares, &["time_us", "user", "dominant_share"], Some(run))?;
@@ -114,8 +114,8 @@ pub fn shares(results: &Results, paper: &Paper) -> Result<Gallery> {
     let left_out = users as usize - chosen.len().min(users as usize);
     let others = match left_out {
         0 => String::new(),
-        1 => "; 1 user that holds less is left out".to_owned(),
-        n => format!("; {n} users that hold less are left out"),
+        1 => "; 1 user with a smaller allocation is not shown".to_owned(),
+        n => format!("; {n} users with smaller allocations are not shown"),
     };
     let caption = format!("Dominant share of each user over time{}{others}.", seed_of(results, run));
     let data = Data::of_panels(["policy", "user", "time_s", "dominant_share"], &panels);

@@ -48,7 +48,7 @@ fn draw(results: &Results, run: usize, family: &Family, (name, paper): (String, 
     let mut left_out = String::new();
     if chosen.len() < family.groups.len() {
         let others = family.groups.len() - chosen.len();
-        left_out += &format!(" Shown are the {} groups that used most; {others} others are left out.", chosen.len());
+        left_out += &format!(" The {} groups with the largest usage are shown; {others} others are not.", chosen.len());
     }
     if resources.len() < results.dims.len() {
         left_out += &format!(" Shown are the first {} resources.", resources.len());

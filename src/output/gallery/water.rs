@@ -65,7 +65,7 @@ fn draw(results: &Results, family: &Family) -> Option<(String, Vec<Pool>)> {
     }
     let mut left_out = String::new();
     if parents.len() < all {
-        left_out += &format!(" Groups under {} further parents are left out.", all - parents.len());
+        left_out += &format!(" Groups under {} further parents are not shown.", all - parents.len());
     }
     if resources.len() < results.dims.len() {
         left_out += &format!(" Shown are the first {} resources.", resources.len());

@@ -198,7 +198,7 @@ impl Checker<'_> {
         match given.iter().find(|(_, given)| *given) {
             None => Ok(request),
             Some((key, _)) => {
-                let expected = format!("no '{key}': '{}' decides for itself what it shows", file.kind);
+                let expected = format!("no '{key}': the content of '{}' is fixed", file.kind);
                 Err(Error::plan(self.key(key), "a value", expected))
             }
         }
@@ -436,7 +436,7 @@ fn example(table: Table) -> &'static str {
         Table::Jobs => "completion_s",
         Table::Fairness => "used_cpu",
         Table::Shares => "dominant_share",
-        _ => "one of those that `plimsoll schema` lists",
+        _ => "a name from the output of `plimsoll schema`",
     }
 }
 

@@ -46,7 +46,7 @@ impl Request {
             return Ok(Gallery::without_table(&self.name, self.table));
         }
         if rows.rows.is_empty() {
-            return Ok(Gallery::without(&self.name, "no row has what it shows"));
+            return Ok(Gallery::without(&self.name, "no row has a value to show"));
         }
         Ok(self.gallery(draw(self, &rows)))
     }

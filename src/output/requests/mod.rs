@@ -109,7 +109,7 @@ impl Requests {
         let states: Vec<State> = known.map(|digest| state(folder, FILE, &digest)).collect();
         if states.contains(&State::Changed) && !states.contains(&State::AsMade) {
             return Ok(Some(format!(
-                "{} was changed by hand: figures are drawn as it says; remove it, and the next run draws those of the plan",
+                "{} was changed manually: it defines the figures; remove it, and the next run draws those of the plan",
                 path.display()
             )));
         }

@@ -72,7 +72,7 @@ impl Whole {
         let (made, path) = (Made::read(&self.folder)?.unwrap_or_default(), self.folder.join(name));
         made.check(&self.folder, name)?;
         if path.exists() && !made.files.contains_key(name) {
-            let problem = "is not as it was written; run the plan again to make it anew";
+            let problem = "is not as it was written; run the plan again to replace it";
             return Err(Error::trace(path, 0, "", problem));
         }
         Frame::open(&path)

@@ -21,12 +21,12 @@ impl Row for Fated<'static> {
         vec![
             C::int("scenario", "number of the scenario", |of| Some(of.row.scenario.number() as u64)),
             C::text("name", "its name", |of| Some(&of.name)),
-            C::text("without", "the rule that is left out; null if none is", |of| of.row.without.map(Rule::name)),
+            C::text("without", "the disabled rule; null if every rule is active", |of| of.row.without.map(Rule::name)),
             C::text("class", "online or offline", |of| Some(if of.row.online { "online" } else { "offline" })),
             C::int("workers", "workers of that class", |of| Some(of.row.fate.before.into())),
             C::int("kept", "those that went on", |of| Some(of.row.fate.kept().into())).higher(),
-            C::int("replaced", "those in whose place others stand", |of| Some(of.row.fate.replaced().into())).lower(),
-            C::int("lost", "those in whose place nobody stands", |of| Some(of.row.fate.lost().into())).lower(),
+            C::int("replaced", "workers that were replaced", |of| Some(of.row.fate.replaced().into())).lower(),
+            C::int("lost", "workers that were not replaced", |of| Some(of.row.fate.lost().into())).lower(),
             C::text("violated", "the invariants that were violated in any timing", |of| Some(&of.violated)),
         ]
     }

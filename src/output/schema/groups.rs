@@ -68,17 +68,17 @@ impl Row for Group<'static> {
             ),
             C::area(
                 "short_s",
-                "the amount by which it fell short of its due, times seconds; its due is its demand, but no more than its min",
+                "allocation missing to its guarantee, times seconds; the guarantee is its demand, at most its min",
                 |row| row.area(row.sums.short_us),
             )
             .lower(),
-            C::seconds("below_min_s", "time in which it was short of its due of this resource", |row| {
+            C::seconds("below_min_s", "time below its guarantee of this resource", |row| {
                 Some(Span(row.sums.below_us).seconds())
             })
             .lower(),
             C::seconds(
                 "below_min_any_s",
-                "time in which it was short of any resource; the same in all rows of a group",
+                "time below its guarantee of any resource; the same in all rows of a group",
                 |row| Some(Span(row.times.below_us).seconds()),
             )
             .lower(),
@@ -105,7 +105,7 @@ impl Row for Group<'static> {
                 |row| Some(row.times.stopped),
             )
             .lower(),
-            C::area("lost_s", "the use of its tasks while they ran in vain, until they were stopped (from their last checkpoint on) and to resume, times seconds", |row| row.area(row.sums.lost_us))
+            C::area("lost_s", "wasted usage of its tasks, until they were stopped (from their last checkpoint on) and to resume, times seconds", |row| row.area(row.sums.lost_us))
             .lower(),
             C::area(
                 "unreturned_s",

@@ -33,7 +33,7 @@ impl Row for Job<'static> {
             ),
             C::micros(
                 "ideal_us",
-                "its completion time on an empty, boundless cluster; null for one that never ends by itself",
+                "its completion time on an empty, unlimited cluster; null for one that never ends",
                 |job| Some(job.record.ideal.0).filter(|ideal| *ideal < Span::ENDLESS.0),
             ),
         ]
@@ -87,7 +87,7 @@ impl Row for Task<'static> {
             C::micros("finish_us", "when it ended or was stopped; null if it has not", |task| Some(task.finish?.0)),
             C::text(
                 "outcome",
-                "finished, running (at the horizon), reclaimed, preempted, machine-failed, failed, or revoked or moved by the control plane (stopped, it starts anew), superseded (its other instance ended first), lost (with its machine), given-up (it failed too often), too large, deadlocked, starved or waiting (at the horizon)",
+                "finished, running (at the horizon), reclaimed, preempted, machine-failed, failed, or revoked or moved by the control plane (stopped, it restarts), superseded (its other instance ended first), lost (with its machine), given-up (it failed too often), too large, deadlocked, starved or waiting (at the horizon)",
                 |task| Some(task.outcome),
             ),
         ]

@@ -32,15 +32,15 @@ named! {
         Users "users": "one row a user and run: jobs, shares and delays of each",
         Jobs "jobs": "one row a job and run, in order of completion; unfinished jobs last",
         Tasks "tasks": "one row a task and run, in order of completion (on request)",
-        Usage "usage": "the log of changes of what each user runs and waits for: piecewise constant, so integrals are exact (on request)",
-        Fairness "fairness": "fairness and utilisation over time, on the sampling grid; a grid point at which nothing has changed since the last is left out",
+        Usage "usage": "the log of changes of each user's running and waiting tasks: piecewise constant, so integrals are exact (on request)",
+        Fairness "fairness": "fairness and utilisation over time, on the sampling grid; a grid point without changes since the last has no row",
         Shares "shares": "dominant share of every active user over time, on the sampling grid",
         Groups "groups": "one row a group of users, resource and run: promises kept and broken (policies with groups only); amounts in the unit people write",
         Levels "levels": "quotas over time, on the sampling grid (policies with groups only), in the unit people write; a row holds until the next of its group and resource",
         Bins "bins": "completion time by job size, one row a bin and run",
         Quantiles "quantiles": "quantiles of completion time, wait and slowdown of jobs, one row each",
         Demands "demands": "submitted tasks by demand; those with demands in the same eighth of a power of two are one kind (first seed of each policy)",
-        Decisions "decisions": "every turn of every round, in order: launched, blocked (recorded once, when it is found) or not admitted; and the sets whose turn did not come (on request)",
+        Decisions "decisions": "every attempt of every round, in order: launched, blocked (recorded once) or not admitted; and the sets that were not tried (on request)",
     }
 }
 

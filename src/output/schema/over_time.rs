@@ -59,7 +59,7 @@ impl Row for Share<'static> {
             C::int("waiting", "waiting tasks", |row| Some(row.waiting)),
             C::share(
                 "fluid_share",
-                "its dominant share under weighted DRF with divisible tasks of its mean demand, no more than it has",
+                "its dominant share under weighted DRF with divisible tasks of its mean demand, at most its number of tasks",
                 |row| Some(row.fluid),
             ),
         ]

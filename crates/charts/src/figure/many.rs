@@ -200,7 +200,11 @@ mod tests {
             panel.series.iter().filter(|one| one.faint).map(|one| one.key.clone()).collect()
         };
         assert!(turned.iter().skip(1).all(|panel| faint(panel) == ["policy:0".to_owned()]));
-        assert_eq!((turned[0].series.len(), turned[1].series.len()), (1, 2), "none is compared with itself");
+        assert_eq!(
+            (turned[0].series.len(), turned[1].series.len()),
+            (1, 2),
+            "the baseline is not compared with itself"
+        );
         let svg = lines(&chart(), Join::Steps, &panel(25)[0].series);
         let shown: Vec<String> = texts(&svg).into_iter().map(|(.., words)| words).collect();
         assert!(names(25).iter().all(|name| shown.contains(name)), "{shown:?}");

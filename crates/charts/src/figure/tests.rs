@@ -150,7 +150,7 @@ fn the_distribution_steps_at_the_values() {
 fn zeros_keep_their_part_of_a_distribution_on_a_logarithm() {
     let chart = Chart::new(Axis::seconds("Wait").log(), Axis::fraction("Tasks"));
     let svg = cdf(&chart, &[Series::new("drf", ecdf(&[0.0, 0.0, 1.0, 100.0]))]);
-    assert!(!svg.contains("not shown"), "nothing is hidden: the curve starts at one half");
+    assert!(!svg.contains("not shown"), "no point is hidden: the curve starts at one half");
     let curve = svg.split("data-key=\"drf\"").nth(1).expect("the curve's group");
     let points = curve.split("points=\"").nth(1).expect("the curve's points");
     let first: f64 = points.split([',', ' ']).nth(1).and_then(|y| y.parse().ok()).expect("a coordinate");

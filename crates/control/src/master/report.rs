@@ -131,5 +131,5 @@ impl Master {
 
 /// The application of a sender, which is not refused.
 fn tenant_of(tenants: &mut BTreeMap<AppId, Tenant>, from: Sender) -> &mut Tenant {
-    tenants.get_mut(&from.app).expect("who is of no application is refused")
+    tenants.get_mut(&from.app).expect("a unit without application is refused")
 }

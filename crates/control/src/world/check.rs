@@ -105,7 +105,7 @@ impl World {
         let account = master.accounts.get(&role).copied().unwrap_or_default();
         let heard = master.sites[machine.index()].contact == Contact::Here && master.phase == Phase::Normal;
         if !heard {
-            let what = format!("{} granted, but the machine is not heard", self.name(units));
+            let what = format!("{} granted, but the machine is unreachable", self.name(units));
             self.violated("I4", Some(machine), Some(role), what);
         }
         if !self.is_open(machine) || self.bars_of(role).contains(&machine) {
@@ -172,7 +172,7 @@ impl World {
             let alloc = &master.sites[machine.index()].alloc;
             alloc.iter().for_each(|(role, count)| *granted.entry(role).or_default() += count);
             if self.setup.size_of(alloc) != master.used(machine) {
-                wrong.push(format!("machine {machine}: the sum of what is used is wrong"));
+                wrong.push(format!("machine {machine}: the sum of the usage is wrong"));
             }
         }
         for (role, account) in &master.accounts {

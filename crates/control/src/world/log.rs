@@ -174,7 +174,7 @@ impl Fault {
             }
             Fault::WorkerFailure(machine) => (Node::Tubo(machine), "loses a worker".to_owned()),
             Fault::TuboDark(machine, span) => {
-                (Node::Tubo(machine), format!("is cut from everybody for {:.1} s", span.seconds()))
+                (Node::Tubo(machine), format!("is disconnected for {:.1} s", span.seconds()))
             }
         }
     }
@@ -216,7 +216,7 @@ fn describe(setup: &Setup, message: &Message) -> (String, Vec<RoleId>) {
     let name = |role: &RoleId| setup.name(*role).to_owned();
     match message {
         Message::TuboBeat { restarted, .. } => {
-            (if *restarted { "restarted: what is my cap?" } else { "alive" }.to_owned(), Vec::new())
+            (if *restarted { "restarted: requests its cap" } else { "alive" }.to_owned(), Vec::new())
         }
         Message::TuboReport { caps, .. } => (format!("report: caps {}", counts(setup, caps)), Vec::new()),
         Message::AppBeat { from, .. } => ("alive".to_owned(), setup.roles_of(from.app).collect()),
@@ -273,8 +273,8 @@ fn tell(setup: &Setup, note: &Note) -> (String, Option<MachineId>, Option<RoleId
             (format!("request of {count} {} is real now", setup.name(*role)), None, Some(*role))
         }
         Note::Recovered => ("has recovered".to_owned(), None, None),
-        Note::MachineAway(machine) => (format!("does not hear machine {machine}"), Some(*machine), None),
-        Note::MachineBack(machine) => (format!("hears machine {machine} again"), Some(*machine), None),
+        Note::MachineAway(machine) => (format!("lost contact to machine {machine}"), Some(*machine), None),
+        Note::MachineBack(machine) => (format!("regained contact to machine {machine}"), Some(*machine), None),
         Note::AppAway(app) => (format!("does not hear AM {}", app.0), None, setup.roles_of(*app).next()),
         Note::Requested(role, count) => {
             (format!("knows that {count} {} are wanted", setup.name(*role)), None, Some(*role))
@@ -285,7 +285,7 @@ fn tell(setup: &Setup, note: &Note) -> (String, Option<MachineId>, Option<RoleId
         Note::Failed(units) => about("sees fail", units, ""),
         Note::Finished(units) => about("has heard the end of", units, ""),
         Note::Barred(app) => (format!("knows what AM {} bars", app.0), None, setup.roles_of(*app).next()),
-        Note::Blamed(machine) => (format!("hears that machine {machine} is blamed"), Some(*machine), None),
+        Note::Blamed(machine) => (format!("receives a report against machine {machine}"), Some(*machine), None),
         Note::Shunned(machine) => (format!("shuns machine {machine}"), Some(*machine), None),
         Note::Forgiven(machine) => (format!("forgives machine {machine}"), Some(*machine), None),
     }

@@ -226,7 +226,7 @@ impl Places {
     pub fn done(&mut self, at: (MachineId, RoleId), batch: Batch) -> u32 {
         let units = self.all.get_mut(&at).into_iter().flat_map(|place| &mut place.units);
         let unit = { units }.find(|unit| unit.batch == batch && unit.stage == Stage::Running);
-        let unit = unit.expect("what is done was running");
+        let unit = unit.expect("a completed unit was running");
         unit.stage = Stage::Done;
         unit.count
     }

@@ -36,7 +36,7 @@ pub(super) static METRICS: Metrics = Metrics {
             "how often a machine began to be shunned because workers had failed there",
             |run| of(run, |it| it.shunned),
         ),
-        micros("control_down_us", "time in which no FuxiMaster decided: dead, or listening", |run| {
+        micros("control_down_us", "time without decisions of FuxiMaster: dead, or recovering", |run| {
             of(run, |it| it.down.0)
         })
         .lower(),
@@ -49,7 +49,7 @@ pub(super) static METRICS: Metrics = Metrics {
         }),
         int("control_granted", "units that it granted", |run| of(run, |it| it.granted)),
         float("control_grants_per_s", "units granted over the length of the run", |run| rate(run, |it| it.granted)),
-        float("control_busy", "share of the run in which FuxiMaster was at work on requests", |run| {
+        float("control_busy", "share of the run that FuxiMaster spent on requests", |run| {
             let end = run.outcome.end.seconds();
             run.carried.as_ref().filter(|_| end > 0.0).map(|it| it.busy.seconds() / end)
         })
@@ -81,7 +81,7 @@ pub(super) static METRICS: Metrics = Metrics {
         )
         .lower()
         .headline(Topic::Delay, "harmed"),
-        float("online_unserved", "share of the work of online services that nobody did", |run| {
+        float("online_unserved", "share of the work of online services that was not done", |run| {
             part(run, |it| &it.online, |work| work.unserved)
         })
         .unit(Unit::Share)

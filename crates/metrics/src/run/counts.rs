@@ -36,19 +36,19 @@ pub(super) static METRICS: Metrics = Metrics {
         )
         .lower(),
         int("asks", "how often an urgent task asked others for their room", |run| Some(run.outcome.asks)),
-        int("asks_withdrawn", "asks that came to nothing", |run| Some(run.outcome.asks_withdrawn)).lower(),
+        int("asks_withdrawn", "preemption requests that were withdrawn", |run| Some(run.outcome.asks_withdrawn)).lower(),
         int("tasks_forced", "tasks that were asked and stopped, for they had not ended in time", |run| {
             Some(run.outcome.forced)
         })
         .lower(),
-        int("hoards_given_up", "how often a gang gave up room that it held in vain", |run| {
+        int("hoards_given_up", "how often a gang released reserved room without starting", |run| {
             Some(run.outcome.hoards_given_up)
         })
         .lower(),
         int("tasks_failed", "attempts of tasks that failed by themselves; tasks of a gang that are stopped with one that fails are not counted", |run| Some(run.outcome.failures))
             .lower(),
         int("backups", "backup instances of running tasks that were made", |run| Some(run.outcome.backups)),
-        int("backups_won", "those that ended before the other instance, which still ran", |run| {
+        int("backups_won", "backups that ended while the other instance still ran", |run| {
             Some(run.outcome.backups_won)
         }),
         int("tasks_located", "tasks launched that asked for a location", |run| Some(run.totals.located)),

@@ -114,13 +114,13 @@ pub(super) static METRICS: Metrics = Metrics {
             |at| at.envy?.max_bounded,
         )
         .lower(),
-        mean("envy_count", "backlogged users that envy somebody, mean over the grid", |at| Some(at.envy?.count as f64))
+        mean("envy_count", "backlogged users that envy another user, mean over the grid", |at| Some(at.envy?.count as f64))
             .lower()
             .words(COUNT)
             .headline(Topic::Sharing, "envy"),
         mean(
             "envy_unbounded",
-            "those of them that can run nothing with what they hold, so that their envy has no bound and is not in envy_max; mean over the grid",
+            "envious users that could run no task on their allocation, so that their envy is unbounded and not in envy_max; mean over the grid",
             |at| Some(at.envy?.unbounded as f64),
         )
         .lower(),
@@ -130,12 +130,12 @@ pub(super) static METRICS: Metrics = Metrics {
             point.sample.envy?.max_bounded
         })
         .lower(),
-        At::int("envy_count", "backlogged users that envy somebody", |point| Some(point.sample.envy?.count as u64))
+        At::int("envy_count", "backlogged users that envy another user", |point| Some(point.sample.envy?.count as u64))
             .lower()
             .words(COUNT),
         At::int(
             "envy_unbounded",
-            "those of them that can run nothing with what they hold: not in envy_max",
+            "envious users that could run no task on their allocation: not in envy_max",
             |point| Some(point.sample.envy?.unbounded as u64),
         )
         .lower(),

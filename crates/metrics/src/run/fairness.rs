@@ -97,7 +97,7 @@ impl JainSum {
 
     /// Removes a user of this share.
     pub fn remove(&mut self, share: u64) {
-        debug_assert!(self.users > 0 && self.sum >= u128::from(share), "only what was added is removed");
+        debug_assert!(self.users > 0 && self.sum >= u128::from(share), "a removed share was added before");
         self.users -= 1;
         self.sum -= u128::from(share);
         self.squares -= u128::from(share).pow(2);

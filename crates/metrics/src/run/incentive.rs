@@ -73,7 +73,7 @@ pub(super) static METRICS: Metrics = Metrics {
     runs: &[
         mean(
             "incentive_min",
-            "tasks that a backlogged user's bundle runs over those that its 1/n of the cluster would, no more than it has: the smallest; mean over the grid",
+            "number of tasks that a backlogged user's bundle runs over the number that its 1/n of the cluster would, at most all it has: the minimum over users; mean over the grid",
             |at| Some(at.incentive?.min_ratio),
         )
         .higher(),
@@ -90,7 +90,7 @@ pub(super) static METRICS: Metrics = Metrics {
     fairness: &[
         At::float(
             "incentive_min",
-            "tasks that a backlogged user's bundle runs over those that its 1/n of the cluster would: the smallest",
+            "number of tasks that a backlogged user's bundle runs over the number that its 1/n of the cluster would: the minimum over users",
             |point| Some(point.sample.incentive?.min_ratio),
         )
         .higher(),

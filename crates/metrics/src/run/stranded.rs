@@ -59,7 +59,7 @@ pub(super) fn stranded_now(machines: &Machines, state: &State, active: &[UserId]
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[Column::new(
         "stranded_<r>",
-        "share of <r> free on machines that waiting tasks may use and that have room for none of them, while tasks wait; null when pooled",
+        "share of <r> that is free on machines without room for any waiting task that may use them, while tasks wait; null when pooled",
         How::Means(|at, d| Some(at.stranded?[d])),
     )
     .unit(Unit::Share)

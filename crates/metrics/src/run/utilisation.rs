@@ -44,7 +44,7 @@ pub(super) static METRICS: Metrics = Metrics {
 
 pub(super) static BESIDES: Metrics = Metrics {
     runs: &[
-        shares("overcommitted_<r>", "share of that time in which more of <r> is used than there is", |run, d| {
+        shares("overcommitted_<r>", "share of that time with usage of <r> above its capacity", |run, d| {
             run.share(run.totals.over_us[d].into(), 1)
         })
         .lower()

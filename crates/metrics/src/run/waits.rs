@@ -34,7 +34,7 @@ pub(super) static METRICS: Metrics = Metrics {
         .higher(),
         seconds(
             "lost_s",
-            "seconds that tasks ran in vain, added up over tasks: until they were stopped (from their last checkpoint on), and to resume",
+            "wasted run time in seconds, summed over tasks: until they were stopped (from their last checkpoint on), and to resume",
             |run| Some(run.totals.lost_us as f64 / 1e6),
         )
         .lower(),

@@ -38,24 +38,24 @@ use shares::{Claim, SLACK, Share, WHOLE, shares};
 pub static ROW: PolicyRow = PolicyRow {
     name: "armada",
     spelling: "armada[@ISSUE][:FILE]",
-    rank: "cost with the job over the queue's weight, with all that runs above shares taken back",
-    meaning: "Armada: dominant cost by queue; what runs above a share is taken back and scheduled again.",
+    rank: "cost with the job over the queue's weight, after the eviction of tasks above shares",
+    meaning: "Armada: dominant cost by queue; tasks above a share are evicted and scheduled again.",
     source: "Armada, scheduler of August 2026",
     example: "armada",
     checked: "armada",
     variants: &[
         (
             "5053",
-            "jobs that are taken back are ordered by cost without what was ordered before: queue by queue (armada pull request 5053)",
+            "evicted jobs are ordered by cost without the preceding ones: queue by queue (armada pull request 5053)",
         ),
         (
             "5071",
-            "a job in whose room another one starts may run again if its turn comes early (armada pull request 5071)",
+            "an evicted job whose room another one takes may still run if it is early in the order (armada pull request 5071)",
         ),
     ],
     keys: &[
-        QueueKey::group("weight", "by which its cost is divided: one over Armada's priority factor"),
-        QueueKey::whole("protected_fraction", "the part of its share below which a queue keeps all that it runs (1)"),
+        QueueKey::group("weight", "the divisor of its cost: one over Armada's priority factor"),
+        QueueKey::whole("protected_fraction", "a queue below this part of its share keeps its running tasks (1)"),
         QueueKey::whole("multipliers", "a number for each resource that counts more or less (1): { cpu = 1, gpu = 2 }"),
     ],
     read: |given| {

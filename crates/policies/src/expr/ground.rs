@@ -152,7 +152,7 @@ impl<'a> Ground<'a> {
             (Var::Weight, None) => {
                 let whole = (0..classes).map(|class| setup.weights.whole(class).map(constant));
                 let problem =
-                    format!("weight[r] where 'weight' stands at character {}: weights differ by resource", place.0);
+                    format!("weight[r] instead of 'weight' at character {}: weights differ by resource", place.0);
                 Leaf::Constant(whole.collect::<Option<_>>().ok_or(Stop::Wrong(problem))?)
             }
             (Var::Held | Var::TotalHeld | Var::Demand, Some(d)) => {

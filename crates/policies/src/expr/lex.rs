@@ -57,7 +57,7 @@ pub fn tokens(text: &str) -> Result<Vec<(Token, Place)>> {
 }
 
 fn number_at(text: &str, place: Place) -> String {
-    format!("a number of at most 18 digits, such as 0.5, where '{text}' stands at character {}", place.0)
+    format!("a number of at most 18 digits, such as 0.5, instead of '{text}' at character {}", place.0)
 }
 
 /// A number with or without decimals.

@@ -200,10 +200,7 @@ impl Parser {
     fn operator(&mut self) -> Result<()> {
         self.operators += 1;
         match self.operators > OPERATORS {
-            true => Err(format!(
-                "at most {OPERATORS} operators, of which the next stands before character {}",
-                self.place().0
-            )),
+            true => Err(format!("at most {OPERATORS} operators; the next one is before character {}", self.place().0)),
             false => Ok(()),
         }
     }
@@ -396,7 +393,7 @@ impl Parser {
                 let known = ["max", "min", "sum", "floor", "if"];
                 let hint = nearest(word, known).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
                 let (known, at) = (known.join(", "), place.0);
-                return Err(format!("one of {known} where '{word}(' stands at character {at}{hint}"));
+                return Err(format!("one of {known} instead of '{word}(' at character {at}{hint}"));
             }
         };
         // Of one argument, it goes over the resources; whether there is one alone is seen when it has been read.
@@ -424,9 +421,7 @@ impl Parser {
             let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
             let known = names::known(self.clause).collect::<Vec<_>>().join(", ");
             let clause = self.clause.word();
-            return Err(format!(
-                "a value where '{word}' stands at character {at}{hint}; in {clause} there are {known}"
-            ));
+            return Err(format!("a value instead of '{word}' at character {at}{hint}; in {clause} there are {known}"));
         };
         if !self.takes("[") {
             return match name.of {

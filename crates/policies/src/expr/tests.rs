@@ -240,7 +240,7 @@ fn division_by_nothing_is_as_it_is_said() {
     assert_eq!(order("(held[cpu] / held[memory])"), [1, 2, 0], "0/0, 2/1, 1/0");
     assert_eq!(order("(-held[cpu] / held[memory])"), [0, 2, 1], "-1/0 is least");
     let too_much = "(held[cpu] / (waiting + 1) * 1000000 ** 8 * 1000)";
-    assert_eq!(rank(too_much, 0), rank(too_much, 2), "all that is greater than 2^124 is the same");
+    assert_eq!(rank(too_much, 0), rank(too_much, 2), "all values above 2^124 are equal");
 }
 
 #[test]
@@ -282,10 +282,10 @@ fn what_is_wrong_is_told_with_its_place() {
         ("(max(held[r], 1))", "a resource by name in the value at character 5"),
         ("(held)", "held[cpu]"),
         ("(running[cpu])", "it is one number"),
-        ("(hold[cpu])", "where 'hold' stands at character 1 (did you mean 'held'?)"),
+        ("(hold[cpu])", "instead of 'hold' at character 1 (did you mean 'held'?)"),
         ("(held[cpi])", "did you mean 'cpu'"),
         ("(max(held[r]) + )", "a value where it ends at character 16"),
-        ("(max(held[r]) running)", "an operator, or the end where 'running' stands at character 14"),
+        ("(max(held[r]) running)", "an operator, or the end instead of 'running' at character 14"),
         ("(mix(held[r]))", "did you mean 'max'"),
         ("(1 / 0)", "something else than 0 to divide by at character 3"),
         ("(running / waiting / 0)", "something else than 0 to divide by at character 19"),
@@ -307,7 +307,7 @@ fn what_is_wrong_is_told_with_its_place() {
         let error = text_of(&scene, text);
         assert!(error.contains(wanted), "{text}: {error}");
     }
-    assert!(text_of(&vector, "(held[cpu] / weight)").contains("weight[r] where 'weight' stands at character 13"));
+    assert!(text_of(&vector, "(held[cpu] / weight)").contains("weight[r] instead of 'weight' at character 13"));
     assert!(vector.policy("(max(held[r] / weight[r]))").is_ok());
     let deep = format!("({}1{})", "(".repeat(100), ")".repeat(100));
     assert!(text_of(&scene, &deep).contains("at most 64 parentheses"));

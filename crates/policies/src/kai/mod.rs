@@ -67,7 +67,7 @@ use walk::{Item, Walk};
 pub static ROW: PolicyRow = PolicyRow {
     name: "kai",
     spelling: "kai[@ISSUE][:FILE]",
-    rank: "the place in the order of queues by fair share, quota, priority and what they hold of their shares",
+    rank: "the rank of its queue by fair share, quota, priority and the used part of the share",
     meaning: "The KAI scheduler: deserved amounts, over-quota weights, and reclaim by fair shares.",
     source: "KAI scheduler (NVIDIA), proportion plugin and actions of August 2026",
     example: "kai",
@@ -75,9 +75,9 @@ pub static ROW: PolicyRow = PolicyRow {
     variants: &[
         (
             "374",
-            "a queue and all above it must stay within their fair shares when they reclaim, whoever holds more (kai pull request 374)",
+            "a queue and its ancestors must stay within their fair shares when they reclaim, whatever others use (kai pull request 374)",
         ),
-        ("1750", "victims are looked for in queues from which nothing may be taken, too (kai issue 1750)"),
+        ("1750", "the search for victims includes queues that may lose none (kai issue 1750)"),
         ("1934", "reclaim restores what a queue deserves, not its fair share (kai issue 1934)"),
     ],
     keys: &[
@@ -87,11 +87,11 @@ pub static ROW: PolicyRow = PolicyRow {
         ),
         QueueKey::group("limit", "the most that it may hold; absent: no limit"),
         QueueKey::group("weight", "its weight in the rest (1)"),
-        QueueKey::group("priority", "the rest goes to the highest first (0)"),
+        QueueKey::group("priority", "the highest priority receives the rest first (0)"),
         QueueKey::group("usage", "its past usage, as a part of the cluster or as amounts (0)"),
         QueueKey::group(
             "preemptible",
-            "false: its workloads are never stopped, and start only within what it deserves (true)",
+            "false: its workloads are never stopped, and start only within its deserved amount (true)",
         ),
         QueueKey::whole("k", "how much past usage counts (1)"),
         QueueKey::whole(
@@ -100,7 +100,7 @@ pub static ROW: PolicyRow = PolicyRow {
         ),
         QueueKey::whole(
             "queue_priority_in_quota_reclaim",
-            "true: a queue within what it deserves takes from any of lower priority (false)",
+            "true: a queue within its deserved amount reclaims from any of lower priority (false)",
         ),
     ],
     read: |given| {
@@ -161,7 +161,7 @@ impl Entry {
 
 const ABOVE_SHARE: Reason = Reason::Rule("there is no room, and with it its queue would hold more than its fair share");
 const NEXT_CYCLE: Reason = Reason::Rule("a victim leaves room for it, and it starts in the next cycle");
-const NO_VICTIMS: Reason = Reason::Rule("there is no room, and nothing may be taken for it that would help");
+const NO_VICTIMS: Reason = Reason::Rule("there is no room, and no permitted preemption would help");
 const NOT_DESERVED: Reason = Reason::Rule("its queue may not be preempted, and would hold more than it deserves");
 
 impl Kai {

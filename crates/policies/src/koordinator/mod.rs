@@ -58,20 +58,20 @@ pub static ROW: PolicyRow = PolicyRow {
         ),
         (
             "2263",
-            "what system groups use is taken out of the total, and they have a part of the rest besides (koordinator issue 2263)",
+            "the usage of system groups is subtracted from the total, and they also get a part of the rest (koordinator issue 2263)",
         ),
     ],
     keys: &[
-        QueueKey::group("min", "what it gets before the rest is shared"),
+        QueueKey::group("min", "its amount before the rest is divided"),
         QueueKey::group("max", "the most that it may have"),
         QueueKey::group("shared_weight", "its weight in the rest, by resource; absent or 0: max, or else the cluster"),
         QueueKey::group("lend", "false: a minimum that it does not request is kept for it"),
         QueueKey::group("scale_min", "whether its minimum is cut where minimums exceed the total"),
-        QueueKey::group("system", "true: it has no quota, and what it uses is taken out of the total"),
+        QueueKey::group("system", "true: it has no quota, and its usage is subtracted from the total"),
         QueueKey::whole("scale_min", "true: minimums that exceed the total are cut, of groups that do not say"),
         QueueKey::whole("check_parent", "true: groups above have to stay within their runtime quotas as well"),
         QueueKey::whole("revoke", "false: nothing above a runtime quota is revoked"),
-        QueueKey::whole("preempt", "false: nothing is displaced within a group"),
+        QueueKey::whole("preempt", "false: no preemption within a group"),
     ],
     read: |given| {
         Parsed::queued(given, |file, variant, setup| {

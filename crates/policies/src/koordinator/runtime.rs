@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn nothing_is_lost_by_rounding() {
         assert_eq!(of(10, &[(1, 9, 0, true), (1, 9, 0, true), (1, 9, 0, true)]), [4, 3, 3]);
-        assert_eq!(of(10, &[(0, 9, 0, true), (1, 3, 0, true)]), [0, 3], "without a weight nothing of the rest");
+        assert_eq!(of(10, &[(0, 9, 0, true), (1, 3, 0, true)]), [0, 3], "without a weight no part of the rest");
         assert_eq!(of(10, &[(1, 9, 8, true), (1, 9, 7, true)]), [8, 7], "minimums exceed the total");
     }
 

@@ -72,12 +72,12 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("nominal", "the quota of each resource, which the queue may always claim"),
         QueueKey::group("limit", "the most that it may borrow beyond its quota; absent: no limit"),
         QueueKey::group("lend_limit", "the most of its quota that others may borrow; absent: all"),
-        QueueKey::group("weight", "by which its share is divided; 0: whatever it borrows counts as infinite"),
+        QueueKey::group("weight", "the divisor of its share; 0: any borrowing counts as infinite"),
         QueueKey::group(
             "within",
-            "whom of its own it displaces: never (usual), lower-priority, lower-or-newer-equal-priority",
+            "preemption within the queue: never (usual), lower-priority, lower-or-newer-equal-priority",
         ),
-        QueueKey::group("reclaim", "from whom it takes in other queues: never (usual), lower-priority, any"),
+        QueueKey::group("reclaim", "preemption in other queues: never (usual), lower-priority, any"),
         QueueKey::group("borrow_within", "lower-priority: read by kueue@3779 alone, as fair sharing ignores it"),
         QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: the first in line holds up the others"),
         QueueKey::whole(
@@ -130,7 +130,7 @@ enum Mode {
 
 const NO_CANDIDATES: Reason = Reason::Rule("it does not fit, and no workloads may be displaced that would help");
 const NO_ROOM: Reason = Reason::Rule("its quota allows it, and no machine has room for it");
-const TOO_LATE: Reason = Reason::Rule("it no longer fits after those that came first in this cycle");
+const TOO_LATE: Reason = Reason::Rule("it no longer fits after the earlier workloads of this cycle");
 const DISPLACING: Reason = Reason::Rule("it waits for the workloads that it displaces to go");
 
 impl Kueue {

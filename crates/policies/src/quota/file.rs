@@ -197,7 +197,7 @@ fn groups<'n>(top: &'n Node, place: &Place) -> Result<(Vec<GroupEntry>, Vec<Opti
         let (group, parent) = group(node)?;
         if let Some(first) = known.insert(group.name.clone(), groups.len()) {
             let first = groups.get(first).map_or(0, |group: &GroupEntry| group.place.line());
-            let problem = format!("'{}' stands on line {first} too; expected names of their own", group.name);
+            let problem = format!("'{}' is already on line {first}; expected unique names", group.name);
             return Err(group.place.wrong("name", problem));
         }
         groups.push(group);

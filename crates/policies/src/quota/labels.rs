@@ -68,7 +68,7 @@ fn label(table: &Node, groups: &[GroupEntry]) -> Result<LabelTree> {
         let above = entry.parent.map(|parent| &tree.groups[parent]);
         if let Some(above) = above.filter(|above| !above.stated) {
             let problem = format!(
-                "'{}' is under '{}', which has no group here and so nothing of {}; expected one for it too",
+                "'{}' is under '{}', which has no group here and thus no part of {}; expected one for it too",
                 entry.name, above.name, tree.name
             );
             return Err(entry.place.wrong("label.group", problem));
@@ -81,7 +81,7 @@ fn label(table: &Node, groups: &[GroupEntry]) -> Result<LabelTree> {
 /// A tree's description of one group.
 fn entry(table: &Node, tree: &mut LabelTree, places: &HashMap<&str, usize>, expected: &str) -> Result<()> {
     table.table().ok_or_else(|| table.place.wrong("label.group", expected))?;
-    table.known(&OF_GROUP, "", " of a label's group, whose parent and users are those of the default tree")?;
+    table.known(&OF_GROUP, "", " of a label's group, which has the parent and users of the default tree")?;
     let missing = || table.place.wrong("label.group.name", "is missing; expected a group's name");
     let node = &table.get("name").ok_or_else(missing)?.node;
     let name = string("label.group.name", node)?;
@@ -92,7 +92,7 @@ fn entry(table: &Node, tree: &mut LabelTree, places: &HashMap<&str, usize>, expe
     };
     let entry = &mut tree.groups[at];
     if entry.stated {
-        let problem = format!("'{name}' stands on line {} too; expected each group once a label", entry.place.line());
+        let problem = format!("'{name}' is already on line {}; expected each group once per label", entry.place.line());
         return Err(node.place.wrong("label.group.name", problem));
     }
     entry.place = node.place.clone();

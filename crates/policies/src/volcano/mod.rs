@@ -71,15 +71,15 @@ const MIN: QueueKey =
     QueueKey::group("min_available", "the tasks without which a job of the queue does not run (1); of a gang all");
 const RECLAIMABLE: QueueKey = QueueKey::group("reclaimable", "false: others take nothing back from it (true)");
 const PRIORITY: QueueKey = QueueKey::group("priority", "the highest goes first (0)");
-const GUARANTEE: QueueKey = QueueKey::group("guarantee", "the amounts that nobody else may hold");
+const GUARANTEE: QueueKey = QueueKey::group("guarantee", "the amounts that are reserved for it");
 const CAPABILITY: QueueKey = QueueKey::group("capability", "the most that it may hold; absent: no limit");
 const ORDER: QueueKey =
     QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: a job that does not start holds up its queue");
 const ACTIONS: QueueKey =
-    QueueKey::whole("actions", "allocate, preempt and reclaim, in the order in which they run (allocate)");
-const GANG: QueueKey = QueueKey::whole("gang_preemptable", "true: gang says in preempt who may be stopped (false)");
+    QueueKey::whole("actions", "allocate, preempt and reclaim, in the order of their execution (allocate)");
+const GANG: QueueKey = QueueKey::whole("gang_preemptable", "true: gang selects the victims in preempt (false)");
 const DRF: QueueKey =
-    QueueKey::whole("drf_preemptable", "true: dominant shares say so where the first tier finds nobody (false)");
+    QueueKey::whole("drf_preemptable", "true: dominant shares select them if the first tier finds none (false)");
 
 /// `volcano-drf[@ISSUE][:FILE]`
 pub static DRF_ROW: PolicyRow = PolicyRow {
@@ -95,17 +95,14 @@ pub static DRF_ROW: PolicyRow = PolicyRow {
             "guarded",
             "ours, without livelock: every job that waits reclaims, and victims are judged one after the other",
         ),
-        (
-            "390",
-            "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)",
-        ),
+        ("390", "gang alone selects the victims if it finds any, and every waiting job preempts (volcano issue 390)"),
         (
             "1661",
             "victims alone are enough, whatever is idle, and their room is open to all when they are gone (volcano issue 1661)",
         ),
     ],
     keys: &[
-        QueueKey::group("weight", "by which its share is divided, at least 1 (1)"),
+        QueueKey::group("weight", "the divisor of its share, at least 1 (1)"),
         MIN,
         RECLAIMABLE,
         ORDER,
@@ -120,7 +117,7 @@ pub static DRF_ROW: PolicyRow = PolicyRow {
 pub static PROPORTION_ROW: PolicyRow = PolicyRow {
     name: "volcano-proportion",
     spelling: "volcano-proportion[@ISSUE][:FILE]",
-    rank: "a queue's priority, then what it holds of what it deserves by weight, then jobs by gang and dominant share",
+    rank: "a queue's priority, then its usage over its deserved amount by weight, then jobs by gang and dominant share",
     meaning: "Volcano with proportion: queues deserve parts of the cluster by weight.",
     source: "Volcano, default configuration of August 2026",
     example: "volcano-proportion",
@@ -128,22 +125,16 @@ pub static PROPORTION_ROW: PolicyRow = PolicyRow {
     variants: &[
         (
             "guarded",
-            "ours, without livelock or idle rest: every job that waits reclaims, queues alone say from whom, and what is left goes beyond what they deserve",
+            "ours, without livelock or idle rest: every waiting job reclaims, queues alone select the victims, and the rest is used beyond deserved amounts",
         ),
-        (
-            "390",
-            "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)",
-        ),
+        ("390", "gang alone selects the victims if it finds any, and every waiting job preempts (volcano issue 390)"),
         (
             "1083",
             "queues of weight 0 deserve nothing, and count as overused from their first task on (volcano issue 1083)",
         ),
         ("1168", "a queue that has enough of one resource deserves no more of any (volcano issue 1168)"),
-        ("1619", "a first tier that finds nobody to reclaim from decides so (volcano issue 1619)"),
-        (
-            "3869",
-            "every job that waits reclaims, as long as its queue does not hold all that it deserves (volcano issue 3869)",
-        ),
+        ("1619", "a first tier without victims ends the search (volcano issue 1619)"),
+        ("3869", "every waiting job reclaims while its queue is below its deserved amount (volcano issue 3869)"),
     ],
     keys: &[
         QueueKey::group("weight", "its weight in what queues deserve (1)"),
@@ -164,7 +155,7 @@ pub static PROPORTION_ROW: PolicyRow = PolicyRow {
 pub static CAPACITY_ROW: PolicyRow = PolicyRow {
     name: "volcano-capacity",
     spelling: "volcano-capacity[@ISSUE][:FILE]",
-    rank: "a queue's priority, then what it holds of what it deserves, then jobs by gang and dominant share",
+    rank: "a queue's priority, then its usage over its deserved amount, then jobs by gang and dominant share",
     meaning: "Volcano with capacity: queues have deserved, guaranteed and largest amounts.",
     source: "Volcano, capacity plugin and actions of August 2026",
     example: "volcano-capacity",
@@ -172,19 +163,13 @@ pub static CAPACITY_ROW: PolicyRow = PolicyRow {
     variants: &[
         (
             "guarded",
-            "ours, without livelock: what is deserved counts in all resources, every job that waits reclaims, and queues alone say from whom",
+            "ours, without livelock: deserved amounts count in all resources, every waiting job reclaims, and queues alone select the victims",
         ),
-        (
-            "390",
-            "gang alone says whom to preempt, as long as it finds anybody, and every job that waits preempts (volcano issue 390)",
-        ),
-        (
-            "3729",
-            "every job that waits reclaims, as long as its queue does not hold all that it deserves (volcano issue 3729)",
-        ),
+        ("390", "gang alone selects the victims if it finds any, and every waiting job preempts (volcano issue 390)"),
+        ("3729", "every waiting job reclaims while its queue is below its deserved amount (volcano issue 3729)"),
     ],
     keys: &[
-        QueueKey::group("deserved", "the amounts up to which it may take back from others"),
+        QueueKey::group("deserved", "the amounts up to which it may reclaim from others"),
         GUARANTEE,
         CAPABILITY,
         PRIORITY,
@@ -230,10 +215,10 @@ struct Volcano {
     capacity: Resources,
 }
 
-const OVERUSED: Reason = Reason::Rule("its queue holds all that it deserves");
+const OVERUSED: Reason = Reason::Rule("its queue is at its deserved amount");
 const NOT_DESERVED: Reason = Reason::Rule("with it its queue would hold more than it deserves");
-const PROMISED: Reason = Reason::Rule("it waits for the tasks that it displaces to go, whose room is open to all then");
-const NO_VICTIMS: Reason = Reason::Rule("there is no room, and nothing is stopped for it");
+const PROMISED: Reason = Reason::Rule("it waits for its victims to leave; then their room is available to all");
+const NO_VICTIMS: Reason = Reason::Rule("there is no room, and no task is stopped for it");
 
 impl Volcano {
     fn new(plugin: Plugin, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Volcano> {

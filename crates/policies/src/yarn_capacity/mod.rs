@@ -61,10 +61,7 @@ pub static ROW: PolicyRow = PolicyRow {
             "guarded",
             "ours: containers are stopped only where another one, within its queue's ideal, then fits on a machine, and starts there",
         ),
-        (
-            "6538",
-            "a queue's ideal may hold more of a resource than it is offered, so that nothing is preempted (YARN-6538)",
-        ),
+        ("6538", "a queue's ideal may exceed the offer in a resource, which prevents preemption (YARN-6538)"),
         (
             "11082",
             "a maximum is checked by the dominant resource of the whole cluster, not of its partition (YARN-11082)",
@@ -82,23 +79,20 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("priority", "the larger, the earlier, under priority-utilization"),
         QueueKey::group(
             "user_limit_percent",
-            "the least limit of an application in percent of the guarantee, or of what is in use",
+            "the least limit of an application in percent of the guarantee, or of the usage",
         ),
         QueueKey::group("user_limit_factor", "the most of an application in guarantees"),
-        QueueKey::group(
-            "reclaimable",
-            "false: nothing of it is preempted, nor of queues under it that do not say true",
-        ),
+        QueueKey::group("reclaimable", "false: no preemption in it, nor in queues under it without true"),
         QueueKey::whole("resources", "dominant (usual), memory: what amounts are compared by"),
         QueueKey::whole("ordering", "utilization (usual), priority-utilization"),
         QueueKey::whole(
             "minimum_allocation",
             "the smallest container: user limits are whole ones (one unit of each resource)",
         ),
-        QueueKey::whole("preemption", "false: nothing is preempted"),
+        QueueKey::whole("preemption", "false: no preemption"),
         QueueKey::whole("max_ignored", "the part of its guarantee that a queue may be above it (0.1)"),
-        QueueKey::whole("natural_termination", "the part of an excess that is taken in a cycle (0.2)"),
-        QueueKey::whole("per_round", "the part of the cluster that is taken in a cycle at most (0.1)"),
+        QueueKey::whole("natural_termination", "the part of an excess that a cycle preempts (0.2)"),
+        QueueKey::whole("per_round", "the largest part of the cluster that a cycle preempts (0.1)"),
         QueueKey::whole(
             "cluster",
             "the whole cluster, of which this is a partition: read by yarn-capacity@11082 alone",

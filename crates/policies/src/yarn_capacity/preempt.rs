@@ -9,7 +9,7 @@ use super::ideal::{Rules, Temp};
 use super::limits::Limits;
 use plimsoll_base::units::{MAX_DIMS, MachineId, UserId};
 
-const TOWARDS_IDEAL: &str = "its queue is above its guarantee and above what it would ideally have";
+const TOWARDS_IDEAL: &str = "its queue is above its guarantee and above its ideal assignment";
 
 impl YarnCapacity {
     /// Whether any leaf is above its guarantee by more than is ignored.

@@ -51,20 +51,20 @@ pub static ROW: PolicyRow = PolicyRow {
     variants: &[
         (
             "guarded",
-            "ours: an application is starved of what is left of its queue's minimum share, not of its demand less that",
+            "ours: an application is starved of the rest of its queue's minimum share, not of its demand less that",
         ),
         ("11482", "with two resources the second one compared is needy by what the first one uses (YARN-11482)"),
     ],
     keys: &[
-        QueueKey::group("min", "its minimum share: what it is offered before others"),
+        QueueKey::group("min", "its minimum share, which it is offered before others"),
         QueueKey::group("max", "the most that it may have"),
-        QueueKey::group("weight", "by which its part of the cluster is divided"),
+        QueueKey::group("weight", "the divisor of its part of the cluster"),
         QueueKey::group(
             "preemption_threshold",
-            "the part of its fair share below which an application of it is starved (as of the queue above, at last 0.5)",
+            "its applications are starved below this part of their fair share (as of the parent, at last 0.5)",
         ),
-        QueueKey::group("reclaimable", "false: none of its containers is preempted, nor of queues under it"),
-        QueueKey::whole("preemption", "false: nothing is preempted"),
+        QueueKey::group("reclaimable", "false: no preemption of its containers, nor of those under it"),
+        QueueKey::whole("preemption", "false: no preemption"),
     ],
     read: |given| {
         Parsed::queued(given, |file, variant, setup| {

@@ -48,7 +48,7 @@ pub static ROW: PolicyRow = PolicyRow {
     example: "yunikorn-fair",
     checked: "yunikorn-fair",
     variants: &[
-        ("guarded", "ours: what is free on the machine counts besides the victims (the repair of YUNIKORN-3449)"),
+        ("guarded", "ours: free room on the machine counts besides the victims (the repair of YUNIKORN-3449)"),
         ("64", "both queues of a comparison are divided by the first one's guarantee (yunikorn-core pull request 64)"),
         ("2270", "the room of victims is not kept for the ask (YUNIKORN-2270)"),
         (
@@ -57,13 +57,13 @@ pub static ROW: PolicyRow = PolicyRow {
         ),
     ],
     keys: &[
-        QueueKey::group("guaranteed", "what it is guaranteed of each resource"),
+        QueueKey::group("guaranteed", "its guarantee of each resource"),
         QueueKey::group("max", "the most that it may have"),
         QueueKey::group("priority", "is added to the priorities of its asks: the larger, the earlier"),
         QueueKey::group("sort", "of a leaf's applications: fair (usual), fifo"),
-        QueueKey::group("reclaimable", "false: nothing of it is preempted, nor of queues under it"),
+        QueueKey::group("reclaimable", "false: no preemption in it, nor in queues under it"),
         QueueKey::whole("priority", "false: ratios come before priorities"),
-        QueueKey::whole("preemption", "false: nothing is preempted"),
+        QueueKey::whole("preemption", "false: no preemption"),
     ],
     read: |given| {
         Parsed::queued(given, |file, variant, setup| {

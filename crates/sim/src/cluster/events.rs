@@ -165,7 +165,7 @@ fn event(row: &Row<'_>, header: &Header<'_>, machines: &ClusterSpec) -> Result<M
         _ => return Err(row.wrong(header.event, "is no event", "fail, leave, join or relabel")),
     };
     if let (Some(column), false, false) = (header.labels, carried.is_empty(), matches!(change, Change::Relabel(_))) {
-        return Err(row.wrong(column, "stands beside another event", "labels beside relabel only"));
+        return Err(row.wrong(column, "is given with another event", "labels only with relabel"));
     }
     Ok(MachineEvent { at: Time(at), machine, change })
 }
@@ -229,7 +229,7 @@ mod tests {
             ("at_s,machine,event\n-1,0,fail\n", "column 'at_s': '-1' is negative; expected a time"),
             ("at_s,machine,event\n1,0,fail\n2,0,leave\n", ", line 3, column 'event': '0' is not there"),
             ("at_s,machine,event\n1,0,join\n2,0,join\n", "'join', but '0' is there already"),
-            ("at_s,machine,event,labels\n1,0,fail,ssd\n", "column 'labels': 'ssd' stands beside another event"),
+            ("at_s,machine,event,labels\n1,0,fail,ssd\n", "column 'labels': 'ssd' is given with another event"),
             ("at_s,machine,event,labels\n1,0,relabel,a b\n", "column 'labels': 'a b' is no label"),
             ("at_s,machine,event\n1,0\n", ", line 2: has 2 fields; expected 3"),
         ] {

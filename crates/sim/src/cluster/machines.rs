@@ -191,7 +191,7 @@ impl Machines {
         let mut free = self.index.free(m);
         for d in 0..self.index.dims() {
             let held = self.capacities[m].0[d] - free.0[d];
-            free.0[d] = capacity.0[d].checked_sub(held).expect("what runs on a machine fits its new capacity");
+            free.0[d] = capacity.0[d].checked_sub(held).expect("the allocation of a machine fits its new capacity");
         }
         self.capacities[m] = *capacity;
         self.index.set(m, &free);

@@ -139,7 +139,7 @@ fn agrees(placement: Placement, seed: u64, machines: usize, dims: usize) {
         plain.take(&mut fast, machine.index(), &need);
         placed.push((machine, need));
     }
-    assert!(found > 1000 && vain > 10, "{placement:?}: {found} found, {vain} in vain");
+    assert!(found > 1000 && vain > 10, "{placement:?}: {found} found, {vain} without success");
     for (at, free) in plain.free.iter().enumerate() {
         assert_eq!(fast.free(MachineId(at as u32)), *free);
     }

@@ -237,13 +237,13 @@ impl Core<'_> {
         }
         if let Some(ordered) = self.work.ordered.as_ref().filter(|ordered| ordered.lacks_estimate(&row)) {
             let problem =
-                format!("is missing or empty, and the order '{0}' goes by it; '{0}:true' does not", ordered.name());
+                format!("is missing or empty, and the order '{0}' uses it; '{0}:true' does not", ordered.name());
             return Err(self.mismatch(row.row, "estimate_s", &problem));
         }
         if self.options.on_blocked.backfills() && row.estimate.is_none() && row.duration != Span::ENDLESS {
             let rule = self.options.on_blocked.name();
             let problem =
-                format!("is missing or empty, and on_blocked '{rule}' goes by it; give one, or a model (estimates)");
+                format!("is missing or empty, and on_blocked '{rule}' uses it; give one, or a model (estimates)");
             return Err(self.mismatch(row.row, "estimate_s", &problem));
         }
         let first = self.work.jobs.add_row(job, &row);

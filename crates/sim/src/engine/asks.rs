@@ -383,7 +383,7 @@ impl Asks {
         // Visited tasks that are not needed are not asked; none of them is counted yet.
         request.spare(core);
         if request.asked.is_empty() && self.rule.is_none() {
-            return Err(senseless("tasks that hold nothing that is short"));
+            return Err(senseless("tasks without any of the missing resources"));
         }
         let stops = request.choices(core).iter().map(|choice| choice.count).sum();
         Ok(core.choosing.could(stops).then_some(request))

@@ -37,9 +37,9 @@ const DELAYS: Reason = Reason::Rule("it would delay a reservation");
 /// Checks whether tasks can be backfilled in such a run. Errors: [`Error::Mismatch`].
 pub(super) fn check(needs: &Needs, options: &Options) -> Result<()> {
     let why = if options.placement != Placement::Pooled {
-        "machines are told apart (placement): expected 'pooled'"
+        "machines are individual (placement): expected 'pooled'"
     } else if options.preempt.is_some() {
-        "urgent tasks ask for the room of others (preempt), and so stop what was expected to run"
+        "urgent tasks request the room of others (preempt), which stops tasks with expected end times"
     } else if needs.displaces != Displaces::Never {
         "the policy stops running tasks, which were expected to run on"
     } else if options.faults.is_some() {
@@ -48,7 +48,7 @@ pub(super) fn check(needs: &Needs, options: &Options) -> Result<()> {
         return Ok(());
     };
     let rule = options.on_blocked.name();
-    Err(Error::Mismatch { problem: format!("on_blocked '{rule}' does not go with a run in which {why}") })
+    Err(Error::Mismatch { problem: format!("on_blocked '{rule}' cannot be combined with a run where {why}") })
 }
 
 /// The amounts that are expected to be free, from now on.

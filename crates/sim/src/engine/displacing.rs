@@ -208,7 +208,7 @@ mod tests {
         }
         choosing.begin(at(9));
         assert_eq!((choosing.room(1), choosing.next()), (0, Some(at(10))));
-        assert_eq!((choosing.room(3), choosing.next()), (0, Some(at(10))), "the earliest of what is wanted");
+        assert_eq!((choosing.room(3), choosing.next()), (0, Some(at(10))), "the earliest requested time");
         choosing.begin(at(10));
         assert_eq!((choosing.room(3), choosing.next()), (1, Some(at(14))));
         assert!(choosing.could(3) && !choosing.could(4));

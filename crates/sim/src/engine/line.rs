@@ -182,7 +182,7 @@ impl Line {
     /// Removes the queue at a place. Panics: if there is none.
     pub fn remove(&mut self, place: &LineKey) {
         let at = self.block_of(place);
-        let slot = self.blocks[at].keys.binary_search(place).expect("who stands in line is at its place");
+        let slot = self.blocks[at].keys.binary_search(place).expect("a queued user is at its position");
         self.blocks[at].remove(slot);
         if self.blocks[at].len() == 0 {
             self.blocks.remove(at);

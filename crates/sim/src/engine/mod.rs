@@ -133,7 +133,7 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
     }
     if needs.after_launches && options.on_blocked.backfills() {
         return wrong(
-            "this policy ranks anew after every launch, and backfilling does not; expected on_blocked = 'skip' or 'stop'",
+            "this policy ranks again after every launch, and backfilling does not; expected on_blocked = 'skip' or 'stop'",
         );
     }
     let share = options.preempt.is_some_and(|preempt| preempt.whom == PreemptFor::Share);
@@ -172,9 +172,7 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
         );
     }
     if options.placement == Placement::Pooled && !cluster.speeds.is_empty() {
-        return wrong(
-            "a pooled cluster has no machines to tell apart, and these have speeds; expected another placement",
-        );
+        return wrong("a pooled cluster has no individual machines, and these have speeds; expected another placement");
     }
     if options.on_blocked.backfills() {
         backfill::check(needs, options)?;
@@ -191,14 +189,14 @@ pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
     } else if options.displacing.costs() {
         "tasks resume from checkpoints (checkpoint, restart_delay)"
     } else if options.on_blocked.backfills() {
-        "tasks start ahead of others (on_blocked), by when those that run are expected to end"
+        "tasks overtake others (on_blocked), by the expected ends of running tasks"
     } else if !cluster.events.events.is_empty() || !cluster.events.absent.is_empty() {
         "machines fail, leave and join by a file of events; the control plane has failures of its own"
     } else {
         return Ok(());
     };
     Err(Error::Mismatch {
-        problem: format!("a control plane does not go with a run in which {why}; leave one of them out"),
+        problem: format!("a control plane cannot be combined with a run where {why}; remove one of them"),
     })
 }
 

@@ -37,7 +37,7 @@ impl From<named::OnBlocked> for OnBlocked {
 named! {
     /// The order among users of equal rank.
     Ties {
-        LeastRecentlyServed "least-recently-served": "The user whose latest launch is longest ago, users without any first; then the lower id",
+        LeastRecentlyServed "least-recently-served": "The user with the earliest latest launch, users without any first; then the lower id",
         LowestId "lowest-id": "The user that appears first in the trace",
         HighestId "highest-id": "The user that appears last: gives the order of the DRF paper's Table 1",
         FewestRunning "fewest-running": "The user with the fewest running tasks, then the lower id",
@@ -47,8 +47,8 @@ named! {
 named! {
     /// The fate of the tasks on a machine that fails.
     OnFailure {
-        Requeue "requeue": "They wait again in their place in line, and start anew",
-        Lose "lose": "They are lost; their job goes on without them",
+        Requeue "requeue": "They wait again at their place in the queue, and restart",
+        Lose "lose": "They are lost; their job continues without them",
     }
 }
 
@@ -92,7 +92,7 @@ named! {
     PreemptFor {
         Urgent "urgent": "More urgent tasks",
         Order "order": "Tasks that come before them in the order behind the policy's slash",
-        Share "share": "Tasks of users that are behind by the policy's shares, as long as they stay behind those who give",
+        Share "share": "Tasks of users that are behind by the policy's shares, while they stay behind the users of the victims",
     }
 }
 

@@ -234,7 +234,7 @@ impl Remote {
                     core.give_back(&held);
                     core.site.machines.release(held.machine, &devices);
                 }
-                other => panic!("only what is over is freed, and {batch:?} is {other:?}"),
+                other => panic!("only an ended batch is freed, and {batch:?} is {other:?}"),
             },
             Order::Stop { batch, count, fate } => self.stop(core, batch, count, fate)?,
             Order::Split { batch, count } => self.split(core, batch, count)?,
@@ -342,7 +342,7 @@ impl Remote {
 
     fn vacate(&mut self, core: &mut Core, row: u64, machine: MachineId, count: u32) {
         let held = self.spare.get_mut(&(machine, row)).filter(|(held, _)| *held >= count);
-        let (held, unit) = held.expect("only spare units are given up");
+        let (held, unit) = held.expect("only spare units are returned");
         *held -= count;
         let room = unit.times(count);
         if *held == 0 {
@@ -361,7 +361,7 @@ impl Remote {
                 self.batches.insert(batch, Stage::Running(ticket));
                 Ok(())
             }
-            other => panic!("only what is granted starts, and {batch:?} is {other:?}"),
+            other => panic!("only a granted batch starts, and {batch:?} is {other:?}"),
         }
     }
 
@@ -373,7 +373,7 @@ impl Remote {
                 tasks
             }
             Some(Stage::Done { tasks, .. }) => tasks,
-            other => panic!("only what has begun is halted, and {batch:?} is {other:?}"),
+            other => panic!("only a started batch is halted, and {batch:?} is {other:?}"),
         };
         self.numbers += 1;
         self.batches.insert(batch, Stage::Granted { tasks, again: true, number: self.numbers });
@@ -392,7 +392,7 @@ impl Remote {
                 self.batches.insert(batch, Stage::Over(held, devices, number));
                 core.leave_job(tasks.job, tasks.set, tasks.count.get())
             }
-            other => panic!("only what is done is over, and {batch:?} is {other:?}"),
+            other => panic!("only a completed batch ends, and {batch:?} is {other:?}"),
         }
     }
 
@@ -445,7 +445,7 @@ impl Remote {
                 self.batches.insert(first_of_last, Stage::Over(last, Vec::new(), number));
                 return Ok(());
             }
-            None => panic!("only what is there is split, not {batch:?}"),
+            None => panic!("only an existing batch is split, not {batch:?}"),
         };
         self.batches.insert(batch, first.expect("a batch is split in two that are not empty"));
         self.batches.insert(Batch { first: part.first, ..batch }, last);
@@ -476,7 +476,7 @@ impl Remote {
                 }
                 (rest.map(|_| Stage::Running(ticket)), last)
             }
-            other => panic!("only what is not over is stopped, and {batch:?} is {other:?}"),
+            other => panic!("only a batch that has not ended is stopped, and {batch:?} is {other:?}"),
         };
         if let Some(rest) = rest {
             self.batches.insert(batch, rest);

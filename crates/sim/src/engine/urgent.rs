@@ -18,7 +18,7 @@ named! {
         SameUser "same-user": "The asker's own",
         SameGroup "same-group": "Those of the asker's quota group",
         AboveQuota "above-quota":
-            "Those of users whose quota group, or a group above it, holds more than its runtime quota",
+            "Tasks of users in a quota group, or below one, with an allocation above its runtime quota",
     }
 }
 

@@ -228,7 +228,7 @@ impl Inside for Queues {
     }
 
     fn meaning(&self) -> &'static str {
-        "The job in the first of several queues, by arrival; it falls into the next after so much of the cluster for so long."
+        "The job in the first of several queues, by arrival; it moves to the next after a threshold of attained service."
     }
 
     fn source(&self) -> &'static str {

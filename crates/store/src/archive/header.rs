@@ -119,11 +119,11 @@ pub(super) fn widen(mut extra: &[u8], fields: &mut [&mut u64]) -> Result<(), &'s
         let content = extra.get(4..4 + length as usize).ok_or(DAMAGED)?;
         extra = &extra[4 + length as usize..];
         match kind {
-            SECOND_NAME => return Err("it has a second name, by which some programs unpack it"),
+            SECOND_NAME => return Err("it has a second name, which some programs use for unpacking"),
             WIDE if wide.is_some() => return Err(DAMAGED),
             WIDE => wide = Some(content),
             _ if HARMLESS.contains(&kind) => {}
-            _ => return Err("it has an extra field that some programs heed and others do not"),
+            _ => return Err("it has an extra field that some programs use and others ignore"),
         }
     }
     let mut rest = wide.unwrap_or_default();

@@ -19,7 +19,7 @@ pub fn check(names: &[String]) -> Result<(), (String, &'static str)> {
         match folded.strip_prefix(above.as_str()) {
             Some("") => return Err(((*name).clone(), "it is there twice")),
             Some(rest) if rest.starts_with(BELOW) && !is_folder => {
-                return Err(((*name).clone(), "it stands below a file"));
+                return Err(((*name).clone(), "it is below a file"));
             }
             _ => {}
         }
@@ -98,8 +98,8 @@ mod tests {
                 assert!(said(&names).contains("there twice"), "{names:?}: {}", said(&names));
             }
         }
-        assert_eq!(said(&["a/b", "a", "a-b"]), "a/b: it stands below a file");
-        assert_eq!(said(&["A/b/c/d", "a/B", "a-b/c"]), "A/b/c/d: it stands below a file");
+        assert_eq!(said(&["a/b", "a", "a-b"]), "a/b: it is below a file");
+        assert_eq!(said(&["A/b/c/d", "a/B", "a-b/c"]), "A/b/c/d: it is below a file");
         assert_eq!(said(&["a/", "a/b/", "a/b/c", "a-b", "a.b", "é", "e"]), "");
         assert!(said(&["a.txt;1"]).contains("semicolon") && said(&["a.txt;"]).contains("semicolon"));
         assert_eq!(said(&["a;1/b", "a;b"]), "");

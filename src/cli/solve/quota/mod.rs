@@ -123,6 +123,6 @@ fn warn(instance: &GroupInstance, allocation: &GroupAllocation, context: &Contex
         let bases = instance.children(parent).iter().map(|&child| &allocation.groups[child].base[r]);
         let base = bases.sum::<crate::fair::Exact>().to_f64();
         let total = total.map_or(0.0, |total| total.to_f64());
-        context.warn(&format!("the mins of {whom} ask for {base} {resource}, and there is {total}; see --overcommit"));
+        context.warn(&format!("the mins of {whom} need {base} {resource}, and the total is {total}; see --overcommit"));
     }
 }

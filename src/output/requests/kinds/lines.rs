@@ -52,7 +52,7 @@ fn lines(request: &Request, rows: &Rows) -> Picture {
     }
     let chart = beside(rows, request.chart(panels.len(), x_axis(request), request.y_axis()));
     let few = match (few_any, request.counts()) {
-        (true, Some(what)) => format!("; hollow markers stand for fewer than {FEW} {what}"),
+        (true, Some(what)) => format!("; hollow markers represent fewer than {FEW} {what}"),
         _ => String::new(),
     };
     let words = if bands { "bands" } else { "no bands" };

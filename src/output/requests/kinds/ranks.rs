@@ -124,7 +124,7 @@ mod tests {
         let panels = [some(&[1.0, 2.0, 3.0]), some(&[900.0, 100.0, 990.0]), some(&[1.0, 2.0, 3.0])];
         assert_eq!(order(&panels), [0, 1, 2]);
         let absent = vec![None, Some(5.0), Some(4.0)];
-        assert_eq!(order(std::slice::from_ref(&absent)), [2, 1, 0], "what has no value anywhere is last");
+        assert_eq!(order(std::slice::from_ref(&absent)), [2, 1, 0], "a series without values is last");
         assert_eq!(order(&[absent, some(&[9.0, 8.0, 7.0])]), [2, 1, 0]);
     }
 }

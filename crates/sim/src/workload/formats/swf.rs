@@ -403,7 +403,7 @@ impl<'a> Log<'a> {
         };
         self.assume("swf.memory", value.to_owned());
         if known > 0 && !use_it && options.memory == SwfMemory::Complete {
-            let warning = format!("{known} of {} kept rows have memory: memory is left out", self.sizes.len());
+            let warning = format!("{known} of {} kept rows have memory: memory is ignored", self.sizes.len());
             self.workload.quality.warnings.push(warning);
         }
         if !use_it {

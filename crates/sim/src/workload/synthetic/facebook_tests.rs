@@ -41,7 +41,7 @@ fn facebook_repeats_bit_for_bit() {
     let of = |seed| digest(&Facebook::default().generate(seed).expect("defaults are valid"));
     assert_eq!(of(1), of(1));
     assert_ne!(of(1), of(2));
-    assert_eq!(of(1), "b316d5ca5a917b1d", "the workload of a seed changed: say so in the changelog");
+    assert_eq!(of(1), "b316d5ca5a917b1d", "the workload of a seed changed: add an entry to the changelog");
 }
 
 #[test]

@@ -73,7 +73,7 @@ priority = 2
 #[test]
 fn classes_come_out_as_the_plan_says() {
     let workload = workload(MIX, 3);
-    assert_eq!(digest(&workload), "f05fdd9fea57bbf7", "the workload of a seed changed: say so in the changelog");
+    assert_eq!(digest(&workload), "f05fdd9fea57bbf7", "the workload of a seed changed: add an entry to the changelog");
     let columns: Vec<String> = workload.dims.iter().map(plimsoll_base::units::Dim::column).collect();
     assert_eq!(columns, ["cpu", "gpu", "memory_mib"]);
     let summary = summary(&workload);

@@ -81,7 +81,7 @@ impl Machine {
             };
             if rows(read) > 0 {
                 warnings.push(format!(
-                    "kept rows whose jobs have more memory than the header's MaxMemory {most}: {}; with \
+                    "kept rows of jobs with more memory than the header's MaxMemory {most}: {}; with \
                      swf.memory_of={reading}: {}",
                     rows(read),
                     rows(other)

@@ -124,8 +124,7 @@ fn memory_is_of_a_processor_or_of_the_job() {
     assert_eq!(memory(&processor), [16_384, 4096]);
     let want = "per processor; 2 of 2 kept rows have memory and several processors";
     assert_eq!(assumption(&processor, "swf.memory_of"), want);
-    let want =
-        "kept rows whose jobs have more memory than the header's MaxMemory 4194304: 1; with swf.memory_of=job: 0";
+    let want = "kept rows of jobs with more memory than the header's MaxMemory 4194304: 1; with swf.memory_of=job: 0";
     assert_eq!(processor.quality.warnings, [want]);
     let of_job = SwfOptions { memory_of: SwfMemoryOf::Job, ..SwfOptions::default() };
     let job = read_with(&log, of_job.clone());
