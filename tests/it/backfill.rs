@@ -1,5 +1,4 @@
-//! Backfilling: schedules computed manually, laws, and plans in which it has no meaning. `twin.rs` compares it with the reference
-//! implementation.
+//! Backfilling: manually calculated schedules, a property, and refused combinations. `twin.rs` compares it with the slow twin.
 
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use crate::slow::{OnBlocked, Outcome, Placement, Policy};
 use crate::twin::{command, smaller};
 use crate::workloads::{Case, Weighting, job_name};
 
-/// Seconds at which each job starts, with all jobs of one user or of one each, as gangs or as large tasks.
+/// Returns the start second of each job, with all jobs of one user or of one user each, as gangs or as large tasks.
 fn starts(rule: &str, users: bool, gangs: bool) -> Vec<(String, u64)> {
     let dir = tempfile::tempdir().expect("a temporary folder");
     // Name, submission, duration, estimate, cores.
@@ -60,8 +59,8 @@ fn starts(rule: &str, users: bool, gangs: bool) -> Vec<(String, u64)> {
 ///
 /// conservative   0   4   8 10        18   23                43
 ///                rrrrrrrr hhhhhhhhhh sssss bbbbbbbbbbbbbbbbbb     at 3: s is to start when h ends, at 20, and b would be in
-///                rrrrrrrr hhhhhhhhhh sssss                        the way; at 4: d would not; at 8 all reservations are made
-///                rrrrrrrr            sssss                        anew, two seconds earlier
+///                rrrrrrrr hhhhhhhhhh sssss                        the way; at 4: d would not; at 8 all reservations are
+///                rrrrrrrr            sssss                        recomputed, two seconds earlier
 ///                    dddddd          sssss
 /// ```
 #[test]
@@ -76,7 +75,8 @@ fn three_rules_make_three_schedules() {
     assert_eq!(of("conservative"), "r0 d4 h8 s18 b23");
 }
 
-/// A task that exceeds its estimate is expected to end at once, at every instant; so no longer task that needs its room starts.
+/// A task that exceeds its estimate is expected to end immediately, at every instant. A longer task that needs its room
+/// therefore does not start before it ends.
 #[test]
 fn who_outlives_an_estimate_is_expected_to_end() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -109,13 +109,13 @@ fn tasks_of(case: &Case, dir: &Path) -> Result<Vec<(String, Outcome)>, String> {
     let output = run(&mut command(case, dir, &case.spec()));
     match output.status.code() {
         Some(0) => read_tasks(&dir.join("out"), "fifo"),
-        // Nothing fits the pool.
+        // No task fits the pool.
         Some(1) => Ok(Vec::new()),
         _ => Err(said(&output)),
     }
 }
 
-/// Jobs of one row that start all at once, with right estimates, of some users.
+/// Draws jobs of one row that start all at once, with exact estimates, of some users.
 fn rigid(seed: u64) -> Case {
     let mut case = Case::draw(seed, Weighting::None, &[Placement::Pooled]).backfilled(seed);
     (case.on_blocked, case.policies) = (OnBlocked::Easy, vec![Policy::Fifo]);
@@ -127,8 +127,8 @@ fn rigid(seed: u64) -> Case {
     case
 }
 
-/// With exact estimates the first blocked task starts no later than predicted when it became the first: when the tasks that ran then, and
-/// those that preceded it, have ended.
+/// With exact estimates the first task in line starts no later than predicted when it became the first: when the tasks that ran
+/// then, and the tasks that started before it, have ended.
 fn keeps_its_promise(case: &Case) -> Result<(), String> {
     let tasks = tasks_of(case, tempfile::tempdir().expect("a temporary folder").path())?;
     let capacity: Vec<u64> = (0..case.dims()).map(|r| case.machines().iter().map(|machine| machine[r]).sum()).collect();
@@ -169,7 +169,7 @@ fn with_right_estimates_the_first_in_line_is_never_delayed() {
     }
 }
 
-/// The draws distinguish the rules, and the law can be violated: skipping violates it.
+/// The draws distinguish the rules, and the property can be violated: skipping violates it.
 #[test]
 fn the_draws_reach_what_backfilling_is_about() {
     let cases: Vec<Case> = (0..40).map(rigid).collect();
@@ -209,7 +209,7 @@ fn quotas_pass_over_those_that_wait_for_them() {
         assert!(output.status.success(), "{}", said(&output));
         let tasks = read_tasks(&dir.path().join(rule), "quota:g.toml").expect("the tasks table");
         let start = |job: &str| tasks.iter().find(|(name, _)| name == job).and_then(|(_, task)| task.start);
-        // `a2` waits for quota until 10, and reserves nothing; `b2` for room until 11.
+        // `a2` waits for quota until 10 and reserves nothing; `b2` waits for room until 11.
         let expected = [0, 10, 1, 11].map(|seconds| Some(seconds * 1_000_000));
         assert_eq!(["a1", "a2", "b1", "b2"].map(start), expected, "{rule}");
     }

@@ -1,5 +1,5 @@
-//! Results folders and bundles from other sources: no file outside the folder gets into a bundle, and no bundle is accepted that unpacks to
-//! other files than it lists.
+//! Manipulated results folders and bundles: no file from outside the folder is packed, and verification accepts no bundle that
+//! unpacks to other files than it lists.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,7 +22,7 @@ impl Scratch {
     }
 }
 
-/// A folder that refers to files outside of it.
+/// A folder that references files outside of it, by name or by link.
 #[test]
 fn nothing_of_another_place_is_packed() {
     let place = Scratch::new();
@@ -39,7 +39,7 @@ fn nothing_of_another_place_is_packed() {
         place.write(study, &before[0]);
     }
     assert!(!place.path("../evil.zip").exists() && !Path::new("/evil.zip").exists());
-    // An input that does not exist: its digest is not known to the forger.
+    // A fabricated input: its author does not know the digest of the file.
     let digest = "0".repeat(64);
     for (name, says) in [
         ("../secret.txt", "it has changed since it was read"),
@@ -59,11 +59,11 @@ fn nothing_of_another_place_is_packed() {
         std::fs::remove_dir_all(place.path("incomplete")).expect("it is there");
         place.write(made, &before[1]);
     }
-    // If the inputs are not below the current folder, they are not packed.
+    // Bundling is refused if the inputs are not below the current folder.
     let output = run(plimsoll(&["bundle", "../out", "-o", "x.zip"]).current_dir(place.path("data")));
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("outside of the current folder"), "{}", said(&output));
-    // Lists that refer to files outside of the folder.
+    // File lists that reference files outside of the folder.
     place.edit("out/made.json", |text| text.replace("\"figures/used_cpu.svg\"", "\"../secret.txt\""));
     assert!(place.refused(&["bundle", "out"]).contains("../secret.txt"));
 }
@@ -166,9 +166,9 @@ fn archives_that_are_not_what_they_seem_are_refused() {
         &[("a.txt", 11, &sha256(b"/etc/passwd"))],
         &["b/a.txt: it is a link"],
     );
-    // An empty list.
+    // The list is empty.
     refused(&vec![], &[], &["lists no files"]);
-    // More data than listed is not read further.
+    // An entry unpacks to more bytes than listed: reading stops at the listed size.
     let zeros = vec![0; 1 << 24];
     refused(&vec![("b/a.txt", &zeros, false)], &[("a.txt", 4, &sum)], &["b/a.txt: it is not as it was packed"]);
     // A description without an end.
@@ -205,7 +205,7 @@ fn archives_that_programs_unpack_in_two_ways_are_refused() {
         twice[at + 5] = b't';
     }
     refused(&twice, "b/report.html: it is there twice");
-    // An entry that is in the file and not in its catalogue: a streaming reader unpacks it.
+    // An entry that is in the file but not in its catalogue: a program that reads from the start unpacks it.
     let end = bytes.len() - 22;
     let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize;
     let (size, start) = (number(end + 12), number(end + 16));
@@ -225,7 +225,7 @@ fn archives_that_programs_unpack_in_two_ways_are_refused() {
     refused(b"PK", "too short");
 }
 
-/// The packed bytes are those that were compared with the record, whatever is written meanwhile.
+/// The packed bytes are the bytes compared with the record, even if another process changes the files meanwhile.
 #[test]
 fn what_changes_between_the_look_and_the_packing_is_noticed() {
     let place = Scratch::new();
@@ -269,7 +269,7 @@ fn what_is_damaged_and_not_needed_is_left_out() {
         assert!(said.contains(&format!("not of these results, and not in it: {stray}")), "{said}");
         assert!(place.ok(&["bundle", "--verify", "small.zip"]).contains("as they were packed"));
     }
-    // A missing run is reported, with its known reason.
+    // A missing run is reported as missing, together with the damaged record.
     std::fs::remove_file(&first).expect("it is there");
     let message = place.refused(&["bundle", "out"]);
     for part in ["1 part (machines-2x8c16g, ", "0123456789abcdef.json: this record is not as it was", " run "] {
@@ -288,7 +288,7 @@ fn plans_that_differ_are_shown_without_control_characters() {
     assert!(said.contains("the plans differ:\n  + \\u{1b}]0;x\\u{7} = 1\n"), "{said:?}");
 }
 
-/// A short description may request more runs than can be checked one by one.
+/// A description of a few pages may request more runs than can be checked one by one.
 #[test]
 fn plans_of_any_number_of_runs_are_read_at_once() {
     let place = Scratch::new();

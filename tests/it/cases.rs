@@ -1,14 +1,14 @@
-//! Worked examples through the binary: those of the DRF paper, and small traces with an evident outcome.
+//! Worked examples through the binary: the DRF paper's, and small traces with an evident outcome.
 
 use std::path::Path;
 
 use crate::frame::Frame;
 use crate::replay::{plimsoll, read_tasks, run, said};
 
-/// `(job, task, start in seconds)` of what starts, by start, job and task.
+/// `(job, task, start in seconds)` of the tasks that start, by start, job and task.
 type Starts = Vec<(String, u64, u64)>;
 
-/// Replays a trace and returns the start times.
+/// Replays a trace and reads the starts of its tasks.
 fn replay(trace: &[u8], policy: &str, args: &[&str]) -> Starts {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let (file, out) = (dir.path().join("trace.csv"), dir.path().join("out"));
@@ -74,7 +74,7 @@ fn the_decisions_are_those_of_the_drf_papers_table_1() {
     }
 }
 
-/// All tasks of Table 1 start at one instant; the order is visible if there is room for only one task.
+/// All tasks of Table 1 start at one instant; the order is visible only if there is room for one task.
 #[test]
 fn the_tie_rule_decides_who_goes_first() {
     let first = b"job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,A,0,10,1,1,4\nb,B,0,10,1,3,1\n";
@@ -149,8 +149,8 @@ fn by_job(table: &Frame, column: &str) -> Vec<(String, Option<i64>)> {
     rows
 }
 
-/// Tasks that wait at the end of a run have a release time, except those that are too large or behind a stage. Work that exceeds its column
-/// is absent, with a warning.
+/// Tasks that wait at the end of a run were released; tasks that are too large, or behind a stage, were not. Work that exceeds
+/// its column is null, and there is a warning.
 #[test]
 fn tables_say_when_waiting_tasks_were_released_and_which_work_is_too_much() {
     const TRACE: &str = "job,user,submit_s,duration_s,tasks,cpu,stage,after\nendless,u,0,1e12,100,1,,\n\

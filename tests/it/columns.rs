@@ -1,4 +1,4 @@
-//! Text output fits 80 columns without broken words: every help text, and the output of every command.
+//! Text printed for people fits 80 columns without broken words: every help text, and the output of every verb.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::replay::{files, run, said};
 
 const WIDTH: usize = 80;
 
-/// Runs the program in a folder, optionally with a line width.
+/// Runs the program in a folder, with or without a given line width.
 fn program(dir: &Path, args: &[&str], columns: Option<usize>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command.args(args).current_dir(dir).env("NO_COLOR", "1").env_remove("COLUMNS");
@@ -16,7 +16,7 @@ fn program(dir: &Path, args: &[&str], columns: Option<usize>) -> Output {
     run(&mut command)
 }
 
-/// Returns lines that are too long, except single words that cannot be broken and commands for copying.
+/// Returns the lines longer than the width, except single unbreakable words and commands to be copied.
 fn too_long(text: &str) -> Vec<&str> {
     let is_command = |line: &str| line.trim_start().starts_with("replay: plimsoll ");
     let long = |line: &&str| line.chars().count() > WIDTH && line.trim().contains(' ') && !is_command(line);
@@ -50,7 +50,7 @@ fn every_help_text_fits() {
             assert!(text.contains("Usage"), "{args:?}: {text}");
             let long = text.lines().filter(|line| line.chars().count() > WIDTH);
             wrong.extend(long.map(|line| format!("{}: {line}", args.join(" "))));
-            // Examples are printed as written: a broken command cannot be copied.
+            // Examples are printed as written: a command that the program breaks into lines cannot be copied.
             let examples = text.lines().skip_while(|line| *line != "Examples:").skip(1).filter(|line| !line.is_empty());
             let cut = examples.filter(|line| !line.starts_with("  ") && !line.starts_with("An instance"));
             wrong.extend(
@@ -87,7 +87,7 @@ duration = { distribution = "lognormal", median = 20, sigma = 0.6 }
 demand = { cpu = 3, memory_gib = 1, gpu = 1 }
 "#;
 
-/// Every command, in a folder with the data of the repository and a trace. Machine-readable output (JSON, CSV, scripts) is excluded.
+/// Every verb, in a folder with the data of the repository and a trace. Output for programs (JSON, CSV, scripts) is omitted.
 const COMMANDS: &[&str] = &[
     "run small.toml",
     "run swept.toml",
@@ -146,7 +146,7 @@ fn yard() -> tempfile::TempDir {
     dir
 }
 
-/// At 80 columns no line is longer, and every word also occurs in the output with unlimited lines, so that none is broken.
+/// At 80 columns no line is longer, and no word is broken: every word also occurs in the output without line breaks.
 #[test]
 fn the_output_of_every_verb_fits() {
     let dir = yard();
@@ -161,7 +161,7 @@ fn the_output_of_every_verb_fits() {
         assert!(narrow.status.success(), "{line}: {}", said(&narrow));
         let [text, long] = [&narrow, &long].map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         assert!(!text.trim().is_empty() || line.starts_with("trace import"), "{line} prints nothing");
-        assert_eq!(narrow.stdout, at_80.stdout, "{line}: 80 columns are what there is without a word on it");
+        assert_eq!(narrow.stdout, at_80.stdout, "{line}: the default width is 80 columns");
         // Messages are broken on a terminal only: a log has one line a message.
         for line_too_long in too_long(&text) {
             wrong.push(format!("{line}: too long: {line_too_long}"));

@@ -1,4 +1,4 @@
-//! `decide` and `court` through the binary: their output, and the input that they refuse.
+//! `decide` and `court` through the binary: their output, and the input that they reject.
 
 use std::process::Output;
 

@@ -76,7 +76,7 @@ fn task(user: usize) -> f64 {
     (0..2).map(|d| DEMANDS[user][d] / CAPACITY[d]).fold(0.0, f64::max)
 }
 
-/// Returns each active user's share by its usage, and its share under weighted DRF with divisible tasks.
+/// Returns each active user's actual share, and its share under weighted DRF with divisible tasks.
 fn shares(state: &BTreeMap<usize, (f64, f64)>) -> BTreeMap<usize, (f64, f64)> {
     let users: Vec<usize> = state.keys().copied().collect();
     let demand: Vec<Vec<f64>> =
@@ -140,7 +140,7 @@ fn the_tables_hold_what_the_definitions_say() {
             }
             let runs = read("runs");
             let end = runs.numbers("end_us")[0].expect("a time");
-            // A row covers the grid points until the next one.
+            // A row represents the grid points until the next row.
             let ends = grid.iter().skip(1).map(|(at, ..)| *at).chain([end]);
             let spans: Vec<f64> = grid.iter().zip(ends).map(|((at, ..), end)| ((end - at) / 3e6).ceil()).collect();
             let mean = |values: Vec<Option<f64>>| {
@@ -164,10 +164,10 @@ fn the_tables_hold_what_the_definitions_say() {
     assert!(points > 500 && broken > 50, "too easy: {points} points, {broken} of them break the bound");
 }
 
-/// Policies with orders in which the next task of a user changes over time.
+/// Policies with orders that change the next task of a user as time passes.
 const ORDERED: [&str; 6] = ["drf", "fifo", "slot:3", "drf/las", "drf/srpt:true", "fifo/sjf:true"];
 
-/// As [`write`], with users with different tasks.
+/// Writes the files of [`write`], with users of mixed task sizes.
 fn write_mixed(dir: &Path, seed: u64) {
     write(dir, seed);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -186,8 +186,8 @@ fn write_mixed(dir: &Path, seed: u64) {
     }
 }
 
-/// With the table `fairness` users are sorted and evaluated again at every grid point, without it they are kept from one to the next: the
-/// means over the grid are those of the same states.
+/// With the table `fairness`, users are ordered and evaluated at every grid point; without it, they are carried over from one point
+/// to the next. The means over the grid cover the same states.
 #[test]
 fn users_kept_from_point_to_point_are_as_if_looked_at_anew() {
     for seed in 6..12 {
@@ -223,8 +223,8 @@ fn users_kept_from_point_to_point_are_as_if_looked_at_anew() {
     }
 }
 
-/// Under `las` the next task of u becomes the large one of b when v arrives, since a has been served: u is otherwise unchanged. Its 16 of
-/// 16 cores are no more than that task's, but sixteen times those of a's tasks.
+/// Under `las` the next task of u becomes the large one of b when v arrives, since a has been served; no other property of u changes
+/// then. Its 16 of 16 cores are no more than that task's, but sixteen times those of a's tasks.
 #[test]
 fn a_next_task_that_only_the_order_has_changed_is_seen() {
     let dir = tempfile::tempdir().expect("a temporary folder");

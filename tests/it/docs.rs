@@ -1,8 +1,8 @@
 //! The docs are true: their commands run with small settings, or are at least parsed; every link leads somewhere; the book is whole.
 //!
-//! Blocks of `sh` are scripts, run page by page in a copy of the repository's data, in which `plimsoll` and `cargo run` are the program of
-//! this build with small settings where a command takes long ([`SHIM`]). Blocks of `console` are commands after `$`, and their output,
-//! which `PLIMSOLL_UPDATE_DOCS=1` regenerates. A comment before a block changes this:
+//! Blocks of `sh` are scripts. They run page by page in a copy of the repository's data, where `plimsoll` and `cargo run` start
+//! the program of this build, with small settings for slow commands ([`SHIM`]). Blocks of `console` are commands behind `$` and
+//! their output; with `PLIMSOLL_UPDATE_DOCS=1` the test rewrites the output. A comment before a block overrides this:
 //!
 //! - `<!-- test: parse -->`: it needs hours, files or programs that are not here; its arguments are only parsed, not run.
 //! - `<!-- test: file NAME -->`: the block is that file for the page's commands.
@@ -24,11 +24,11 @@ pub fn root() -> &'static Path {
 /// A fenced block of a page.
 #[derive(Debug)]
 pub struct Block {
-    /// The text after the fence.
+    /// The language after the fence.
     pub language: String,
-    /// The content.
+    /// The lines between the fences.
     pub text: String,
-    /// What the comment before it says to this test.
+    /// The directive to this test in the comment before the block.
     directive: Option<String>,
     /// The line of the fence, from 1.
     line: usize,
@@ -99,7 +99,7 @@ esac
 exec PROGRAM "$@"
 "#;
 
-/// Builds are already done: only the program itself is run.
+/// A `cargo` that only runs the program; other commands succeed without effect, since everything is already built.
 const CARGO: &str = "#!/bin/sh\n[ \"$1 $2 $3\" = 'run --release --' ] || exit 0\nshift 3\nexec plimsoll \"$@\"\n";
 
 /// A copy of the repository's data, with the programs of the docs in `bin`.
@@ -130,7 +130,7 @@ impl Yard {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a file of ours");
     }
 
-    /// Runs a script; returns its output, or its error messages.
+    /// Runs a script and returns its output, or its status and messages if it fails.
     fn run(&self, script: &str) -> Result<String, String> {
         let path = format!("{}:{}", self.0.path().join("bin").display(), std::env::var("PATH").unwrap_or_default());
         let mut command = Command::new("sh");
@@ -144,7 +144,7 @@ impl Yard {
     }
 }
 
-/// Whether a script has anything of ours in it.
+/// Returns whether a script runs Plimsoll or Cargo.
 fn is_ours(script: &str) -> bool {
     script.lines().any(|line| ["plimsoll ", "cargo run "].iter().any(|program| line.contains(program)))
 }
@@ -177,7 +177,7 @@ fn sessions(text: &str) -> Vec<(String, String)> {
     sessions
 }
 
-/// Runs or parses every block of a page; returns the problems.
+/// Runs or parses every block of a page and returns the failures.
 #[cfg(unix)]
 fn check(page: &Path) -> Vec<String> {
     let text = read(page);
@@ -191,7 +191,7 @@ fn check(page: &Path) -> Vec<String> {
             continue;
         }
         let only_parsed = block.directive.as_deref() == Some("parse");
-        assert!(only_parsed || block.directive.is_none(), "{at}: nobody knows this comment");
+        assert!(only_parsed || block.directive.is_none(), "{at}: unknown directive in the comment before the block");
         match block.language.as_str() {
             "sh" if only_parsed => {
                 wrong.extend(block.text.lines().filter_map(|line| Some(format!("{at}: {}", parse(line).err()?))));
@@ -222,7 +222,7 @@ fn check(page: &Path) -> Vec<String> {
     wrong
 }
 
-/// Lines without invisible content.
+/// Returns the lines of a text without trailing white space.
 fn lines(text: &str) -> Vec<&str> {
     text.trim_end().lines().map(str::trim_end).collect()
 }

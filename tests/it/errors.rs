@@ -17,7 +17,7 @@ struct Wrong {
 const HEADER: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n";
 const GOOD: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,u,0,10,2,1,1\nb,v,1,10,1,1,1\n";
 
-/// Returns a case with a trace in `t.csv` whose rows under the usual header are wrong.
+/// A trace in `t.csv` with wrong rows under the usual header.
 fn rows(what: &'static str, rows: &str, says: &'static [&'static str]) -> Wrong {
     whole(what, &format!("{HEADER}{rows}"), says)
 }
@@ -152,12 +152,12 @@ fn arguments(own: &'static [&'static str]) -> Vec<&'static str> {
     usual.chain(own).copied().collect()
 }
 
-/// Runs one replay and checks the general requirements for invalid input; returns the violated one.
+/// Runs one replay and checks the conditions on all wrong input. Returns the first violation as an error.
 pub fn refused(what: &str, dir: &Path, trace: &Path, args: &[&str], says: &[&str]) -> Result<(), String> {
     judged(what, dir, plimsoll(&["replay"]).arg(trace).args(args), says)
 }
 
-/// The same of any command that takes an output.
+/// Applies the same checks to any command that takes an output.
 fn judged(what: &str, dir: &Path, command: &mut Command, says: &[&str]) -> Result<(), String> {
     let out = dir.join("out");
     let output = run(command.arg("-o").arg(&out));
@@ -207,8 +207,8 @@ const SOLVE: &str = "name = \"p\"\n[solve]\ninstances = [\"i.toml\"]\npolicies =
 const FAILOVER: &str = "name = \"p\"\n[failover]\nscenarios = [\"1\"]\n";
 const INSTANCE: &str = "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n";
 
-/// A plan, the replaced text, its replacement (the empty text is replaced at the end), and the expected message, which always includes line
-/// and column.
+/// A plan, the text to replace in it, the replacement, and the expected parts of the message. The message always includes the
+/// line and the column. An empty text to replace means that the replacement is appended.
 type WrongPlan = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 const PLANS: [WrongPlan; 44] = [
@@ -364,7 +364,7 @@ fn names_that_differ_in_blanks_are_one() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
-/// A full disk behind standard error loses only the message.
+/// A full disk behind standard error loses the message but has no other effect.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_cannot_be_said_changes_no_exit_code() {

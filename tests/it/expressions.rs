@@ -1,4 +1,4 @@
-//! Policies as expressions: equal to built-in policies task by task, and to policies that are implemented directly.
+//! Policies written as expressions make the same decisions, task by task, as built-in policies and policies written in Rust.
 
 use std::path::Path;
 
@@ -195,8 +195,8 @@ fn where_the_first_in_line_holds_up_all_they_do_the_same() {
     compare(WRITTEN_OUT, |seed| Case { on_blocked: OnBlocked::Stop, ..Case::draw(seed, Weighting::Scalar, RULES) });
 }
 
-/// A user waits in two queues, for machines of either label, and its next task changes with time under `las`: ranks by its demand equal
-/// those of an expression that is always ranked again because it uses the time.
+/// A user waits in two lines, for machines of either label, and its next task changes with time under `las`. Its ranks by demand
+/// are up to date, as in an expression that is ranked again at every instant because it names the instant.
 #[test]
 fn a_demand_is_that_of_the_task_that_is_next_now() {
     let dir = tempfile::tempdir().expect("a temporary folder");

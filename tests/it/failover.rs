@@ -1,7 +1,7 @@
 //! The seventeen scenarios of the Fuxi control plane, the purpose of each rule, and random faults.
 //!
-//! The expectations are only here: the scenarios and the attributions of the article on stable resources ("when FuxiMaster, application
-//! masters and Tubos fail"), completed by an exhaustive search in a smaller model.
+//! This file is the only source of the expectations: the scenarios and the attributions of the article on stable resources
+//! ("when FuxiMaster, application masters and Tubos fail"), completed by an exhaustive search in a smaller model.
 
 use plimsoll::control::chaos::Chaos;
 use plimsoll::control::rules::{Rule, Rules};
@@ -19,8 +19,8 @@ fn rebuilt(watch: &Watch) -> Vec<(&'static str, u32)> {
     watch.rebuilt.iter().map(|(origin, count)| (origin.name(), *count)).collect()
 }
 
-/// Returns the numbers of workers kept, started on another machine and lost, of (sql, web, search, index); web and search are online. The
-/// second role of each is completed before the first fault.
+/// Returns the numbers of workers kept, replaced and lost for each of (sql, web, search, index); web and search are online. The
+/// second of all roles is omitted, since it ends before the first fault.
 fn fates(watch: &Watch) -> Vec<(u32, u32, u32)> {
     let roles = watch.fates.iter().enumerate().filter(|(role, _)| *role != 1).map(|(_, fate)| fate);
     roles.map(|fate: &Fate| (fate.kept(), fate.replaced(), fate.lost())).collect()
@@ -42,8 +42,8 @@ fn all_seventeen_hold_on_links_that_keep_order_and_on_links_that_do_not() {
     }
 }
 
-/// Checks the lost workers while services wait: offline workers on the machine, or those of the offline application masters that were away,
-/// and no others.
+/// If services wait, the only affected workers are offline workers on the machine, or workers of the offline application masters
+/// that were away.
 #[test]
 fn offline_roles_see_what_the_article_says() {
     for scenario in Scenario::all() {
@@ -77,7 +77,7 @@ fn the_tables_are_rebuilt_from_the_source_that_the_article_names() {
         let found: Vec<Origin> = trial.plain().rebuilt.keys().copied().collect();
         assert_eq!(found, sources, "{name}: {:?}", rebuilt(trial.plain()));
     }
-    // The second half of number 17: the Tubo comes before the application master, and is believed.
+    // The second half of number 17: the Tubo arrives before the application master, and its report is accepted.
     let last = trial("fm-failover+am-timeout+tubo-timeout");
     assert!(last.outcomes.iter().any(|(_, outcome)| rebuilt(&outcome.watch) == [("mock", 5)]));
 }

@@ -8,7 +8,7 @@ use plimsoll::control::tubo::{self, Tubo};
 
 use crate::failover_rules::{HERE, WEB, on, setup};
 
-/// R2: a restarted Tubo reads from disk the caps that it last applied; without these, it stops no worker before it receives a cap.
+/// R2: a restarted Tubo reads the caps that it last applied from disk. Without them it stops no worker before new caps arrive.
 #[test]
 fn a_tubo_reads_its_caps_from_disk_or_waits() {
     for (rules, caps) in [(Rules::ALL, 1), (Rules::ALL.without(Rule::CapCheckpoint), 0)] {
@@ -20,7 +20,7 @@ fn a_tubo_reads_its_caps_from_disk_or_waits() {
         assert!(said.iter().any(asks));
         let plan = Message::Plan { at: Position { epoch: 1, number: 2 }, role: WEB, count: 1 };
         let (tubo, _) = tubo.step(&setup, tubo::Input::Message(plan));
-        assert_eq!(tubo.running.get(WEB), 1, "nobody is stopped in the dark");
+        assert_eq!(tubo.running.get(WEB), 1, "no worker is stopped before caps arrive");
     }
 }
 
@@ -47,8 +47,8 @@ fn a_worker_needs_plan_and_cap() {
     }
 }
 
-/// A plan is void with its cap. Random schedules found a worker that a new cap and an old plan had started, and that a plan
-/// on its way since its unit was given back stopped again.
+/// A plan is void with its cap. Random schedules found a worker that was started by a new cap and an old plan, and was stopped
+/// again by a plan that was in flight since its unit had been returned.
 #[test]
 fn a_plan_dies_with_its_cap() {
     let setup = setup(Rules::ALL);
@@ -65,12 +65,12 @@ fn a_plan_dies_with_its_cap() {
     let need = Message::NeedPlan { machine: HERE, role: WEB };
     assert!(said.contains(&Output::Send(Node::App(AppId(0), 0), need)), "{said:?}");
     let (tubo, said) = tubo.step(&setup, plan(2, 0));
-    assert_eq!((tubo.running.get(WEB), said.len()), (0, 0), "the old plan finds nobody");
+    assert_eq!((tubo.running.get(WEB), said.len()), (0, 0), "the old plan finds no worker");
     let (tubo, _) = tubo.step(&setup, plan(3, 1));
     assert_eq!(tubo.running.get(WEB), 1);
 }
 
-/// A Tubo that loses units acknowledges this at once; one that gains some waits for its next heartbeat.
+/// A Tubo that loses units acknowledges the loss at once. A Tubo that gains units waits for its next heartbeat.
 #[test]
 fn a_tubo_acknowledges_what_it_loses() {
     let setup = setup(Rules::ALL);
@@ -106,8 +106,8 @@ fn increments_are_applied_once_and_in_order() {
     assert_eq!((run(Rules::ALL, early()), run(without, early())), (0, 1));
 }
 
-/// Units of completed workers are returned by their application master, which reduces its request accordingly, once: it trusts only a Tubo
-/// that has received its last plan.
+/// An application master returns the units of workers with completed tasks and reduces its request by the same count, once:
+/// it accepts only reports of a Tubo that has received its last plan.
 #[test]
 fn what_is_done_is_given_back_once() {
     let setup = setup(Rules::ALL);
@@ -142,17 +142,17 @@ fn what_is_done_is_given_back_once() {
         _ => None,
     });
     let plan = plan.expect("a plan for what is left");
-    // It acknowledges this; and its plan may have been lost.
+    // The report has been processed already. The plan is sent again, since it may have been lost.
     let (own, again) = own.step(&setup, app::Input::Message(done));
     assert_eq!((own.want.get(WEB), again), (1, vec![Output::Send(Node::Tubo(HERE), plan.clone())]));
-    // The plan that follows stops the one that is done.
+    // The next plan stops the worker that is done.
     let (tubo, said) = tubo.step(&setup, tubo::Input::Message(plan));
     assert_eq!((tubo.running.get(WEB), tubo.done.get(WEB)), (1, 0));
     assert_eq!(said, [Output::Note(Note::Stopped(on(HERE, WEB, 1)))]);
 }
 
-/// A worker that fails restarts in the same place; after too many failures of its role there, its unit is returned, and the machine
-/// excluded: for the role, and for all roles once it is excluded for enough of them.
+/// A failed worker is restarted on the same machine. After too many failures of its role there, its unit is returned and the
+/// machine is barred: for the role, and for all roles once enough roles bar it.
 #[test]
 fn workers_that_fail_often_bar_their_machine() {
     let limits = Blacklist { role: 2, app: 1, cluster: 2, most: 1 };
@@ -178,11 +178,11 @@ fn workers_that_fail_often_bar_their_machine() {
         let failed = Message::Failed { machine: HERE, at, role: WEB };
         let note = Output::Note(Note::Failed(on(HERE, WEB, 1)));
         assert_eq!(heard, [note, Output::Send(Node::App(AppId(0), 0), failed.clone())]);
-        // Should that be lost, the Tubo asks.
+        // If that message is lost, the Tubo requests a plan.
         let (_, beat) = lost.clone().step(&setup, tubo::Input::Beat);
         assert!(beat.contains(&Output::Send(Node::App(AppId(0), 0), Message::NeedPlan { machine: HERE, role: WEB })));
         let (after, said_now) = own.step(&setup, app::Input::Message(failed.clone()));
-        // The same again is no second failure.
+        // A duplicate message does not count as a second failure.
         let (again, _) = after.clone().step(&setup, app::Input::Message(failed));
         assert_eq!((again.failed.get(&(HERE, WEB)), again.hints == after.hints), (Some(&number), true));
         (tubo, own, said) = (lost, after, said_now);

@@ -16,14 +16,14 @@ pub const THERE: MachineId = MachineId(1);
 /// The newest master of each application.
 pub const NEWEST: [(AppId, u32); 2] = [(AppId(0), 1), (AppId(1), 1)];
 
-/// This amount of the first resource.
+/// Returns an amount of the first resource.
 pub fn amount(first: u64) -> Resources {
     let mut amounts = Resources::ZERO;
     amounts.0[0] = first;
     amounts
 }
 
-/// Adds an application of one role, whose unit is one of the first resource.
+/// Adds an application of one role. The unit of the role is one of the first resource.
 pub fn add_app(setup: &mut Setup, name: &str, stable: bool) -> AppId {
     let app = setup.add_app();
     setup.add_role(Role { app, stable, unit: amount(1), name: name.to_owned() });
@@ -57,7 +57,7 @@ pub fn app_report(app: u32, epoch: u32, request: &[(RoleId, u32)], hints: &[Unit
     Input::Message(Message::AppReport { from, epoch: 2, request, hints, bars: Vec::new(), restarted: false })
 }
 
-/// Returns the second FuxiMaster after these inputs, and its outputs.
+/// Returns the second FuxiMaster after these inputs, and all its outputs.
 pub fn master(setup: &Setup, inputs: Vec<Input>) -> (Master, Vec<Output>) {
     let (mut master, _) = Master::start(setup, 2, &NEWEST);
     let mut said = Vec::new();
@@ -80,7 +80,7 @@ pub fn full_cap(said: &[Output], machine: MachineId) -> Option<Vec<(RoleId, i32)
     })
 }
 
-/// Returns the messages of FuxiMaster to a Tubo and an application master besides a full cap and a full hint.
+/// Filters the incremental messages of FuxiMaster to a Tubo or an application master: caps and hints that are not full.
 pub fn increments(said: &[Output]) -> Vec<&Output> {
     let is_increment = |output: &&Output| {
         matches!(output, Output::Send(_, Message::Caps { full: false, .. } | Message::Hints { full: false, .. }))
@@ -111,7 +111,7 @@ pub fn started(said: &[Output]) -> Vec<(AppId, u32)> {
     said.iter().filter_map(start).collect()
 }
 
-/// R1, R4: both sides are notified of a grant; a returned unit reduces the cap.
+/// R1, R4: a grant is sent to both sides; a returned unit is removed from the cap.
 #[test]
 fn grants_reach_both_sides_and_returns_shrink_the_cap() {
     let setup = setup(Rules::ALL);
@@ -127,7 +127,7 @@ fn grants_reach_both_sides_and_returns_shrink_the_cap() {
     let (master, said) = master.step(&setup, Input::Grant(grants.clone()));
     assert_eq!((allocated(&master, HERE, WEB), allocated(&master, THERE, WEB)), (2, 1));
     assert!(grants.into_iter().all(|units| said.contains(&Output::Note(Note::Granted(units)))));
-    // Grants of one instant are sent in one message to each receiver.
+    // The units granted at one instant are sent to each receiver in one message.
     let both = vec![Units { machine: HERE, role: WEB, count: 2 }, Units { machine: THERE, role: WEB, count: 1 }];
     assert_eq!(increments(&said), [&cap(HERE, 2, (WEB, 2)), &cap(THERE, 2, (WEB, 1)), &hint(0, 2, 1, both)]);
     let (master, said) = master.step(&setup, change(0, 2, (WEB, -1), &[on(HERE, WEB, 1)]));
@@ -135,7 +135,7 @@ fn grants_reach_both_sides_and_returns_shrink_the_cap() {
     assert_eq!(increments(&said), [&cap(HERE, 3, (WEB, -1))], "the application master knows");
 }
 
-/// Units that the scheduler revokes are removed from cap and hint; of missing units nothing is removed.
+/// Units that the scheduler revokes for other roles are removed from cap and hint; units that no longer exist are ignored.
 #[test]
 fn what_is_revoked_is_told_to_both_sides() {
     let setup = setup(Rules::ALL);
@@ -150,8 +150,8 @@ fn what_is_revoked_is_told_to_both_sides() {
     assert!(revoked.sites[0].is_shrinking(SQL));
 }
 
-/// A returned unit may be granted to its role again only after the Tubo has acknowledged the loss. Random schedules found a worker that a
-/// new plan and the old cap had started, and that the smaller cap, still in flight, stopped again.
+/// A returned unit may be granted to its role again only after the Tubo has acknowledged the loss. Random schedules found a
+/// worker that a new plan and the old cap had started, and that the smaller cap, still in transit, then stopped.
 #[test]
 fn a_role_shrinks_on_a_machine_until_its_loss_is_acknowledged() {
     let setup = setup(Rules::ALL);
@@ -187,7 +187,7 @@ fn fuximaster_listens_while_it_recovers() {
     assert_eq!(full_cap(&said, HERE), Some(Vec::new()));
 }
 
-/// R6, R10: caps whose application master is away get an invented request, which the real one replaces.
+/// R6, R10: caps of an absent application master get an invented request, which the real request replaces.
 #[test]
 fn requests_are_invented_and_converted() {
     let setup_all = setup(Rules::ALL);
@@ -203,7 +203,7 @@ fn requests_are_invented_and_converted() {
     assert_eq!(allocated(&without, HERE, WEB), 0);
 }
 
-/// Scenario 3: a lost application master is replaced by one of a larger epoch, and no units are revoked.
+/// Scenario 3: a lost application master is replaced by one of a larger epoch, and loses no units.
 #[test]
 fn a_lost_application_master_is_replaced_and_keeps_its_units() {
     let setup = setup(Rules::ALL);
@@ -227,8 +227,8 @@ fn a_lost_application_master_is_replaced_and_keeps_its_units() {
     }
 }
 
-/// The first master of an application is started at submission; a recovering FuxiMaster starts it only at the end of the recovery. The end
-/// of the application frees its units, and its last master is ordered to stop.
+/// The first master of an application starts at submission; a recovering FuxiMaster starts it only after its recovery. The end
+/// of an application releases all its units, and its last master receives the message to stop.
 #[test]
 fn applications_come_and_go() {
     let mut setup = setup(Rules::ALL);
@@ -268,7 +268,7 @@ fn hints_stand_in_for_machines_that_are_away() {
     assert_eq!(allocated(&over, THERE, WEB), 3);
 }
 
-/// R8, R9: an unreachable machine keeps its stable units and gets them again; offline units may move to other machines.
+/// R8, R9: an unreachable machine keeps its stable units and receives them again; offline units may be granted on other machines.
 #[test]
 fn a_timeout_takes_offline_units_only() {
     let inputs = || {
@@ -279,10 +279,10 @@ fn a_timeout_takes_offline_units_only() {
     let setup_all = setup(Rules::ALL);
     let (lost, said) = master(&setup_all, inputs());
     assert_eq!((allocated(&lost, HERE, WEB), allocated(&lost, HERE, SQL)), (1, 0));
-    assert_eq!((lost.accounts[&SQL].request, lost.accounts[&SQL].granted), (1, 0), "it may be granted elsewhere");
+    assert_eq!((lost.accounts[&SQL].request, lost.accounts[&SQL].granted), (1, 0), "may be granted again");
     let told =
         |o: &Output| matches!(o, Output::Send(Node::App(AppId(0), 1), Message::Hints { away, .. }) if *away == [HERE]);
-    assert!(said.iter().any(told), "the online service is told: {said:?}");
+    assert!(said.iter().any(told), "the online service is notified: {said:?}");
     let at = lost.position(HERE);
     let beat = Input::Message(Message::TuboBeat { machine: HERE, at, restarted: false });
     let (back, said) = lost.step(&setup_all, beat);
@@ -306,12 +306,13 @@ fn late_machines_are_believed_as_far_as_it_is_safe() {
         let dropped = |o: &Output| matches!(o, Output::Note(Note::Dropped(units, Why::Late)) if units.role == WEB);
         assert_eq!(said.iter().any(dropped), kept == 0, "{said:?}");
         assert!(full_cap(&said, HERE).is_some_and(|caps| caps.iter().all(|(role, _)| *role == WEB)));
-        // Dropped units may be granted again, since they are requested, but here only after the Tubo has confirmed the drop.
+        // A dropped unit may be granted again because it was requested, but on this machine only after the Tubo has confirmed
+        // its removal.
         assert_eq!((allocated(&late, HERE, WEB), late.sites[0].is_shrinking(WEB)), (kept, kept == 0));
     }
 }
 
-/// R11: units above the request stay until the application master returns them; it returns the ones that it does not know.
+/// R11: units above the request stay until the application master returns them; it returns units that it has no record of.
 #[test]
 fn surplus_is_for_the_application_master() {
     let inputs = || {
@@ -336,7 +337,7 @@ fn surplus_is_for_the_application_master() {
     assert_eq!((allocated(&cut, HERE, WEB), allocated(&cut, THERE, WEB)), (1, 0), "the wrong one");
 }
 
-/// Fencing: a superseded application master is ordered to stop, also by a FuxiMaster without knowledge of the new one.
+/// Fencing: a superseded application master receives the message to stop, also from a FuxiMaster without a report of the new one.
 #[test]
 fn superseded_masters_are_refused() {
     let setup_all = setup(Rules::ALL);
@@ -354,7 +355,7 @@ fn superseded_masters_are_refused() {
     assert_eq!(master.step(&open, app_report(0, 4, &[(WEB, 9)], &[])).0.accounts[&WEB].request, 9);
 }
 
-/// I9: invented units count as granted, on any machine.
+/// I9: invented requests count as granted on every machine.
 #[test]
 fn invented_requests_are_counted() {
     let setup = setup(Rules::ALL);
@@ -409,8 +410,8 @@ fn hints_order_offline_units_only_if_they_are_to() {
     }
 }
 
-/// FuxiMaster excludes a machine that enough applications report, including completed ones, but never more machines than allowed; an
-/// application's own exclusions do not affect others.
+/// FuxiMaster blacklists a machine that enough applications blame, including a finished application, but never more machines than
+/// its limit. A machine that one application bars for itself stays available to the others.
 #[test]
 fn a_machine_is_shunned_when_several_blame_it() {
     let blacklist = Some(Blacklist { role: 1, app: 1, cluster: 2, most: 1 });
@@ -439,11 +440,11 @@ fn a_machine_is_shunned_when_several_blame_it() {
     let shuns = Output::Note(Note::Shunned(HERE));
     assert_eq!(play(both(None)), (vec![true, false], vec![shuns.clone()]));
     let over = vec![bars(0, 2, &[HERE], None), Input::AppOver(AppId(0)), bars(1, 2, &[HERE], None)];
-    assert_eq!(play(over).0, [true, false], "the blame of one that is over counts");
+    assert_eq!(play(over).0, [true, false], "the blame of a finished application counts");
     let two = [both(None), vec![bars(0, 3, &[HERE, THERE], None), bars(1, 3, &[HERE, THERE], None)]].concat();
     assert_eq!(play(two), (vec![true, false], vec![shuns.clone()]), "at most one");
     let late = vec![bars(0, 3, &[HERE], None), bars(1, 2, &[HERE], None)];
-    assert_eq!(play(late).0, [false, false], "what came before was lost");
+    assert_eq!(play(late).0, [false, false], "the preceding message was lost");
     let forgiven = [both(None), vec![Input::Forgive(HERE)]].concat();
     assert_eq!(play(forgiven), (vec![false, false], vec![shuns, Output::Note(Note::Forgiven(HERE))]));
 }

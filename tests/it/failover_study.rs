@@ -65,10 +65,10 @@ fn clocks_decide_how_long_recovery_takes_and_nothing_else() {
     assert!(matches!(study.run(&Counter::new(5)), Err(Error::Interrupted)));
     assert_eq!((findings.fates.len(), findings.recoveries.len()), (4, 12));
     assert!(findings.recoveries.iter().all(|row| row.violated.is_empty()), "{:?}", findings.recoveries);
-    // FuxiMaster is back after 2 s and listens for the window.
+    // FuxiMaster is back after 2 s and collects reports for the length of the window.
     let means: Vec<f64> = findings.recoveries[..4].iter().map(|row| row.mean_s.round()).collect();
     assert_eq!(means, [22.0, 62.0, 22.0, 62.0]);
-    // An application master is declared lost after 30 heartbeats, whatever the window, and takes 10 s to start.
+    // An application master is declared failed after 30 heartbeats, regardless of the window, and takes 10 s to start.
     let means: Vec<f64> = findings.recoveries[4..8].iter().map(|row| row.mean_s.round()).collect();
     assert_eq!((means[0], means[2]), (means[1], means[3]));
     assert!((39.0..42.0).contains(&means[0]) && (68.0..72.0).contains(&means[2]), "{means:?}");

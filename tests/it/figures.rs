@@ -80,7 +80,7 @@ fn another_figure_runs_nothing_anew_and_is_drawn_from_the_tables() {
     assert!(svg("mine.svg").contains("width=\"640\""));
 }
 
-/// Returns the provenance in an SVG.
+/// Returns the provenance metadata of an SVG.
 fn provenance(svg: &str) -> serde_json::Value {
     let (_, rest) = svg.split_once("<metadata><![CDATA[").expect("metadata");
     serde_json::from_str(rest.split_once("]]></metadata>").expect("metadata").0).expect("JSON")
@@ -133,16 +133,16 @@ fn figures_that_are_no_longer_made_go() {
     assert!(cell.join("completion.svg").is_file());
     std::fs::write(out.join("figures/mine.svg"), "<svg/>").expect("a writable folder");
     std::fs::write(out.join("figures/two.csv"), "changed\n").expect("a writable folder");
-    // Draws again under other names, without the second one, and with only one built-in figure.
+    // Draws again under another name, without the second figure and with only one built-in figure.
     made(dir.path(), &format!("{}[[figure]]\nkind = \"utilisation\"\n", figure("three")));
     let left = ["mine.svg", "three.csv", "three.pdf", "three.png", "three.svg", "two.csv"];
-    assert_eq!(names(&out.join("figures")), left, "what is not as Plimsoll wrote it stays");
+    assert_eq!(names(&out.join("figures")), left, "foreign and changed files stay");
     assert!(!cell.join("completion.svg").exists() && cell.join("utilisation.svg").is_file());
-    // Draws only one of them: the others still exist.
+    // Only one figure is drawn: the other files remain.
     let output = run(plimsoll(&["plot", "--only", "three"]).arg(&out));
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(names(&out.join("figures")), left);
-    // Cells that were removed from the plan are removed with all their figures.
+    // Cells that are no longer part of the plan are removed with all their figures.
     let plan = written(dir.path(), "");
     let output = run(plimsoll(&["run", "--restart", "--set", "workload.load=0.1", "-o"]).arg(&out).arg(&plan));
     assert!(output.status.success(), "{}", said(&output));
@@ -363,7 +363,7 @@ fn bless_picture(from: &Path, to: &Path) {
     std::fs::write(to, format!("{head}{body}")).expect("a writable folder");
 }
 
-/// Draws the figures of the documentation. With `PLIMSOLL_BLESS=1` in the environment the files are written again.
+/// Draws the figures of the documentation. With `PLIMSOLL_BLESS=1` in the environment it rewrites the pictures.
 #[test]
 fn the_figures_of_the_documentation_are_drawn() {
     let read = |file: &str| std::fs::read_to_string(root().join(file)).expect(file);

@@ -1,5 +1,5 @@
-//! Preemption for tasks that precede in the order (`preempt_for = "order"`): schedules computed manually, the optimum of shortest remaining
-//! time, and a reference simulator.
+//! Preemption for tasks that precede the victims in the job order (`preempt_for = "order"`): manually calculated schedules, the
+//! optimum of shortest remaining time, and a separate slow simulator.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,14 +17,14 @@ use crate::workloads::pick;
 const HEADER: &str = "job,user,submit_s,duration_s,estimate_s,tasks,cpu";
 const SECOND: u64 = 1_000_000;
 
-/// Preempted at once, and all progress is saved if `kept`.
+/// Returns options for immediate preemption. Victims keep their progress if `kept`.
 fn options(kept: bool) -> Options {
     let preempt = Some(Preempt { within: Span::ZERO, whom: PreemptFor::Order, from: PreemptFrom::Any });
     let displacing = Displacing { checkpoint: Span(u64::from(kept)), ..Displacing::default() };
     Options { placement: Placement::FirstFit, ties: Ties::LowestId, preempt, displacing, ..Options::default() }
 }
 
-/// Returns job, first and last second of each span on the only core.
+/// Returns each job's spans on the only core: job, first and last second.
 fn on_one_core(policy: &str, rows: &str) -> Vec<(String, u64, u64)> {
     let ran = replay(policy, HEADER, rows, "1x1c", &options(true)).expect("a run");
     ran.into_iter().map(|ran| (ran.job, ran.start / SECOND, ran.finish / SECOND)).collect()
@@ -41,16 +41,16 @@ fn who_comes_first_has_the_core() {
     let srpt = [("a", 0, 1), ("b", 1, 6), ("c", 6, 56), ("a", 56, 155)];
     assert_eq!(on_one_core("line/srpt", rows), spans(&srpt));
     assert_eq!(on_one_core("line/srpt:true", rows), spans(&srpt));
-    // Queues end at 10 s and at 60 s: each has its 10 s in order of arrival, then a has 50 s more before c has its 40.
+    // Queues end at 10 s and at 60 s: each job gets its 10 s in order of arrival, then a gets 50 s more before c gets its 40.
     let queues = [("a", 0, 10), ("b", 10, 15), ("c", 15, 25), ("a", 25, 75), ("c", 75, 115), ("a", 115, 155)];
     assert_eq!(on_one_core("line/tiresias:10s,60s", rows), spans(&queues));
-    // Inside a user: under drf no task of u is preempted for v, which waits behind it.
+    // The order applies inside a user: under drf no task of u is stopped for v, which ranks behind and waits.
     let own = [("a", 0, 2), ("c", 2, 52), ("a", 52, 150), ("b", 150, 155)];
     assert_eq!(on_one_core("drf/srpt", rows), spans(&own));
 }
 
-/// On one core, without a cost of preemption, no order has a smaller sum of completion times than shortest remaining processing time.
-/// Source: Schrage, Operations Research 1968.
+/// On one core, if preemption loses no work, no order has a smaller sum of completion times than shortest remaining
+/// processing time. Source: Schrage, Operations Research 1968.
 #[test]
 fn shortest_remaining_time_is_the_best_on_one_core() {
     let mut better = 0;
@@ -84,7 +84,7 @@ struct Job {
 #[derive(Clone, Copy, Debug)]
 struct Task {
     job: usize,
-    /// Tasks that wait as one: those of an entry that a request stops.
+    /// Tasks that wait together, such as the tasks of an entry that one request stops.
     set: usize,
     number: u32,
     /// In microseconds.
@@ -103,20 +103,20 @@ struct Runs {
 /// Job, task, start, finish, and whether it was stopped.
 type Line = (usize, u32, u64, u64, bool);
 
-/// A scheduler of a handful of jobs that looks at everything at every event.
+/// A scheduler of a few jobs that re-evaluates everything at every event.
 struct Slow<'a> {
     jobs: &'a [Job],
     order: &'a str,
     cores: Vec<u64>,
     kept: bool,
-    /// Every task that waits, and every one that runs.
+    /// All waiting tasks, and all running tasks.
     waits: Vec<Task>,
     runs: Vec<Runs>,
-    /// Of each job the service of its tasks that run no longer.
+    /// Per job: the service of its tasks that no longer run.
     attained: Vec<u128>,
-    /// Of each set the machine and the entry that it started on last in this round.
+    /// Per set: the machine and the entry that it last started on in this round.
     last: BTreeMap<usize, (usize, usize)>,
-    /// The last number of a set or an entry.
+    /// The last number assigned to a set or an entry.
     numbers: usize,
     lines: Vec<Line>,
 }
@@ -176,7 +176,7 @@ impl Slow<'_> {
         free
     }
 
-    /// Returns the waiting tasks in their order.
+    /// Returns the waiting tasks in the job order.
     fn line(&self, now: u64) -> Vec<Task> {
         let mut line = self.waits.clone();
         line.sort_by_key(|task| (self.key(task.job, now), self.jobs[task.job].submit, task.job, task.number));
@@ -191,7 +191,7 @@ impl Slow<'_> {
         self.runs.push(Runs { task, machine, entry, start: now });
     }
 
-    /// Whether anything was stopped, so that another round follows.
+    /// Runs a round. Returns whether any task was stopped, so that another round follows.
     fn round(&mut self, now: u64) -> bool {
         let mut blocked = Vec::new();
         let mut heads = Vec::new();
@@ -208,7 +208,7 @@ impl Slow<'_> {
                 }
             }
         }
-        // The first set of each user requests all its waiting tasks, and the room that they get is reserved for them.
+        // The first blocked task of each user requests room for every waiting task of its set, and reserves it.
         let mut free = self.free();
         let mut given: BTreeMap<(usize, u32), usize> = BTreeMap::new();
         let mut starts = Vec::new();
@@ -229,7 +229,7 @@ impl Slow<'_> {
         let any = !starts.is_empty();
         self.last.clear();
         for (task, machine) in starts {
-            // If another set of its user is first now, since it was preempted, the room is available to all.
+            // If a task of the same user that was stopped now comes first, the room is available to all users.
             let user = self.jobs[task.job].user;
             let first = self.line(now).into_iter().find(|other| self.jobs[other.job].user == user);
             if first.is_some_and(|first| first.set == task.set) {
@@ -239,7 +239,7 @@ impl Slow<'_> {
         any
     }
 
-    /// A machine, and the running tasks there that it takes.
+    /// Returns a machine and its running tasks that `task` preempts.
     fn asks(
         &self,
         task: Task,
@@ -287,7 +287,7 @@ impl Slow<'_> {
         self.waits.push(task);
     }
 
-    /// Returns the time of the next event: an arrival, an end, or a change of queue of a job while demand is pending.
+    /// Returns the time of the next event: an arrival, an end, or a job's move to the next queue while tasks wait.
     fn next(&self, now: u64) -> Option<u64> {
         let arrivals = self.jobs.iter().map(|job| job.submit * SECOND).filter(|at| *at > now).min();
         let ends = self.runs.iter().map(|runs| runs.start + runs.task.left).min();
@@ -350,7 +350,7 @@ fn equals_a_slow_scheduler_task_by_task() {
     for seed in 0..300 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let order = pick(&mut rng, &["fifo", "sjf:true", "srpt:true", "las", "tiresias:1s,3s", "tiresias:2s"]);
-        // Least attained service would preempt the same tasks without end if all progress were lost.
+        // If all progress were lost, least attained service would stop the same tasks again without end.
         let kept = order == "las" || rng.random_bool(0.5);
         let cores: Vec<u64> = (0..rng.random_range(1..4)).map(|_| rng.random_range(2..5)).collect();
         let mut submit = 0;

@@ -119,7 +119,7 @@ fn on_a_full_machine_jobs_follow_the_ends_of_the_run_itself() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     for seed in 0..60 {
         let jobs = draw(seed, |rng| vec![(0, rng.random_range(1..8), rng.random_range(1..5))]);
-        // One user, so that its rows form one queue.
+        // One user, so that all rows wait in one line.
         let text = csv(&jobs).replace(",u1,", ",u0,").replace(",u2,", ",u0,");
         assert_eq!(replayed(&text, "1x4c", dir.path()), slow(&jobs), "seed {seed}\n{text}");
     }

@@ -1,5 +1,5 @@
-//! Reads result tables independently of the program's own reader: values are neither bounded nor converted, and a request with the wrong
-//! type fails the test.
+//! Reads tables of results for the tests, independently of the program's own reader: values are neither bounded nor converted, and
+//! a request for a column with another type than its own fails the test.
 
 use std::fs::File;
 use std::io::Cursor;
@@ -134,7 +134,7 @@ impl Frame {
         values
     }
 
-    /// Returns a text column, with `absent` for null.
+    /// A column of text, with `absent` in place of nulls.
     pub fn names(&self, name: &str, absent: &str) -> Vec<String> {
         self.texts(name).iter().map(|value| value.clone().unwrap_or_else(|| absent.to_owned())).collect()
     }

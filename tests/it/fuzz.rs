@@ -1,10 +1,10 @@
-//! Made-up and damaged input to every reader: each is read, or refused with an error that is short, and none ends the program; and
-//! what a reader of traces accepts is the same again when it is written as a trace and read.
+//! Generated and damaged input to every reader. Each input is read, or refused with a short error; no input ends the program. A
+//! trace that a reader accepts is unchanged after it is written as a trace and read again.
 //!
-//! `arbitrary` creates the inputs from random bytes: of the files in `tests/corpus/` and the repository, lines and values are lost,
-//! doubled, swapped and replaced. An input with a new kind of answer is mutated further. An input that crashes a reader is reduced and
-//! stored in `tests/corpus/READER/`, the start of every later run. `PLIMSOLL_FUZZ_SECONDS=600 cargo test --release --test it fuzz` runs for
-//! this time with each reader, and `PLIMSOLL_FUZZ_SEED=2` uses other random bytes.
+//! `arbitrary` makes the inputs from random bytes: lines and values of the files in `tests/corpus/` and the repository are lost,
+//! doubled, swapped and replaced. An input with a new kind of answer is mutated further. An input that ends a reader is reduced and
+//! stored in `tests/corpus/READER/`, where every later run begins. `PLIMSOLL_FUZZ_SECONDS=600 cargo test --release --test it fuzz`
+//! runs each reader for 600 seconds, and `PLIMSOLL_FUZZ_SEED=2` selects other random bytes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -51,7 +51,7 @@ fn shape(answer: &Result<()>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the answer to an input; `None` if the reader panicked.
+/// Returns the answer to an input, or `None` if the reader panics or hangs.
 fn answer(read: &dyn Fn(&Path) -> Result<()>, path: &Path, input: &[u8]) -> Option<Result<()>> {
     std::fs::write(path, input).expect("a temporary file is writable");
     let start = Instant::now();
@@ -117,7 +117,7 @@ fn fuzz(
             let kept = here(&corpus).join(&blake3::hash(&input).to_hex()[..12]);
             std::fs::create_dir_all(here(&corpus)).and_then(|()| std::fs::write(&kept, &input)).expect("writable");
             panic!(
-                "{name}: a panic or a hang on what is kept in {}:\n{}",
+                "{name}: a panic or a hang on the input stored in {}:\n{}",
                 kept.display(),
                 String::from_utf8_lossy(&input)
             );
@@ -160,7 +160,7 @@ fn written(scanned: &mut dyn Source, source: &mut dyn Source) -> Result<Vec<u8>>
     Ok(bytes)
 }
 
-/// A written workload is read as the same one.
+/// Asserts that a workload is unchanged after it is written and read again.
 fn come_back(bytes: Vec<u8>) {
     let text = String::from_utf8(bytes.clone()).expect("a trace is text");
     let input = Input::Bytes("written.csv".into(), bytes.into());
@@ -279,7 +279,7 @@ fn failover_toml() {
     });
 }
 
-/// Each format of queues; the output for a configuration is TOML.
+/// Each format of queues; an imported configuration is valid TOML.
 #[test]
 fn queues_of_schedulers() {
     for (format, files, _) in crate::queues::SAMPLES {
@@ -321,7 +321,7 @@ fn values(folder: &Path) -> Result<BTreeMap<String, Vec<Option<f64>>>> {
     Ok(all)
 }
 
-/// Values that are read from damaged results are unchanged or reported missing.
+/// Values read from damaged results are unchanged, or reported as missing.
 #[test]
 fn results_folder() {
     let place = results();
@@ -354,7 +354,7 @@ fn unpacked(path: &Path) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-/// A verified bundle unpacks to the packed files.
+/// A bundle that passes verification unpacks to the packed files.
 #[test]
 fn bundle_zip() {
     let place = results();

@@ -1,4 +1,4 @@
-//! Help pages and advice: the commands in them can be executed.
+//! Help pages and advice: the commands that they suggest are valid.
 
 use crate::docs::parse;
 use crate::replay::{plimsoll, run, said};
@@ -50,7 +50,7 @@ fn misspelt_policies_get_a_short_answer_and_lists_are_taken_apart() {
         let message = with(given);
         assert!(message.contains(&format!("did you mean {meant}")) && message.len() < 300, "{message}");
     }
-    // A list is read as several policies, and the missing argument is the trace.
+    // A list is read as several policies, so the error is the missing trace.
     for list in ["drf,fifo", "maxmin:cpu,slot:2, drf", "expr:(min(held[cpu], 1)),fifo"] {
         assert!(with(list).contains("nowhere.csv"), "{}", with(list));
     }

@@ -8,7 +8,7 @@ use clarabel::solver::{
 };
 use plimsoll::fair::Problem;
 
-/// The requested tolerance; an optimum with this error has tasks with an error of its root.
+/// The tolerance passed to the solver; an optimum that is off by this much has tasks that are off by its root.
 const TOLERANCE: f64 = 1e-10;
 
 /// The number of tasks of each user at the greatest `sum_i w_i ln x_i`, to the solver's accuracy; `None` if it gave up.
@@ -46,7 +46,7 @@ pub fn nash(problem: &Problem) -> Option<Vec<f64>> {
         (0..2 * users).map(|v| if v < users { 0.0 } else { -problem.weight()[v - users] }).collect();
     let settings = DefaultSettings {
         verbose: false,
-        // Tighter than its defaults, which leave errors of more than 1e-3 in users' tasks.
+        // Tighter than the solver's defaults: those leave users' tasks off by more than 1e-3.
         tol_gap_abs: TOLERANCE,
         tol_gap_rel: TOLERANCE,
         tol_feas: TOLERANCE,

@@ -91,7 +91,8 @@ impl Case {
         level / *weight as f64
     }
 
-    /// Returns the levels by linear programs without prior knowledge: the least is raised, then users whose floor has a price stay.
+    /// Computes the levels from scratch with linear programs: the lowest level is raised, then users with a positive
+    /// price on their floor keep their level.
     fn levels(&self, quantity: Quantity) -> Vec<f64> {
         let can_run = |i: usize, m: usize| self.users[i].3 >> m & 1 == 1 && self.alone(i, m) > 0.0;
         let of_user = |i: usize| (0..self.machines.len()).filter(move |&m| can_run(i, m)).map(move |m| (i, m));
@@ -128,7 +129,7 @@ impl Case {
             let (solution, multipliers) = maximise(&unit_row(size, size - 1, 1.0), &all);
             let level = solution[size - 1];
             let stuck: Vec<usize> = (0..open.len()).filter(|&k| multipliers[k] > 1e-4).map(|k| open[k]).collect();
-            assert!(!stuck.is_empty(), "somebody keeps the level from rising");
+            assert!(!stuck.is_empty(), "at least one user limits the level");
             for i in stuck {
                 levels[i] = level;
                 rows.push((sum(i, -1.0), -level * (1.0 - 1e-9)));
@@ -143,7 +144,7 @@ impl Case {
 fn drfh_tsf_and_cmmf_are_leximins_of_linear_programs() {
     for quantity in [Quantity::Dominant, Quantity::Tasks, Quantity::Resource(0)] {
         let law = |case: &Case| {
-            // Users without demand for the only counted resource have no level.
+            // Users without demand for the single measured resource have no level.
             if (0..case.users.len()).any(|i| case.level(i, quantity) == 0.0) {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! Runs whose tasks preempt one another without progress end with an error.
+//! A run ends with an error if its tasks preempt one another without progress.
 
 use crate::replay::{files, plimsoll, run, said};
 

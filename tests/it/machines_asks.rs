@@ -1,7 +1,7 @@
-//! Priorities and giving back in the slow twin of placement.
+//! Priorities and preemption requests in the slow twin of placement.
 //!
-//! The state of a request is its user, machine, deadline and victims; its reservation is computed again each time, request by request in
-//! the order of their creation.
+//! A request stores the requesting task set, the machine, the deadline and the victims. The amount reserved for it is
+//! recomputed each time, in the order of the requests.
 
 use std::cmp::Reverse;
 
@@ -9,19 +9,19 @@ use crate::machines_slow::{Run, Simulation, State, minus};
 use crate::machines_world::{Location, Whom};
 use crate::slow::need;
 
-/// Tasks of one set that started together on one machine: asked as one, the last of them first.
+/// Tasks of one set that started together on one machine. They are preempted as one, the last task first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub set: usize,
     pub machine: usize,
     round: u64,
-    /// A task that had asked for its room starts before the round of its instant.
+    /// The start time. A task that a request starts precedes the round of its instant and has the previous round's number.
     start: u64,
-    /// Where each task has a fate of its own it is a batch of its own.
+    /// The task, if tasks can fail individually: each task then forms its own batch.
     alone: Option<usize>,
 }
 
-/// A task's asking for room on a machine.
+/// A task's request for room on a machine.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub set: usize,
@@ -29,12 +29,12 @@ pub struct Request {
     pub machine: usize,
     pub deadline: u64,
     pub asked: Vec<(Batch, usize)>,
-    /// The notified tasks have been stopped.
+    /// The victims have been stopped.
     pub forced: bool,
 }
 
 impl Simulation<'_> {
-    /// Repeats rounds until no task requests room at once and no request has become needless.
+    /// Runs rounds until no request takes effect at once and no request has become unnecessary.
     pub fn serve(&mut self, now: u64) {
         loop {
             self.look_at_asks(now);
@@ -49,12 +49,12 @@ impl Simulation<'_> {
         }
     }
 
-    /// Asks for room on a machine that takes nothing new any more are withdrawn, even if it is back at once.
+    /// Withdraws the requests for a machine that accepts no new tasks, even if the machine returns at once.
     pub fn withdraw_from(&mut self, machine: usize) {
         self.requests.retain(|request| request.machine != machine);
     }
 
-    /// Returns the running tasks of a batch, in order of number.
+    /// Returns the running tasks of a batch, ordered by number.
     pub fn members(&self, batch: Batch) -> Vec<usize> {
         let of = |task: usize| self.batch(task) == Some(batch);
         (0..self.tasks.len()).filter(|&task| of(task)).collect()
@@ -66,7 +66,7 @@ impl Simulation<'_> {
         Some(Batch { set: self.tasks[task].set, machine, round, start, alone })
     }
 
-    /// Withdraws unneeded requests, spares unneeded victims, and stops victims whose notice is over.
+    /// Withdraws unnecessary requests, spares unneeded victims, and stops the victims of requests at their deadline.
     fn look_at_asks(&mut self, now: u64) {
         loop {
             self.runtime = self.quotas();
@@ -101,15 +101,15 @@ impl Simulation<'_> {
         }
     }
 
-    /// No more victims are notified than the missing room requires.
+    /// Reduces the victims of each request to the missing amount.
     fn spare(&mut self) {
         for at in 0..self.requests.len() {
             self.requests[at].asked = self.spared(&self.requests[at], &self.reserved(at));
         }
     }
 
-    /// Whether an ask's task still waits for it: as many tasks of its set wait as ask, the set is the next of its queue,
-    /// and the machine is there and will do.
+    /// Returns whether a request still has a waiting task: more tasks of its set wait than earlier requests serve, the set
+    /// is the next of its queue, and the machine is present and suitable.
     fn wanted(&self, at: usize) -> bool {
         let Request { set, place, machine, .. } = self.requests[at];
         let same = |task: &usize| {
@@ -123,7 +123,7 @@ impl Simulation<'_> {
         waiting > before && next.is_some_and(may)
     }
 
-    /// Returns the reservation of a request: its need, as far as it is free and not reserved by earlier ones.
+    /// Returns the amount reserved for a request: its need, limited by the free capacity that earlier requests leave.
     fn reserved(&self, at: usize) -> Vec<u64> {
         let machine = self.requests[at].machine;
         let mut free = self.free(machine);
@@ -138,14 +138,14 @@ impl Simulation<'_> {
         need(&self.rows[self.sets[set]], &self.world.config)
     }
 
-    /// Returns the free and unreserved amounts on a machine.
+    /// Returns the free capacity of a machine that no request reserves.
     pub fn unreserved(&self, machine: usize) -> Vec<u64> {
         let here = |at: &usize| self.requests[*at].machine == machine;
         let reserved = (0..self.requests.len()).filter(here).map(|at| self.reserved(at));
         reserved.fold(self.free(machine), |free, reserved| minus(&free, &reserved))
     }
 
-    /// Returns the remaining victims of a request: without those that are gone, and without, from the last to the first, the needless ones.
+    /// Returns the remaining victims of a request: without ended tasks and, from last to first, without unneeded tasks.
     pub fn spared(&self, request: &Request, reserved: &[u64]) -> Vec<(Batch, usize)> {
         let wanted = self.need_of_set(request.set);
         let mut asked = request.asked.clone();
@@ -168,15 +168,15 @@ impl Simulation<'_> {
         asked
     }
 
-    /// Starts requests with complete room, in their order; a request that lacks room at its deadline ends.
+    /// Starts tasks with complete reservations, in request order. Drops a request that lacks room after its deadline.
     fn start_asked(&mut self, now: u64) {
-        // Gangs may have given something back.
+        // Gangs may have released capacity.
         self.spare();
         let mut at = 0;
         while at < self.requests.len() {
             let Request { set, machine, forced, .. } = self.requests[at];
             if self.reserved(at) == self.need_of_set(set) {
-                // Asks of a set are made for its tasks in their order.
+                // The requests of a set serve its tasks in order.
                 let wanted = self.wanted(at);
                 self.requests.remove(at);
                 let waits = |task: &usize| {
@@ -193,7 +193,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Creates requests for tasks that fit nowhere, the most urgent first; returns whether there is any.
+    /// Adds requests for tasks that fit on no machine, most urgent first. Returns whether any request was added.
     fn make_asks(&mut self, now: u64) -> bool {
         let Some((span, rule)) = self.world.preempt else { return false };
         let mut line = self.heads();
@@ -229,7 +229,7 @@ impl Simulation<'_> {
         any
     }
 
-    /// Returns the machine and the victims of a task: one after the other until a machine has enough room.
+    /// Returns the machine and the victims of a request: victims are added in order until a machine has enough room.
     fn whom(&self, head: usize, quotas: &[Vec<u64>]) -> Option<(usize, Vec<(Batch, usize)>)> {
         let row = &self.rows[self.tasks[head].row];
         let wanted = need(row, &self.world.config);
@@ -270,7 +270,7 @@ impl Simulation<'_> {
         None
     }
 
-    /// Whether a running task is asked already: of a batch the last are.
+    /// Returns whether a running task is a victim of a request. The victims of a batch are its last tasks.
     pub fn is_asked(&self, task: usize) -> bool {
         let Some(batch) = self.batch(task) else { return false };
         let all = self.requests.iter().flat_map(|request| &request.asked);

@@ -1,4 +1,4 @@
-//! Devices with identities in the slow twin of placement: which of them a task gets.
+//! Devices with identities in the slow twin of placement: the choice of devices for a task.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use crate::workloads::{RESOURCES, Weighting, chance, pick};
 /// Thousandths of a device.
 pub const WHOLE: u64 = 1000;
 
-/// Thousandths of a device: resource, number, amount.
+/// A part of a device: resource, device number, amount in thousandths.
 pub type Part = (usize, usize, u64);
 
 /// A device: its NUMA node, and its free amount.
@@ -23,7 +23,7 @@ pub struct Device {
     pub free: u64,
 }
 
-/// Returns the devices of one resource for a task with this need in thousandths; `None` if there are not enough.
+/// Chooses the devices of one resource for a task that needs `need` thousandths. Returns `None` if there are not enough.
 pub fn choose(devices: &[Device], need: u64) -> Option<Vec<usize>> {
     if need == 0 {
         return Some(Vec::new());
@@ -49,7 +49,7 @@ pub fn choose(devices: &[Device], need: u64) -> Option<Vec<usize>> {
 }
 
 impl Simulation<'_> {
-    /// A machine's devices of one resource, where some are taken besides what tasks hold.
+    /// Returns a machine's devices of one resource, reduced by the running tasks and by `taken`.
     pub fn devices(&self, machine: usize, resource: usize, taken: &[Part]) -> Vec<Device> {
         let nodes = self.world.nodes[machine][resource].iter();
         let mut devices: Vec<Device> = nodes.map(|&node| Device { node, free: WHOLE }).collect();
@@ -58,13 +58,13 @@ impl Simulation<'_> {
         devices
     }
 
-    /// Whether a machine where some are taken besides has the devices for a demand.
+    /// Returns whether a machine has the devices for a demand, in addition to `taken`.
     pub fn has_devices(&self, machine: usize, need: &[u64], taken: &[Part]) -> bool {
         let enough = |&resource: &usize| choose(&self.devices(machine, resource, taken), need[resource]).is_some();
         self.world.devices.iter().all(enough)
     }
 
-    /// Returns the devices for a demand on a machine with these free amounts.
+    /// Returns the devices for a demand on a machine that has enough of them; `amounts` is its free capacity before.
     pub fn parts(&self, machine: usize, need: &[u64], amounts: &[u64], taken: &[Part]) -> Vec<Part> {
         let mut parts = Vec::new();
         for &resource in &self.world.devices {
@@ -76,7 +76,7 @@ impl Simulation<'_> {
         parts
     }
 
-    /// For how many tasks of a demand there is room on a machine when it is empty: on each of its devices, too.
+    /// Returns how many tasks of a demand fit on an empty machine, including its devices.
     pub fn room_on_empty(&self, machine: usize, need: &[u64], offer: &[u64]) -> u64 {
         let part = |resource: &usize| (1..WHOLE).contains(&need[*resource]);
         let parts = self.world.devices.iter().filter(|resource| part(resource));
@@ -86,7 +86,7 @@ impl Simulation<'_> {
     }
 }
 
-/// Formats devices as in the table: by resource, in the order of declaration, then by number.
+/// Formats devices as in the table: by resource, in the order of their declaration, then by number.
 pub fn written(parts: &[Part]) -> String {
     let part = |&(resource, device, amount): &Part| match amount {
         WHOLE => format!("{}:{device}", RESOURCES[resource]),
@@ -96,7 +96,7 @@ pub fn written(parts: &[Part]) -> String {
 }
 
 impl Draw {
-    /// Returns a draw on machines with identified devices: GPUs, and sometimes cores.
+    /// Draws a case on machines with GPUs, and sometimes cores, as identified devices.
     pub fn devices(seed: u64) -> Draw {
         let mut draw = Draw::new(seed);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -124,7 +124,7 @@ impl Draw {
             let rows = draw.case.rows.iter_mut().filter(|row| row.demand[0] > WHOLE);
             rows.for_each(|row| row.demand[0] = whole(row.demand[0]));
         }
-        // A policy of slots knows no devices.
+        // A policy of slots does not support devices.
         draw.case.policies.retain(|policy| !matches!(policy, Policy::Slot(_)));
         if draw.case.policies.is_empty() {
             draw.case.policies.push(Policy::Drf);
@@ -137,7 +137,7 @@ impl Draw {
         }
         draw.loosen_gangs(&mut rng);
         if chance(&mut rng, 8) {
-            // As many parts as there are in amounts: the remainders of two devices do not combine.
+            // The gang has as many parts as the total amount allows. Remainders of two devices do not form a part.
             let amount: u64 = draw.case.groups.iter().map(|(count, capacity)| count * capacity[2]).sum();
             let parts = |row: &&mut Row| (300..WHOLE).contains(&row.demand[2]);
             if let Some(row) = draw.case.rows.iter_mut().find(parts) {
@@ -147,7 +147,7 @@ impl Draw {
         draw
     }
 
-    /// Fragments decide; often devices are scarce, and sometimes only the first machines have any.
+    /// Selects placement by fragments. Devices are often the scarce resource; sometimes only the first machines have any.
     fn fragment(&mut self, rng: &mut ChaCha8Rng) {
         self.case.placement = Placement::Fgd;
         if chance(rng, 60) {
@@ -161,7 +161,7 @@ impl Draw {
         }
     }
 
-    /// Every machine has GPUs, or none, but one group has some.
+    /// Adds GPUs to the groups: each has some or none, and the first has at least one.
     fn add_gpus(&mut self, rng: &mut ChaCha8Rng) {
         let mut gpus = || pick(rng, &[0, 1000, 2000, 3000, 4000, 6000]);
         for (_, capacity) in &mut self.case.groups {

@@ -30,7 +30,7 @@ impl Simulation<'_> {
         if attempt > 0 { self.world.displacing.delay } else { 0 }
     }
 
-    /// Stops a running task, which keeps its progress up to its last checkpoint.
+    /// Saves the progress of a preempted task up to its last checkpoint.
     pub fn keep(&mut self, task: usize, now: u64) {
         let Displacing { checkpoint, .. } = self.world.displacing;
         let run = self.tasks[task].run().expect("it runs");
@@ -78,14 +78,14 @@ impl Simulation<'_> {
         self.world.displacing.limit.is_none_or(|(most, _)| self.stopped_with(request) <= most)
     }
 
-    /// Whether this number of additional preemptions is allowed at an instant.
+    /// Returns whether the preemption limit permits `count` more preemptions at an instant.
     fn room_to_stop(&self, count: u64, at: u64) -> bool {
         let Some((most, within)) = self.world.displacing.limit else { return true };
         let late = self.stops.iter().filter(|stop| *stop + within > at).count() as u64;
         late + count <= most
     }
 
-    /// Counts the tasks that an ask stops now, unless they are too many.
+    /// Counts the tasks that a request preempts now, unless they exceed the preemption limit.
     pub fn count_stops(&mut self, at: usize, now: u64) -> bool {
         let count = self.stopped_with(&self.requests[at]);
         let may = self.room_to_stop(count, now);
@@ -93,7 +93,7 @@ impl Simulation<'_> {
         may
     }
 
-    /// When tasks may be stopped that may not be now.
+    /// Returns the times when tasks may be preempted that are protected now.
     pub fn looks_again(&self) -> Vec<u64> {
         let Displacing { min_run, limit, .. } = self.world.displacing;
         let Some(now) = self.clock else { return Vec::new() };
@@ -113,13 +113,13 @@ impl Simulation<'_> {
         offers(&self.world.config)[0].len()
     }
 
-    /// The share of a user with this allocation.
+    /// Returns the share of a user with the allocation `held`.
     fn share_with(&self, user: usize, held: &[u64]) -> Ratio {
         let offers = offers(&self.world.config);
         share(&self.world.config, user, held, &sum(offers.iter().cloned(), offers[0].len()))
     }
 
-    /// Returns the allocation of a user with the additional requests, and without the victims of others.
+    /// Returns the allocation of a user after the requests `gets` are granted and the victims of `gives` are preempted.
     fn held_after(&self, user: usize, gets: &[&Request], gives: &[&Request]) -> Vec<u64> {
         let gets = gets.iter().filter(|request| self.user_of(request.set) == user);
         let gets = gets.map(|request| self.need_of_set(request.set));
@@ -133,7 +133,8 @@ impl Simulation<'_> {
         held
     }
 
-    /// Whether a request at its deadline is still fair: room taken for its user counts as allocated.
+    /// Returns whether an expired preemption request is still fair. Capacity that was taken for its user counts as
+    /// already allocated.
     pub fn is_fair(&self, at: usize) -> bool {
         if self.world.preempt.is_none_or(|(_, rule)| rule != Whom::Share) {
             return true;
@@ -150,7 +151,8 @@ impl Simulation<'_> {
         })
     }
 
-    /// Creates requests for waiting tasks, one task at a time, the user with the least resulting share first; returns whether there is any.
+    /// Adds preemption requests for the waiting tasks, one task at a time, the user with the least future share first.
+    /// Returns whether any request was added.
     pub fn ask_for_shares(&mut self, line: Vec<usize>, deadline: u64) -> bool {
         let mut askers: Vec<usize> = line.into_iter().filter(|&head| !self.gang(self.tasks[head].row)).collect();
         let mut any = false;
@@ -160,7 +162,7 @@ impl Simulation<'_> {
                 let user = self.rows[self.tasks[*head].row].user;
                 self.share_with(user, &self.held_after(user, &all, &all))
             };
-            // Of equal ones the first in line.
+            // Ties go to the first in line.
             let Some(head) = askers.iter().copied().min_by_key(will_have) else { return any };
             let (set, place) = (self.tasks[head].set, self.tasks[head].place);
             let waits = |task: &&Task| task.set == set && matches!(task.state, State::Waiting(_));
@@ -181,7 +183,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// Returns the machine and the victims of a task: users that are ahead, the furthest first, while its own user stays behind.
+    /// Selects the machine and the victims of a preemption request: tasks of users that are ahead, the furthest first,
+    /// while the requesting user stays behind.
     fn whom_by_share(&self, head: usize) -> Option<(usize, Vec<(Batch, usize)>)> {
         let all: Vec<&Request> = self.requests.iter().collect();
         let row = &self.rows[self.tasks[head].row];
@@ -202,7 +205,7 @@ impl Simulation<'_> {
         let mut rooms: Vec<Vec<u64>> = (0..self.there.len()).map(|machine| self.unreserved(machine)).collect();
         let mut asked: Vec<Vec<(Batch, usize)>> = vec![Vec::new(); rooms.len()];
         for user in ahead {
-            // By machine, the amount that its victims would free.
+            // Per machine, the victims of this user if the user gives up tasks there alone.
             let mut gives: Vec<Vec<(usize, u64)>> = vec![Vec::new(); rooms.len()];
             for task in self.order_of_stopping(user, head) {
                 let batch = self.batch(task).expect("it runs");
@@ -241,7 +244,7 @@ impl Simulation<'_> {
         None
     }
 
-    /// Returns the tasks of a user that may be preempted for another user's, in the order of preemption.
+    /// Returns the tasks of a user that another user's task may preempt, in preemption order.
     fn order_of_stopping(&self, user: usize, head: usize) -> Vec<usize> {
         let now = self.clock.expect("time has begun");
         let may = |&task: &usize| {
@@ -281,7 +284,7 @@ impl Draw {
             draw.asks.truncate(14);
             let open = chance(rng, 60);
             for (row, ask) in draw.case.rows.iter_mut().zip(&mut draw.asks) {
-                // Users that wait long are behind.
+                // More and longer tasks: users that wait long are behind.
                 (row.tasks, row.duration) = (row.tasks + pick(rng, &[0, 1, 3]), 3 * row.duration);
                 row.gang &= chance(rng, 40);
                 if open {

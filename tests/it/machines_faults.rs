@@ -1,6 +1,6 @@
 //! The slow twin's faults of tasks, from the documentation alone: attempts that fail, stragglers, and backup instances.
 //!
-//! The outcome of an attempt is drawn by the engine's generator, which is an input; its consequences are computed here.
+//! The engine's generator, which is passed in, draws the fate of an attempt; the consequences are computed here.
 
 use std::cmp::Reverse;
 
@@ -23,7 +23,7 @@ pub struct Faults {
 }
 
 impl Simulation<'_> {
-    /// Ends the tasks with this end time: of two instances of a task that end at once, the earlier started one counts.
+    /// Ends the tasks that finish now: of two instances of a task that end at once, the one that began first counts.
     pub fn finish(&mut self, now: u64) {
         let run = |task: usize| self.tasks[task].run().expect("it runs");
         let mut due: Vec<usize> =
@@ -144,8 +144,7 @@ impl Simulation<'_> {
 }
 
 impl Draw {
-    /// Returns a draw whose tasks fail, straggle and are backed up; half of them with the features of [`Draw::urgent`] and
-    /// [`Draw::hoarding`].
+    /// A draw with tasks that fail, straggle and have backups; half of the draws extend [`Draw::urgent`] or [`Draw::hoarding`].
     pub fn faulty(seed: u64) -> Draw {
         let mut draw = match seed % 4 {
             0 | 1 => Draw::new(seed),

@@ -1,6 +1,6 @@
-//! Quota groups in the reference implementation of placement: eligible starts, the order, and eligible victims of urgent tasks.
+//! Quota groups in the slow twin of placement: admission, the order of users, and the eligible victims of urgent tasks.
 //!
-//! All quotas are computed again before every round, from their definition (`quota_slow::pour`).
+//! All quotas are recomputed before every round, from their definition (`quota_slow::pour`).
 
 use std::fmt::Write;
 use std::path::Path;
@@ -90,7 +90,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whether this number of additional tasks like a queue's next one keeps its groups within their quotas.
+    /// Returns whether `tasks` more tasks like a queue's next one keep its groups within their quotas.
     pub fn admitted(&self, head: usize, tasks: usize) -> bool {
         let Some(quota) = &self.world.quota else { return true };
         let Row { user, demand, .. } = &self.rows[self.tasks[head].row];
@@ -146,7 +146,7 @@ fn limits(quota: &QuotaFile, group: usize, d: usize) -> (u64, u64) {
 }
 
 impl Draw {
-    /// Returns a draw of urgent tasks whose users belong to groups with quotas, which restrict their victims.
+    /// Draws urgent tasks of users in groups with quotas, which restrict the eligible victims.
     pub fn grouped(seed: u64) -> Draw {
         let mut draw = Draw::urgent(seed);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -9,12 +9,13 @@ use crate::slow::{need, times};
 pub struct Hoard {
     set: usize,
     place: Location,
-    /// A machine for each task that has room, in the order of discovery.
+    /// One machine for each task that has room, in the order of the search.
     seats: Vec<usize>,
     pub gives_up: u64,
 }
 
-/// A gang that released its room, and the machines that were freed since, except in the round of its release.
+/// A gang that gave up, and the machines that may have new room for it: those freed since the last round. In the round when the
+/// gang gives up, the list is empty.
 #[derive(Clone, Debug)]
 pub struct Sleeper {
     set: usize,
@@ -23,7 +24,7 @@ pub struct Sleeper {
 }
 
 impl Simulation<'_> {
-    /// Before a round: releases room that is held without success, and room that is held for too long.
+    /// Before a round: drops hoards that are no longer useful, and puts gangs to sleep that have hoarded for too long.
     pub fn give_up(&mut self, now: u64) {
         let freed = std::mem::take(&mut self.freed);
         self.asleep.iter_mut().for_each(|sleeper| sleeper.news.clone_from(&freed));
@@ -52,13 +53,13 @@ impl Simulation<'_> {
         self.hoards.iter().flat_map(|hoard| vec![each(hoard); seats(hoard)]).collect()
     }
 
-    /// Releases room on a machine that accepts no new tasks, with all other room of its gang.
+    /// Drops every hoard with a seat on a machine that no longer accepts tasks.
     pub fn scatter_from(&mut self, machine: usize) {
         self.hoards.retain(|hoard| !hoard.seats.contains(&machine));
     }
 
-    /// Holds the available room for a gang of `tasks` tasks; returns the machines once there is enough. A gang that gave up holds no room
-    /// until it wakes, and starts when there is room for all its tasks.
+    /// Reserves the available room for a gang of `tasks` tasks. Returns the machines once there is enough room. A gang that gave up
+    /// reserves no room until it wakes; it starts when there is room for all its tasks.
     pub fn gather(&mut self, now: u64, head: usize, tasks: usize, patience: u64) -> Option<Vec<usize>> {
         let (set, place) = (self.tasks[head].set, self.tasks[head].place);
         if let Some(at) = self.asleep.iter().position(|sleeper| sleeper.set == set && sleeper.place == place) {

@@ -1,4 +1,4 @@
-//! Inputs of the reference implementation of placement besides rows and options: labels, places, and events of machines.
+//! The inputs of the slow twin of placement besides rows and options: labels, places, and machine events.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::machines_displacing::Displacing;
 use crate::machines_faults::Faults;
 use crate::slow::Config;
 
-/// The required labels of a machine. Labels are opaque numbers.
+/// The labels that a machine must carry. Labels are numbers without further meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expression {
     Label(usize),
@@ -61,23 +61,23 @@ pub struct Event {
     pub change: Change,
 }
 
-/// What a row of the trace says about machines.
+/// The requirements of a trace row on machines.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub label: Option<Expression>,
     pub place: Location,
-    /// It is never preempted.
+    /// Its tasks are never preempted.
     pub stable: bool,
 }
 
-/// The eligible victims.
+/// Restricts the victims of a preemption request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
     Any,
     SameUser,
     SameGroup,
     AboveQuota,
-    /// Those of users that are further ahead by the policy's shares, asked for a user that is behind.
+    /// Tasks of users that are further ahead by the policy's shares, for a user that is behind.
     Share,
 }
 
@@ -91,7 +91,7 @@ pub struct World {
     pub fall_back: Option<u64>,
     /// Tasks on a machine that fails are lost, not requeued.
     pub lose: bool,
-    /// The notice of preempted tasks, and their selection.
+    /// The time that victims may continue to run after a preemption request, and the eligible victims.
     pub preempt: Option<(u64, Whom)>,
     /// Limits and costs of stopping tasks.
     pub displacing: Displacing,
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// Whether a machine is at a place.
+    /// Returns whether a machine is at a place.
     pub fn stands(&self, machine: usize, place: Location) -> bool {
         let site = &self.sites[machine];
         match place {

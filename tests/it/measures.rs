@@ -14,7 +14,7 @@ fn counts_of_users_are_of_the_whole_run_and_add_up_to_those_of_the_run() {
         assert_eq!(run.one("drf", name), by_user.iter().sum::<f64>(), "{name}");
     }
     assert_eq!(run.column("users", "drf", "tasks_launched"), [Some(3.0), Some(4.0)]);
-    // Delays are of jobs submitted in the window: b of ann, c of bob.
+    // Delays cover the jobs submitted in the window: b of ann, c of bob.
     assert_eq!(run.column("users", "drf", "completion_mean_s"), [Some(30.0), Some(60.0)]);
     assert_eq!(run.one("drf", "completion_mean_s"), 45.0);
     assert_eq!(run.column("users", "drf", "jobs_measured"), [Some(1.0), Some(1.0)]);
@@ -62,7 +62,7 @@ fn demands_are_those_of_the_tasks() {
     assert_eq!(alike.column("demands", "drf", "demand_cpu"), [Some(1.0)]);
 }
 
-/// The light user waits from 10 s to 100 s without allocation; demand is pending from the start to 100 s.
+/// The light user waits from 10 s to 100 s without an allocation; at least one user is backlogged from the start to 100 s.
 #[test]
 fn a_user_with_nothing_is_counted_among_those_without_bounded_envy() {
     let both = Replayed::new("a,heavy,0,10,100,1,0\nb,light,10,10,1,1,0\n", "");
@@ -70,5 +70,5 @@ fn a_user_with_nothing_is_counted_among_those_without_bounded_envy() {
         assert!((both.one("fifo", name) - 0.9).abs() < 1e-12, "{name}: {}", both.one("fifo", name));
         assert_eq!(both.one("drf", name), 0.0, "{name}");
     }
-    assert_eq!(both.one("fifo", "envy_max"), 0.0, "the heavy user envies nobody");
+    assert_eq!(both.one("fifo", "envy_max"), 0.0, "the heavy user does not envy the light user");
 }

@@ -44,7 +44,7 @@ fn agrees_with_an_interior_point_solver() {
             worst = worst.max(off);
             assert!(off <= 1e-3, "case {case}, user {i}: {ours} and {theirs}");
         }
-        // Never less welfare than the witness, whose tasks may exceed capacities by its own tolerance.
+        // Never less welfare than the witness. The witness's tasks may exceed capacities by its own tolerance.
         let welfare = |tasks: &[f64]| -> f64 { problem.weight().iter().zip(tasks).map(|(w, x)| w * x.ln()).sum() };
         let total: f64 = problem.weight().iter().sum();
         let less = (welfare(&witness) - welfare(market.tasks())) / total;

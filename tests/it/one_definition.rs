@@ -1,4 +1,4 @@
-//! Envy and sharing incentive of a state of a run equal those of `check` for the same allocation.
+//! Envy and sharing incentive of a state of a run equal the values that `check` finds in the same allocation.
 
 use plimsoll::fair::{Exact, Instance, Tasks, User};
 use plimsoll::metrics::{Incentive, UserSnapshot, envy, standings};

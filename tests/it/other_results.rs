@@ -191,7 +191,7 @@ fn a_bundle_refuses_a_table_that_was_changed() {
     std::fs::write(&table, bytes).expect("a writable folder");
     let message = place.refused(&["bundle", "out", "-o", "x.zip"]);
     assert!(message.contains("not as it was written"), "{message}");
-    // A bundle of an incomplete folder is consistent: no figure of the changed table.
+    // A bundle of an incomplete folder is consistent: it contains no figure of the changed table.
     place.ok(&["bundle", "out", "--incomplete", "-o", "x.zip"]);
     place.ok(&["bundle", "--verify", "x.zip"]);
     place.unpack("x.zip", "x");

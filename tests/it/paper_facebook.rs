@@ -10,7 +10,7 @@ use crate::paper::{numbers, table_of};
 use crate::paper_machines::experiment;
 use crate::replay::{plimsoll, run, said};
 
-/// Checks the paper's value and ours: both are in the interval.
+/// Asserts that the paper's value and ours are both from `low` to `high`.
 fn both_within(what: &str, paper: f64, ours: f64, (low, high): (f64, f64)) {
     for (whose, value) in [("the paper's", paper), ("ours", ours)] {
         assert!((low..=high).contains(&value), "{what}: {whose} is {value}, not from {low} to {high}");
@@ -137,7 +137,7 @@ fn with_twenty_users_small_jobs_gain_most() {
     assert!(drf[1..].iter().all(|large| *large < drf[0]) && drf[0] > 0.3, "{drf:?}");
 }
 
-/// Figure 3: the allocation of section 4.1, by the data of the figure.
+/// Figure 3: the plotted data are the allocation of section 4.1.
 #[test]
 fn figure_3_is_the_allocation_of_section_4_1() {
     let dir = experiment("drf-fig3", &[]);

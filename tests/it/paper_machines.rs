@@ -81,8 +81,8 @@ fn bars(dir: &Path, policy: &str) -> [f64; 4] {
     [large.0, small.0, large.1 / large.0, small.1 / small.0]
 }
 
-/// Figures 9 to 12: the order of the schemes where the paper's bars differ by more than 10 %, but for what
-/// docs/reproduction.md says our machines do otherwise (large jobs under CPU-fair and 5 slots).
+/// Figures 9 to 12: the order of the schemes where the paper's bars differ by more than 10 %, except for the deviations of our
+/// machines in docs/reproduction.md (large jobs under CPU-fair and 5 slots).
 #[test]
 fn figures_9_to_12_have_the_papers_order() {
     let dir = experiment("drf-fig9-12", &["seeds=1"]);
@@ -106,7 +106,7 @@ fn figures_9_to_12_are_fitted_as_well_as_the_documentation_says() {
     assert!(mean < 0.18 && worst < 0.65, "mean {mean:.3}, worst {worst:.3}");
 }
 
-/// Without the slowdown the figures are not reproduced: more slots then help large jobs, while they harm them in the paper.
+/// The figures require the slowdown: without it more slots help large jobs, while in the paper more slots harm them.
 #[test]
 fn without_slowdown_more_slots_help_large_jobs() {
     let large = |bars: &[[f64; 4]; 6]| [bars[2][0], bars[3][0], bars[4][0]];

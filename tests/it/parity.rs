@@ -1,25 +1,26 @@
 //! Parity: with a fixed backlog the engine comes as close to a policy's own divisible solution as whole tasks let it.
 //!
-//! The level of a user is its number of tasks k times its step s: under share-ordered policies the share (of whatever norm, weighted) of
-//! one task, under target policies 1 / target. The engine launches for the lowest level. So, whenever user i is served, `(k_i - 1) s_i <=
-//! k_j s_j` for every waiting j: levels differ by at most one task of the higher one. This needs no pool: with `stop` it holds on machines
-//! too.
+//! The level of a user is its number of tasks k times its step s: under share-ordered policies the share (of whatever
+//! norm, weighted) of one task, under target policies 1 / target. The engine launches for the lowest level. Therefore,
+//! whenever user i is served, `(k_i - 1) s_i <= k_j s_j` for every waiting user j: levels differ by at most one task
+//! of the higher one. This does not require a pool: with `stop` it holds on machines too.
 //!
-//! Let L be the lowest level of the users with tasks left when `stop` ends the round: it is that of the first user in the order, b, which
-//! is blocked. By the above `min(T_i, L / s_i) <= k_i <= min(T_i, L / s_i + 1)`, where T_i is the number of tasks of i. Divisible tasks at
-//! level x use `F_r(x) = sum_i d_ir min(T_i, x / s_i)` of resource r, and end at the highest level L* at which no F_r exceeds its capacity
-//! c_r. (With zero demands that is the first stage of the filling; the bounds are for positive ones, where it is the last.)
+//! Let L be the lowest level of the users with tasks left when `stop` ends the round: it is the level of the first user in line,
+//! b, which is blocked. By the above `min(T_i, L / s_i) <= k_i <= min(T_i, L / s_i + 1)`, where T_i is the number of tasks of i.
+//! Divisible tasks at level x use `F_r(x) = sum_i d_ir min(T_i, x / s_i)` of resource r, and end at the highest level at which
+//! no F_r exceeds its capacity c_r: L*. (With zero demands that is the first stage of the filling; the bounds are for positive
+//! demands, where it is the last stage.)
 //!
 //! 1. The k_i tasks fit, so F(L) fits, so L <= L*, and `k_i <= L* / s_i + 1`: at most one task more than divisible.
-//! 2. Pooled: b's next task does not fit in some r, so `c_r < F_r(L + S)` for the largest step S, since no user runs more than `min(T_i, (L
-//!    + S) / s_i)`, including b's next task. With `F_r(L*) <= c_r` this is `L > L* - S`.
+//! 2. Pooled: b's next task does not fit in some r, so `c_r < F_r(L + S)` for the largest step S, since no user runs more than
+//!    `min(T_i, (L + S) / s_i)`, b's next included. With `F_r(L*) <= c_r` this is `L > L* - S`.
 //!
 //! For target policies L* is 1: their solution is feasible, and Pareto efficient, so that no higher level fits.
 //!
-//! Pooled and `stop`: every level is within one maximal task of the divisible one (of T_i s_i for users without further tasks). With `skip`
-//! the state at the first blocked user is that of `stop`, and launches follow: (2) still holds from below; after it less than b's demand is
-//! left of r, so that i gets less than `d_br / d_ir` tasks more than by (1). On machines room is lost to fragmentation, and no bound like
-//! (2) can hold: the distance is measured.
+//! Pooled and `stop`: every level is within one maximal task of the divisible one (of T_i s_i for a user without further tasks).
+//! With `skip` the state at the first blocked user is that of `stop`, and launches follow: (2) still holds from below;
+//! after it less than b's demand is left of r, so that i gets less than `d_br / d_ir` tasks more than by (1). On
+//! machines room is lost to fragmentation, and nothing like (2) can hold: the distance is measured.
 //!
 //! `cargo test --release --test it parity -- --nocapture` prints the distances of docs/policies.md.
 
@@ -272,7 +273,7 @@ impl Measured {
     }
 }
 
-/// Runs a policy on all draws, pooled and on machines, with `stop` and `skip`; checks the proved bounds, prints the rest.
+/// Runs a policy on all draws, pooled and on machines, with `stop` and `skip`; checks the proved bounds, prints the other distances.
 fn parity(spec: &str) {
     let spec: PolicySpec = spec.parse().expect("a policy");
     let mut measured: [Measured; 4] = Default::default();
@@ -335,8 +336,8 @@ fn norms_between() {
     parity("pnorm:4");
 }
 
-/// With zero demands `stop` ends when the first user is blocked, near the first stage of the filling; the divisible solution continues for
-/// users of other resources, and so does `skip`.
+/// With zero demands `stop` ends when the first user is blocked, near the first stage of the filling; the divisible
+/// solution continues for users that need other resources, and so does `skip`.
 #[test]
 fn zero_demands_end_near_the_first_stage() {
     let mut further = 0;

@@ -1,4 +1,4 @@
-//! `plimsoll queues import`: the files that are made of each format's sample, numbers, notes, detection, and wrong input.
+//! `plimsoll queues import`: the generated file for each format's sample, numbers, notes, detection, and invalid input.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -10,7 +10,7 @@ use plimsoll::units::{Dim, Round, decimal};
 
 use crate::replay::{plimsoll, run, said};
 
-/// The samples: a format, its files, and the expected output file.
+/// The samples: a format, its files, and the generated file.
 pub const SAMPLES: [(&str, &[&str], &str); 5] = [
     ("kueue", &["cohorts.yaml", "cluster-queues.yaml"], "kueue.toml"),
     ("kai", &["kai.yaml"], "kai.toml"),
@@ -43,7 +43,7 @@ fn groups(tree: &Node) -> &[Node] {
     tree.get("group").expect("groups").node.list().expect("a list")
 }
 
-/// Each sample has the reviewed output; `PLIMSOLL_BLESS=1` writes the files again.
+/// Compares the output for each sample with the reviewed file. `PLIMSOLL_BLESS=1` rewrites the files.
 #[test]
 fn samples_become_the_files_beside_them() {
     for (format, files, made) in SAMPLES {
@@ -54,13 +54,13 @@ fn samples_become_the_files_beside_them() {
         }
         assert_eq!(text, std::fs::read_to_string(&path).expect(made), "{made} (PLIMSOLL_BLESS=1 writes it)");
         assert!(text.starts_with(&format!("# Queues of {format} (")), "{text}");
-        // Explicit and recognised formats give the same output.
+        // A declared format and a detected format give the same output.
         let told: Vec<&str> = files.iter().copied().chain(["--format", format]).collect();
         assert_eq!(printed(&queues(&told, &folder())), text);
     }
 }
 
-/// Every number is exact in base units, and parents precede their children.
+/// Every number is exact in the internal units, and parents precede their children.
 #[test]
 fn files_are_trees_with_exact_numbers() {
     for (_, _, made) in SAMPLES {
@@ -89,7 +89,7 @@ fn files_are_trees_with_exact_numbers() {
     }
 }
 
-/// A format's row lists the keys of its groups: exactly those of the sample.
+/// The row of a format lists exactly the keys that occur in the groups of its sample.
 #[test]
 fn rows_list_the_keys() {
     for (format, _, made) in SAMPLES {
@@ -106,8 +106,8 @@ fn rows_list_the_keys() {
     assert!(KEYS.iter().all(|key| used(key.name)), "every key is one of some format");
 }
 
-/// The table of a format, in both directions: the importer reads each property, and each key of the policies is a property's or is
-/// declared as one of Plimsoll alone.
+/// Checks the table of a format in both directions: the importer reads each property, and each key of the policies belongs to a
+/// property or is declared as specific to Plimsoll.
 #[test]
 fn properties_and_keys_belong_together() {
     for (format, files, _) in SAMPLES {
@@ -254,7 +254,7 @@ fn json_and_standard_input_are_read() {
     assert!(text.contains("line 2: status is not carried over: the state of a cluster"), "{text}");
 }
 
-/// The output has its final name when it is complete, and invalid input produces no output.
+/// The output file gets its name once it is complete, and invalid input writes no file.
 #[test]
 fn files_are_written_whole_or_not_at_all() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -271,7 +271,7 @@ fn files_are_written_whole_or_not_at_all() {
     assert_eq!(names.len(), 1);
 }
 
-/// A wrong file of a format, and the beginning of its message.
+/// Invalid files of a format, and the beginning of the error message for each.
 const WRONG: [(&str, &str, &str); 26] = [
     (
         "kueue.yaml",

@@ -1,4 +1,4 @@
-//! What `plimsoll check` finds of quotas when every user is a group: all is kept but efficiency.
+//! The findings of `plimsoll check` for quotas if every user is a group: all properties hold except efficiency.
 
 use plimsoll::fair::{Exact, Instance, User};
 use plimsoll::policy::Registry;
@@ -11,8 +11,8 @@ fn quota() -> Candidate {
     Candidate::divisible(&Registry::default(), "quota").expect("it has a static allocation")
 }
 
-/// Returns the tasks of each user by the definition, implemented again in floats: each resource is divided in steps among groups that are
-/// not full, and the scarcest quota decides.
+/// Computes the tasks of each user independently from the definition, in floats: each resource is poured in steps to the
+/// users with unmet demand, and the scarcest quota decides.
 fn tasks(instance: &Instance) -> Vec<f64> {
     let users = instance.users();
     let mut runs: Vec<f64> =
@@ -44,7 +44,7 @@ fn tasks(instance: &Instance) -> Vec<f64> {
     runs
 }
 
-/// Returns the number of additional tasks of a user that fit into unallocated capacity.
+/// Returns the largest number of additional tasks that any single user could run on the unallocated amounts.
 fn wasted(instance: &Instance) -> f64 {
     let (users, runs) = (instance.users(), tasks(instance));
     let left: Vec<f64> = (0..instance.resources().len())
@@ -61,7 +61,7 @@ fn wasted(instance: &Instance) -> f64 {
     users.iter().zip(&runs).map(more).fold(0.0, f64::max)
 }
 
-/// The same instance with one number of it, or one user, less.
+/// Returns the instances with one number reduced by one, or with one user removed.
 fn lesser(instance: &Instance) -> Vec<Instance> {
     let one = Exact::ONE;
     let mut all = Vec::new();
@@ -122,7 +122,7 @@ fn quotas_of_users_keep_everything_but_efficiency() {
     }
 }
 
-/// Checks that one resource is dominant for every user, by share and by weighted share, and that it is not divided by weight.
+/// All users need one resource most, by share and by weighted share, and it is not shared by weight.
 fn unfair_at_the_bottleneck(instance: &Instance, given: &[f64]) {
     let part = |user: &User, r: usize| user.demand[r].to_f64() / instance.capacity()[r].to_f64();
     let weighted = |user: &User, r: usize| part(user, r) / user.weight[r].to_f64();
@@ -150,7 +150,7 @@ fn the_command_line_checks_and_solves_quotas_of_users() {
     for expected in ["Pareto efficiency         fails", "Sharing incentive         holds"] {
         assert!(text.contains(expected), "{expected:?} is missing in\n{text}");
     }
-    // The printed replay command reproduces it.
+    // The printed replay command works.
     let replay = text.lines().find_map(|line| line.trim().strip_prefix("replay: plimsoll ")).expect("how to replay");
     let words: Vec<&str> = replay.split_whitespace().chain(["--format", "json"]).collect();
     let output = run(plimsoll(&words).current_dir(&dir));

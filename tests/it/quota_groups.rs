@@ -1,5 +1,5 @@
-//! Guarantees of quota groups during a run: tables computed manually, and random runs against integrals and levels that are computed again
-//! in every interval.
+//! Accounting of quota group guarantees: tables compared with manual calculations, and random runs compared with integrals
+//! and levels that are recomputed in every interval.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn tables(groups: &str, rows: &str, sample: &str, table: &str) -> Frame {
     read(dir.path(), table)
 }
 
-/// Replays a trace on four cores under groups, in a folder; returns its messages.
+/// Replays a trace on four cores under groups, in a folder, and returns stderr.
 fn ran(dir: &Path, groups: &str, trace: &str, sample: &str) -> String {
     let at = |name: &str| dir.join(name);
     let plan = format!(
@@ -59,7 +59,7 @@ fn a_lenders_return_by_hand() {
     let table = tables(GROUPS, ROWS, "1s", "groups");
     assert_eq!(names(&table, "group"), ["p", "a", "b"]);
     assert_eq!(names(&table, "parent"), ["-", "p", "-"]);
-    // a waits from 3 to 10 for its guarantee of two, then runs three tasks until 15.
+    // a waits from 3 to 10 for its guaranteed two cores, then runs three tasks until 15.
     let expected: [(&str, [Option<f64>; 3]); 14] = [
         ("capacity", [Some(4.0); 3]),
         ("min", [Some(2.0), Some(2.0), Some(0.0)]),
@@ -88,7 +88,7 @@ fn what_stable_tasks_keep_is_counted_and_said() {
     let trace = "job,user,submit_s,duration_s,tasks,cpu,stable\n1,b,0,10,4,1,true\n2,a,3,5,3,1,false\n";
     let said = ran(dir.path(), &groups, trace, "1s");
     let table = read(dir.path(), "groups");
-    // b's quota is one core from 3 on, and three of its cores should be reclaimed from 6 on, until its tasks end at 10.
+    // b's quota is one core from 3 on. From 6 on three cores are overdue for reclaim, until b's tasks end at 10.
     assert_eq!(table.numbers("unreturned_s"), [Some(0.0), Some(0.0), Some(12.0)]);
     assert_eq!(table.numbers("tasks_stopped"), [Some(0.0); 3]);
     let warning = "quota:groups.toml: not given back when it was due, since tasks marked stable are never stopped: \
@@ -96,7 +96,7 @@ fn what_stable_tasks_keep_is_counted_and_said() {
     assert!(said.contains(warning), "{said}");
     let page = std::fs::read_to_string(dir.path().join("out/report.html")).expect("a report");
     assert!(page.contains("not given back cpu h"));
-    // Without the mark three of them are stopped at 6, without a message.
+    // Without the `stable` mark three of b's tasks are stopped at 6, and no warning is printed.
     let trace = trace.replace("true", "false");
     let said = ran(dir.path(), &groups, &trace, "1s");
     let table = read(dir.path(), "groups");
@@ -118,15 +118,15 @@ fn levels_over_time_by_hand() {
         .collect();
     let row = |name: &str, values: [f64; 7]| (name.to_owned(), values);
     let expected = [
-        // Only b has requests: the water level is 4.
+        // Only b has demand: the water level is 4.
         row("p", [0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0]),
         row("a", [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
         row("b", [0.0, 4.0, 4.0, 4.0, 4.0, 0.0, 4.0]),
-        // At 4: two of four cores are the minimum, and one each is added by the level; a has the whole allocation of p.
+        // At 4: two of four cores are the minimum, and each top-level group receives one more; a receives p's whole quota.
         row("p", [4e6, 3.0, 0.0, 3.0, 1.0, 2.0, 3.0]),
         row("a", [4e6, 3.0, 0.0, 3.0, 1.0, 2.0, 3.0]),
         row("b", [4e6, 1.0, 4.0, 4.0, 1.0, 0.0, 4.0]),
-        // From 10 on only a asks for something.
+        // From 10 on only a has demand.
         row("p", [10e6, 3.0, 3.0, 3.0, 1.0, 2.0, 3.0]),
         row("a", [10e6, 3.0, 3.0, 3.0, 1.0, 2.0, 3.0]),
         row("b", [10e6, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]),
@@ -134,7 +134,7 @@ fn levels_over_time_by_hand() {
     assert_eq!(rows, expected);
 }
 
-/// Feeds the accumulators as a collector does, and computes every value again from the books in every interval.
+/// Feeds the accumulators as a collector does, and recomputes every value from the books in each interval.
 struct Twin<'a> {
     case: &'a Case,
     owner: Vec<usize>,
@@ -144,11 +144,11 @@ struct Twin<'a> {
     tree: Option<GroupTree>,
     sums: Vec<[GroupSums; 2]>,
     times: Vec<GroupTimes>,
-    /// In the last interval: the guarantee of each group, and the time since which it waits for a return.
+    /// In the last interval: the guaranteed demand of each group, and the start of its pending return.
     due: Vec<[u64; 2]>,
     below: Vec<bool>,
     waits: Vec<Option<Time>>,
-    /// Changes since the last interval, which are recorded once the tree is known.
+    /// Changes that were settled since the last interval. They are logged once the tree is known.
     told: Vec<(Time, UserId, [Holding; 2])>,
     compared: u64,
     end: Time,
@@ -193,7 +193,7 @@ impl Twin<'_> {
         users.map(|user| books.used(UserId(user as u32))[d]).sum()
     }
 
-    /// What a group asks for; where `kept`, groups that do not lend ask for their minimum at least.
+    /// Returns the demand of a group. If `kept`, groups that do not lend request at least their minimum.
     fn request(&self, books: &Books, group: usize, d: usize, kept: bool) -> u64 {
         let children = self.children(Some(group));
         if children.is_empty() {
@@ -252,7 +252,7 @@ impl Twin<'_> {
         }
     }
 
-    /// The end of a return, if there was one.
+    /// Records the end of a return, if one is pending.
     fn come(&mut self, group: usize, now: Time) {
         if let Some(since) = self.waits[group].take() {
             let (took, times) = (now.since(since), &mut self.times[group]);
@@ -339,7 +339,7 @@ fn accumulators_and_levels_agree_with_everything_computed_anew() {
         let Some(mut log) = twin.log.take() else { continue };
         log.finish(twin.end);
         for group in 0..case.file.groups.len() {
-            // What the last instant left behind lasts for no interval, but begins and ends returns.
+            // The state after the last instant lasts for no interval, but begins and ends returns.
             let (mut below, mut grown) = (false, false);
             for d in 0..2 {
                 let (min, max, _) = twin.limits(group, d);

@@ -1,11 +1,11 @@
-//! Quota per label from a plan to its tables and figures, computed manually, and invalid labels of plans.
+//! Quota per label from a plan to its tables and figures, with manually computed values, and errors in a plan's labels.
 
 use std::path::Path;
 
 use crate::frame::Frame;
 use crate::replay::{plimsoll, run, said};
 
-/// Two machines of four cores, one of them with the label until 10 s, both from then on. `a` is guaranteed two cores of the label.
+/// Two machines of four cores: one has the label until 10 s, both from then on. `a` is guaranteed two cores of the label.
 const PLAN: &str = "name = 'by-hand'\npolicies = ['quota:@teams']\nsample = '5s'\n\
                     [cluster]\nmachines = 'machines.csv'\nevents = 'events.csv'\nplacement = 'first-fit'\n\
                     [workload]\ntrace = 'trace.csv'\n\
@@ -16,7 +16,7 @@ const PLAN: &str = "name = 'by-hand'\npolicies = ['quota:@teams']\nsample = '5s'
                     [[quota.teams.label.group]]\nname = 'p'\nmin = { cpu = 2 }\n\
                     [[quota.teams.label.group]]\nname = 'a'\nmin = { cpu = 2 }\n";
 
-/// `b` has no share of the label, and the whole other machine until that is gone.
+/// `b` has no quota of the label, and all of the other machine until that machine gets the label.
 const TRACE: &str =
     "job,user,submit_s,duration_s,tasks,cpu,label\n1,a,0,20,6,1,gpu\n2,b,0,20,4,1,\n3,b,0,5,1,1,gpu & gpu\n";
 

@@ -1,5 +1,5 @@
-//! Quota groups in the simulation: small cases computed manually, and random ones against a simulator that computes all quotas again, as
-//! fractions, from their definition, before every round.
+//! Quota groups in the simulation: small cases calculated manually, and random cases compared with a simulator that
+//! recomputes all quotas as fractions, from their definition, before every round.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::quota_slow::{Starts, Told, draw, slow};
 struct Heard {
     starts: Starts,
     refusals: u64,
-    /// By group: the amount that should be reclaimed and could not be, times seconds.
+    /// Per group: the overdue amount that could not be reclaimed, times seconds.
     unreturned: Vec<[u64; 2]>,
 }
 
@@ -61,7 +61,7 @@ impl Recorder for Heard {
     }
 }
 
-/// Replays rows on a pool, under groups; a row may end with whether its tasks are stable.
+/// Replays rows on a pool, under groups. A row may end with a column that marks its tasks as stable.
 pub fn replay<R: Recorder>(groups: &str, rows: &str, machines: &str, on_blocked: OnBlocked, mut recorder: R) -> R {
     let stable = rows.lines().next().is_some_and(|row| row.split(',').count() > 8);
     let stable = if stable { ",stable" } else { "" };
@@ -88,7 +88,7 @@ const TWO: &str = "[[group]]\nname = 'a'\nusers = ['a']\n[[group]]\nname = 'b'\n
 
 #[test]
 fn two_groups_lend_and_return() {
-    // Alone a may use the whole cluster; b's request halves its quota, but running tasks continue.
+    // Alone, a may use all; b's request takes half of it back, but running tasks continue.
     let rows = "1,a,0,10,4,1,1,0\n2,a,1,10,4,1,1,0\n3,b,1,10,4,1,1,0\n";
     assert_eq!(starts(TWO, rows, "1x4c4g", "1"), [Some(0); 4]);
     for job in ["2", "3"] {
@@ -98,24 +98,24 @@ fn two_groups_lend_and_return() {
 
 #[test]
 fn above_its_quota_a_group_launches_nothing_or_keeps_what_runs() {
-    // a holds 4 of 6 when b comes, and one of its tasks ends at 2.
+    // a has allocated 4 of 6 when b arrives, and one of its tasks ends at 2.
     let rows = "1,a,0,2,1,1,1,0\n2,a,0,9,3,1,1,0\n3,a,1,9,3,1,1,0\n4,b,1,9,6,1,1,0\n";
     let (wait, never) = (TWO.to_owned(), format!("reclaim = 'never'\n{TWO}"));
-    // Quotas of 3: b takes the free cores, at 1 and at 2; a starts again when its other tasks have ended.
+    // Quotas of 3: b takes the free cores at 1 and at 2; a starts again after its other tasks have ended.
     assert_eq!(starts(&wait, rows, "1x6c6g", "3"), [Some(9); 3]);
     assert_eq!(starts(&wait, rows, "1x6c6g", "4")[..4], [Some(1), Some(1), Some(2), Some(10)]);
-    // Quotas: 4 + 1 and 1 at first; at 2, 4 + 1/2 and 1 + 1/2, rounded down; at 9, 1 + 2 and 1 + 2.
+    // Quotas include the running tasks first: 4 + 1 and 1; at 2, 4 + 1/2 and 1 + 1/2, rounded down; at 9, 1 + 2 and 1 + 2.
     assert_eq!(starts(&never, rows, "1x6c6g", "3"), [Some(1), Some(9), Some(9)]);
     assert_eq!(starts(&never, rows, "1x6c6g", "4")[..4], [Some(1), Some(9), Some(9), Some(10)]);
 }
 
 #[test]
 fn after_a_while_what_was_lent_is_taken_back() {
-    // a has 4 of 4 when b arrives at 2; at 5 the two least urgent tasks, then the youngest, are stopped.
+    // a has allocated 4 of 4 when b arrives at 2. At 5 two tasks are stopped, the least urgent first, then the latest start.
     let rows = "1,a,0,9,1,1,1,5\n2,a,0,9,2,1,1,2\n3,a,1,9,1,1,1,2\n4,b,2,9,2,1,1,0\n";
     let groups = format!("reclaim = 'kill-after:3s'\n{TWO}");
     assert_eq!(starts(&groups, rows, "1x4c4g", "4"), [Some(5), Some(5)]);
-    // They wait for quota until tasks of the group end, in their place in line.
+    // The stopped tasks keep their place in line and wait for quota until tasks of the group end.
     assert_eq!(starts(&groups, rows, "1x4c4g", "1"), [Some(0), Some(9)]);
     assert_eq!(starts(&groups, rows, "1x4c4g", "2"), [Some(0), Some(0)]);
     assert_eq!(starts(&groups, rows, "1x4c4g", "3"), [Some(1), Some(9)]);
@@ -123,7 +123,7 @@ fn after_a_while_what_was_lent_is_taken_back() {
 
 #[test]
 fn stable_tasks_are_never_taken_back() {
-    // a holds 4 of 4 when b comes at 2; at 5 two would be stopped, and all but one are stable.
+    // a has allocated 4 of 4 when b arrives at 2. At 5 two tasks would be stopped, but all except one are stable.
     let rows = "1,a,0,9,3,1,1,5,true\n2,a,1,9,1,1,1,0,false\n3,b,2,9,2,1,1,0,false\n";
     let groups = format!("reclaim = 'kill-after:3s'\n{TWO}");
     let heard = replay(&groups, rows, "1x4c4g", OnBlocked::Skip, Heard::default());
@@ -133,14 +133,14 @@ fn stable_tasks_are_never_taken_back() {
     assert_eq!(starts("1"), [Some(0); 3]);
     assert_eq!(starts("2"), [Some(1), Some(9)], "the urgent one is stopped, since it may be");
     assert_eq!(starts("3"), [Some(5), Some(9)]);
-    // From 5 to 9, when the stable tasks end, a holds a core and a GiB above its half.
+    // From 5 to 9, when the stable tasks end, a uses a core and a GiB above its half.
     assert_eq!(heard.unreturned, [[4 * 1000, 4 * 1024], [0, 0]]);
 }
 
 #[test]
 fn who_cannot_give_back_hides_nobody() {
-    // a is above its quota from 2 on and b from 4 on. a's tasks are stable and remain at 5 and later; at 7, without any other event, two of
-    // b's are stopped: its quota is 1.5.
+    // a exceeds its quota from 2 on and b from 4 on. a's tasks are stable and still run at 5 and later. At 7, without any other
+    // event, two of b's tasks are stopped: its quota is 1.5.
     let groups = "reclaim = 'kill-after:3s'\n[[group]]\nname = 'a'\nusers = ['a']\n[[group]]\nname = 'b'\nusers = ['b']\n\
                   [[group]]\nname = 'c'\nratio = 4\nusers = ['c']\n";
     let rows = "1,a,0,60,6,1,1,5,true\n2,b,1,60,3,1,1,5,false\n3,c,2,60,2,1,1,0,false\n4,c,4,60,7,1,1,0,false\n";
@@ -194,7 +194,7 @@ fn a_tree_is_not_its_leaves() {
 #[test]
 fn inside_a_group_priority_then_fifo_or_fair() {
     let groups = |inside: &str| format!("inside = '{inside}'\n[[group]]\nname = 'g'\ndefault = true\n");
-    // x asks first and for all of it, then y; z is more urgent than both.
+    // x requests all cores first, then y; z is more urgent than both.
     let rows = "1,x,0,10,4,1,1,5\n2,x,1,10,4,1,1,5\n3,y,2,10,4,1,1,5\n4,z,3,10,1,1,1,0\n";
     let at_10 = |inside: &str, job: &str| {
         starts(&groups(inside), rows, "1x4c4g", job).iter().filter(|start| **start == Some(10)).count()
@@ -246,7 +246,7 @@ fn agrees_with_quotas_computed_anew_from_their_definition() {
     assert!(unreturned > 100, "too easy: stable tasks were in the way in {unreturned} cases");
 }
 
-/// The rounding remainder of one group does not go to another, but the integral tasks of all groups stay within the cluster.
+/// The remainder of rounding in one group is not given to another, but whole tasks of all groups stay within the cluster.
 #[test]
 fn quotas_of_a_full_cluster_sum_to_no_more_than_it() {
     let file = QuotaFile::parse(Path::new("groups.toml"), TWO).expect("a file");

@@ -1,4 +1,4 @@
-//! A reference simulator of quota groups: all quotas are computed again, as fractions, from their definition, before every round.
+//! A slow simulator of quota groups: before every round, it recomputes all quotas as fractions from their definition.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -139,7 +139,7 @@ pub fn pour(variant: Variant, buckets: &[Bucket], total: &Exact) -> Vec<Exact> {
             return at(&(&pair[0] + &(&part * &(&pair[1] - &pair[0]))));
         }
     }
-    // No remainder, or the bases exceed the total.
+    // Either every bucket reaches its limit, or the total does not cover the bases.
     let (first, last) = (at(&corners[0]), at(&corners[corners.len() - 1]));
     if sum(&first) > *total { first } else { last }
 }
@@ -162,7 +162,7 @@ struct Slow<'a> {
     running: Vec<Run>,
     /// Since when groups hold more than their quota.
     over: BTreeMap<usize, u64>,
-    /// By group and resource: the amount that should be reclaimed and cannot be.
+    /// The overdue excess that cannot be reclaimed, by group and resource.
     unreturned: Vec<[u64; 2]>,
     stopped: u64,
     starts: Starts,
@@ -249,7 +249,7 @@ impl Slow<'_> {
         }
     }
 
-    /// Stops tasks of groups that exceed their quota for too long, if they may be stopped; returns whether there were any.
+    /// Stops tasks of groups that have exceeded their quota for too long, within the rules; returns whether any task was stopped.
     fn take_back(&mut self, now: u64) -> bool {
         let Reclaim::KillAfter(after) = self.case.file.reclaim else { return false };
         let quotas = self.quotas(now);
@@ -282,7 +282,7 @@ impl Slow<'_> {
         !stop.is_empty()
     }
 
-    /// Returns the tasks to stop so that a group returns this amount: no stable ones.
+    /// Returns the tasks to stop so that a group releases `excess`. Stable tasks are never stopped.
     fn victims(&self, group: usize, excess: [u64; 2]) -> Vec<Run> {
         let rows = &self.case.rows;
         let may = |run: &&Run| self.within(self.leaf[rows[run.row].user], group) && !rows[run.row].stable;
@@ -354,13 +354,13 @@ impl Slow<'_> {
     }
 }
 
-/// The result of a case.
+/// The results of a case.
 #[derive(Default)]
 pub struct Told {
     pub starts: Starts,
     /// How many tasks were stopped.
     pub stopped: u64,
-    /// By group and resource: the amount that should be reclaimed and could not be, times seconds.
+    /// The overdue excess that could not be reclaimed, times seconds, by group and resource.
     pub unreturned: Vec<[u64; 2]>,
 }
 

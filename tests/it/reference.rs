@@ -1,7 +1,7 @@
-//! The values in the tables of `experiments/` are a reference: what changes one by accident fails here.
+//! The values in the tables of `experiments/` are a reference: an accidental change of a value fails here.
 //!
-//! `experiments/reference.txt` has a section per plan, with a line per table (the number of rows) and a line per column (digests of its
-//! values, and their mean). An intended change regenerates it and explains why:
+//! `experiments/reference.txt` has a section per plan, with a line per table (its row count) and a line per column (digests of
+//! its values, and their mean). After an intended change, rewrite the file and state the reason in the commit message:
 //!
 //! ```sh
 //! PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test it reference -- --include-ignored
@@ -27,13 +27,13 @@ use crate::replay::{plimsoll, run, said};
 /// The reference, below the repository.
 const FILE: &str = "experiments/reference.txt";
 
-/// If this variable is set, the reference is regenerated.
+/// If this variable is set, the test rewrites the reference.
 const UPDATE: &str = "PLIMSOLL_UPDATE_REFERENCE";
 
 /// The environment variable with the name of the only plan to run.
 const ONLY: &str = "PLIMSOLL_REFERENCE_PLAN";
 
-/// The command that regenerates it.
+/// The command that rewrites the reference.
 const COMMAND: &str = "PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test it reference -- --include-ignored";
 
 /// Plans that take more than a second or two, and how they are cut for the quick test. All others are run as they stand.
@@ -62,13 +62,13 @@ const QUICK: &[(&str, &[&str])] = &[
     ("paper/fuxi-failover", &["failover.recovery.scenarios=[\"fm-failover\"]"]),
 ];
 
-/// Files that are not plans that run from a clone: two tables of benchmarks, and plans with input files outside of the repository.
+/// Files that are not plans runnable from a clone: two tables of benchmarks, and plans that need external files.
 const OTHERS: &[&str] = &["quota-levels", "scale", "openb", "field-traces"];
 
-/// Number of random plans.
+/// The number of random plans.
 const RANDOM: u64 = 40;
 
-/// Ignores all events.
+/// Ignores all progress events.
 struct Silence;
 
 impl Progress for Silence {
@@ -139,7 +139,7 @@ fn read() -> Sections {
     sections
 }
 
-/// Replaces some sections, and removes those of deleted plans.
+/// Replaces some sections, and removes the sections of deleted plans.
 fn update(found: Sections) {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();
@@ -202,7 +202,7 @@ fn hold(sections: &[String], at_once: usize, make: impl Fn(&str) -> std::result:
     wrong.sort();
     assert!(
         wrong.is_empty(),
-        "{} differences from {FILE}:\n{}\nIf they are meant, say why where you commit what this writes:\n  {COMMAND}",
+        "{} differences from {FILE}:\n{}\nIf intended, run this and state the reason in the commit:\n  {COMMAND}",
         wrong.len(),
         wrong.join("\n"),
     );
@@ -261,7 +261,7 @@ fn the_reference_has_every_plan_and_no_other() {
     let old: Vec<&String> = found.difference(&expected).collect();
     assert!(
         missing.is_empty() && old.is_empty(),
-        "{FILE} lacks {missing:?} and has {old:?}; write it anew with\n  {COMMAND}"
+        "{FILE} lacks {missing:?} and has {old:?}; rewrite it with\n  {COMMAND}"
     );
     let gone = QUICK.iter().map(|(name, _)| *name).chain(OTHERS.iter().copied()).filter(|name| !path(name).is_file());
     assert_eq!(gone.collect::<Vec<_>>(), [""; 0], "no such plans");

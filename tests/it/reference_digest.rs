@@ -1,8 +1,8 @@
-//! Digests of result tables: only of column names and values.
+//! Digests of the result tables. A digest covers column names and values only.
 //!
-//! A value is digested by its meaning, regardless of type or encoding: 3 is 3 as an integer and as a float, and floats count to 12 digits,
-//! since the last bits of `ln` and `exp` differ between platforms. Nulls differ from every value. Rows count in their order, files in the
-//! order of their paths.
+//! A value is digested by its meaning, regardless of its type or encoding: 3 is 3 as an integer and as a float. Floats count
+//! to 12 digits, since the last bits of `ln` and `exp` differ between platforms. Nulls differ from every value. Rows are
+//! digested in order, files in the order of their paths.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,14 +13,14 @@ use polars_arrow::array::{Array, PrimitiveArray, Utf8ViewArray};
 use crate::frame::{Frame, Values, write};
 use crate::replay::files;
 
-/// Number of parts of a column, so that a difference can be located by row.
+/// The number of parts of a column that have their own digest, so that a difference can be located by row.
 const PARTS: usize = 8;
 
-/// The lines of the reference for the tables of a plan: one per table with its rows, and one per column with a digest, those of its
-/// eighths, and the mean of its numbers.
+/// The recorded lines about the tables of a plan: per table a line with its row count, and per column a line with a digest, the
+/// digests of its eighths, and the mean of its numbers.
 pub type Lines = BTreeMap<String, String>;
 
-/// A table: its files with their content, by path.
+/// A table: its files, by path, with their contents.
 struct Table {
     parts: Vec<(String, Frame)>,
     /// The columns of any part, in alphabetical order.
@@ -30,7 +30,7 @@ struct Table {
 /// The tables below a folder of results, by name, and the lines about them.
 pub struct Tables {
     tables: BTreeMap<String, Table>,
-    /// The lines of the reference.
+    /// The lines that the reference records.
     pub lines: Lines,
 }
 
@@ -128,7 +128,7 @@ impl Table {
         format!("{} {parts} {mean}", hex(&whole, 8))
     }
 
-    /// Returns the file and row of a value, and the value.
+    /// Returns the place of a row and its value in a column.
     fn place(&self, row: usize, column: &str) -> String {
         let mut before = 0;
         for (place, frame) in &self.parts {
@@ -159,7 +159,7 @@ fn csv(path: &Path) -> Frame {
     Frame(names.iter().enumerate().map(column).collect())
 }
 
-/// Calls `give` with each value of a column as canonical bytes, and as a number if it is one.
+/// Passes each value of a column to `give`: its bytes for the digest, and the number if it is one.
 fn values(frame: &Frame, name: &str, mut give: impl FnMut(&[u8], Option<f64>)) {
     let (mut text, null) = (String::new(), b"null\n");
     match frame.get(name) {
@@ -239,14 +239,14 @@ fn written(change: impl Fn(usize, &mut Columns)) -> (tempfile::TempDir, Tables) 
     (dir, tables)
 }
 
-/// Every change of a value is detected and located; other changes are not.
+/// A changed value is reported with its place. A change of type, column order or insignificant digits is ignored.
 #[test]
 fn digests_are_of_names_and_values_and_of_nothing_else() {
     let (_dir, plain) = written(|_, _| {});
     assert_eq!(plain.lines["runs"], "20");
     assert!(plain.lines["runs.whole"].ends_with(" 9.5"), "{}", plain.lines["runs.whole"]);
     let differs = |change: &dyn Fn(usize, &mut Columns)| written(change).1.differences(&plain.lines);
-    // Another type, another order of columns, and what no digit of twelve shows.
+    // Another type, another order of columns, and a difference beyond twelve digits.
     let same = differs(&|run, columns| {
         columns[0].1 = floats(|at| Some((run * 10 + at) as f64 * (1.0 + 1e-14)));
         columns.reverse();

@@ -19,7 +19,7 @@ pub fn run(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// Changes a record like a forger: its digest is correct.
+/// Changes a record and updates its digest, as a forger would.
 pub fn forge(path: &Path, change: impl Fn(&str) -> String) {
     let text = std::fs::read_to_string(path).expect("a record");
     let mut record: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&change(&text)).expect("JSON");
@@ -27,12 +27,12 @@ pub fn forge(path: &Path, change: impl Fn(&str) -> String) {
     plimsoll::output::sealed::write(path, &record).expect("a writable file");
 }
 
-/// What a command said on stderr.
+/// Returns the stderr output of a command.
 pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Reads the `tasks` table of one policy: job names, and outcomes whose `job` is an index into them. Rows keep their order.
+/// Reads the `tasks` table of one policy: job names with outcomes; `job` of an outcome indexes the names. Rows keep their order.
 pub fn read_tasks(dir: &Path, policy: &str) -> Result<Vec<(String, Outcome)>, String> {
     Ok(outcomes(&tasks_table(dir, policy)?))
 }
@@ -43,7 +43,7 @@ pub fn tasks_table(dir: &Path, policy: &str) -> Result<Frame, String> {
     Frame::read(&path)
 }
 
-/// Returns the folder `policy=NAME`, in which characters may be percent-encoded, as hive partitions do.
+/// Returns the folder `policy=NAME`. Its name may contain percent-encoded characters, as in hive partitions.
 fn partition(dir: &Path, policy: &str) -> Result<PathBuf, String> {
     let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let names: Vec<String> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

@@ -1,4 +1,4 @@
-//! Ownership of results folders: foreign files, damage, links to other places, and locks.
+//! Ownership of a results folder: foreign files, damaged files, links to other folders, and the process that holds the lock.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -80,7 +80,7 @@ fn plans_without_runs_take_the_folder_too() {
     }
 }
 
-/// After a kill between figures and their manifest, the next run continues.
+/// If a process is killed between writing the figures and their manifest, the next process continues with its files.
 #[test]
 fn a_plan_without_runs_goes_on_after_it_was_killed() {
     let place = Scratch::new(&small());

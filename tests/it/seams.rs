@@ -40,7 +40,7 @@ fn run(
 /// Serves by arrival, and stops whatever runs last for the tasks of the user that appears first.
 struct Bully {
     room: Room,
-    /// Selects the tasks to stop among the running ones.
+    /// Selects the tasks to preempt among the running ones.
     choose: fn(Vec<(u64, u32)>) -> Vec<(u64, u32)>,
 }
 
@@ -122,8 +122,8 @@ fn room_is_kept_for_the_task_that_others_are_stopped_for() {
     assert_eq!(ended.iter().filter(|(_, _, _, fate)| *fate == Fate::Finished).count(), 5, "all end at last: {ended:?}");
 }
 
-/// A stopped task starts again at once, since it is the oldest: without progress, but the instant ends, since a task that has just started
-/// is not stopped.
+/// The preempted task restarts at once, since it came first, so the preemption gains nothing. The instant ends nevertheless,
+/// since a task that has just started is not preempted.
 #[test]
 fn room_that_is_left_open_goes_to_the_first_in_line() {
     let rows = "a0,a,0,1,1,false\nc0,c,0,10,2,false\nb1,a,2,4,2,false\n";
@@ -164,7 +164,8 @@ impl Policy for InTurn {
     }
 }
 
-/// The attained service of the second row of `j` grows while it waits, though no task of the job waited when its first row began.
+/// The attained service of the second row of `j` grows while it waits, although no task of the job waited when its first row
+/// began.
 #[test]
 fn attained_service_grows_while_a_job_waits() {
     let rows = "l,u,0,300,1,false\nj,u,0,1000,1,false\nj,u,100,10,1,false\n\
@@ -205,7 +206,7 @@ impl Policy for Counting {
     }
 
     fn admit(&self, queue: &Queue, _ask: &Ask, books: &Books) -> Verdict {
-        // At most one running task per user: users wait while others run.
+        // At most one task per user at a time: some users wait while others run.
         if books.running(queue.user) == 0 { Verdict::Yes } else { Verdict::No(Reason::Rule("one at a time")) }
     }
 }
@@ -332,7 +333,7 @@ fn a_run_begins_from_a_state_and_is_stepped() {
     engine.begin(&[(MachineId(0), 1)], Time::ZERO).expect("room for one");
     let seconds = |engine: &mut engine::Engine| engine.step().expect("an instant").map(|time| time.0 / 1_000_000);
     assert_eq!(seconds(&mut engine), Some(0));
-    // One at a time: `b` and `a` wait for the end of the running tasks.
+    // One at a time: `b` and `a` wait until the tasks that already run have ended.
     let state = |engine: &engine::Engine| [0, 1].map(|user| engine.books().running(UserId(user)));
     assert_eq!(state(&engine), [2, 1]);
     assert_eq!(seconds(&mut engine), Some(4));
@@ -354,7 +355,7 @@ impl Recorder for Launches {
     }
 
     fn settled(&mut self, now: Time, _: &[UserId], _: &Books) -> Result<()> {
-        self.0.send((now.0 / 1_000_000, std::mem::take(&mut self.1))).expect("somebody hears");
+        self.0.send((now.0 / 1_000_000, std::mem::take(&mut self.1))).expect("the receiver exists");
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The slow twin: a simulator so plain that it can be believed, written from the specification alone.
 //!
-//! There is no index, cache or sorted state: every step scans all rows, users and machines. It covers share-order policies on a pool or on
-//! machines. It does not use the library that it checks.
+//! It has no index, cache or sorted list: every step examines all rows, users and machines again. It covers share-order
+//! policies on a pool or on machines. It uses no part of the library that it checks.
 
 #[path = "slow/ahead.rs"]
 mod ahead;
@@ -22,7 +22,7 @@ use crate::slow_zoo::{Accounts, Zoo};
 pub use amounts::{need, offers, share, times};
 pub use seats::{Candidate, seats};
 
-/// One row of a trace. Jobs, users and stages are opaque numbers.
+/// One row of a trace. Jobs, users and stages are arbitrary numeric identifiers.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     pub job: usize,
@@ -133,8 +133,9 @@ struct Simulation<'a> {
     config: &'a Config,
     /// User ids: position in order of first appearance.
     id: Vec<usize>,
-    /// The total capacity of all places, and the free amounts of each.
+    /// The total capacity of all places.
     capacity: Vec<u64>,
+    /// The free amounts of each place.
     free: Vec<Vec<u64>>,
     progress: Vec<Progress>,
     running: Vec<Running>,
@@ -145,7 +146,7 @@ struct Simulation<'a> {
     eligible: Vec<usize>,
 }
 
-/// Replays `rows`; returns the tasks in the order of their launches, then those that never start.
+/// Replays `rows`. Returns the tasks in the order of their launches, then the tasks that never start.
 pub fn simulate(rows: &[Row], config: &Config) -> Vec<Outcome> {
     let mut order: Vec<usize> = Vec::new();
     for row in rows {
@@ -173,7 +174,7 @@ impl Simulation<'_> {
     fn next_instant(&self) -> Option<u64> {
         let arrivals = (0..self.rows.len()).filter(|&row| !self.progress[row].arrived).map(|row| self.rows[row].submit);
         let next = arrivals.chain(self.running.iter().map(|task| task.finish)).min();
-        // While demand is pending the end of a period may change the order.
+        // While any user waits, the end of a period may change the order of the users.
         let waits = || (0..self.id.len()).any(|user| self.head(user).is_some());
         let period = match self.config.policy {
             Policy::LongTerm(memory) | Policy::Afs(memory) => Some(memory.period),
@@ -219,7 +220,7 @@ impl Simulation<'_> {
         self.running.iter().map(|task| self.rate(task.row, task.place)).collect()
     }
 
-    /// Advances the work since the last instant.
+    /// Subtracts the work done since the last instant.
     fn progress(&mut self, now: u64) {
         let span = u128::from(now - std::mem::replace(&mut self.clock, now));
         let rates = self.rates();
@@ -252,7 +253,7 @@ impl Simulation<'_> {
     fn arrive(&mut self, now: u64) {
         for row in 0..self.rows.len() {
             if self.rows[row].submit == now {
-                // A place has the most room when it is empty; a task that does not fit then never will.
+                // A place has the most room while it is empty: a row that does not fit then never fits.
                 self.progress[row].arrived = true;
                 self.progress[row].too_large = !self.fits_when_empty(row);
                 if self.ready(row) {
@@ -289,7 +290,7 @@ impl Simulation<'_> {
         empty
     }
 
-    /// One scheduling round: launches one task (or gang) at a time, for the first user in the order, until no further launch is possible.
+    /// One scheduling round: launches one task (or one gang) at a time for the first user in line, until no user can launch.
     fn round(&mut self, now: u64) {
         self.quanta(now);
         self.choose_eligible();
@@ -341,7 +342,7 @@ impl Simulation<'_> {
         self.next(user, &[])
     }
 
-    /// The same without the users in `asked`.
+    /// The row of a user's next task, without the rows in `asked`.
     fn next(&self, user: usize, asked: &[usize]) -> Option<usize> {
         let waits = |row: usize| {
             let progress = &self.progress[row];

@@ -1,4 +1,4 @@
-//! The reference implementation against manually computed answers: only a verified implementation may judge the engine.
+//! Checks the slow twin against manually computed answers, so that it can serve as the reference for the engine.
 
 use crate::slow::{Config, OnBlocked, Outcome, Placement, Policy, Ratio, Row, Ties, simulate};
 use crate::slow_inside::Inside;
@@ -41,7 +41,7 @@ fn placed(rows: &[Row], config: &Config) -> Vec<Option<usize>> {
     simulate(rows, config).into_iter().map(|outcome| outcome.machine).collect()
 }
 
-/// Returns the starts at time 0, with the paper's users A = 0 of <1 CPU, 4 GB> and B = 1 of <3 CPU, 1 GB>.
+/// Returns the jobs that start at time 0, with the paper's users A = 0 of <1 CPU, 4 GB> and B = 1 of <3 CPU, 1 GB>.
 fn paper(policy: Policy, ties: Ties, on_blocked: OnBlocked) -> Vec<usize> {
     let rows = [row(0, 0, 0, LONG, 20, &[1, 4]), row(1, 1, 0, LONG, 20, &[3, 1])];
     let config = Config { ties, on_blocked, ..pool(&[9, 18], policy) };
@@ -80,10 +80,10 @@ fn asset_fairness_and_single_resource_max_min_on_the_same_users() {
     // Asset: A adds 1/9 + 4/18 = 6/18 a task, B 3/9 + 1/18 = 7/18. A, B, A (6 < 7), B (7 < 12), then A (12 < 14) takes the
     // last CPU.
     assert_eq!(paper(Policy::Asset, Ties::LowestId, OnBlocked::Skip), [0, 1, 0, 1, 0]);
-    // CPU alone: A (1 core), B (3), A, A; at 3 cores each the tie goes to A, whose 4 tasks use 16 GB. B then needs 3 of the 2 cores left,
-    // and A 4 of the 1 GB.
+    // CPU alone: A (1 core), B (3), A, A. At 3 cores each, A wins the tie; its 4 tasks then hold 16 GB. B then needs 3 cores with
+    // 2 left, and A needs 4 GB with 1 left.
     assert_eq!(paper(Policy::MaxMin(0), Ties::LowestId, OnBlocked::Skip), [0, 1, 0, 0, 0]);
-    // Memory alone: A 4, B 1, 2; then CPU is at 7 and B's third task does not fit: with skipping A starts another one, without none.
+    // Memory alone: A 4, B 1, 2; then CPU is at 7 and B's third does not fit: `Skip` serves A again, `Stop` ends the round.
     assert_eq!(paper(Policy::MaxMin(1), Ties::LowestId, OnBlocked::Skip), [0, 1, 1, 0, 0]);
     assert_eq!(paper(Policy::MaxMin(1), Ties::LowestId, OnBlocked::Stop), [0, 1, 1]);
 }
@@ -175,7 +175,7 @@ fn rows_wait_for_every_stage_they_come_after() {
     // The outsider arrives at 10 and precedes the rows released at 10; task numbers count the rows as written.
     assert_eq!(seen, [(0, 1, 0), (0, 2, 0), (1, 0, 10), (0, 3, 10), (0, 4, 10), (0, 5, 10), (0, 0, 17)]);
     let narrow: Vec<_> = launches(&rows, &pool(&[1], Policy::Fifo)).iter().map(|l| (l.0, l.1)).collect();
-    // On one core stage 0 takes until 20; the outsider, waiting since 10, precedes the tasks released then.
+    // On one core stage 0 takes until 20; the outsider, in line since 10, precedes the rows released then.
     assert_eq!(narrow, [(0, 0), (0, 10), (1, 20), (0, 21), (0, 26), (0, 33), (0, 36)]);
 }
 

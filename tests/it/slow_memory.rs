@@ -1,6 +1,6 @@
 //! The slow twin's memory, from its definition alone: `docs/memory.md`.
 
-/// The half-life (without decay if absent), and the period of its steps, in microseconds.
+/// The half-life (if absent, usage never decays) and the length of the accounting period, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub half_life: Option<u64>,
@@ -27,12 +27,13 @@ impl Memory {
         (factor * 4_294_967_296.0) as u128
     }
 
-    /// Returns the rest of an amount after a period.
+    /// Returns the remainder of an amount after one period.
     pub fn left(self, amount: u128) -> u128 {
         (amount * self.factor()) >> 32
     }
 
-    /// Returns the moving average of the allocation at the ends of periods, in steps of 2^-32, with the charges for launched tasks.
+    /// Returns the moving average of the allocation, sampled at the ends of periods, in steps of 2^-32, plus the charges for starts.
+    /// Each entry of `held` is an amount, its start and its end.
     pub fn average(self, held: &[(u64, u64, u64)], now: u64) -> u128 {
         let forgotten = (1 << 32) - self.factor();
         let charges = |from: u64, to: u64| -> u128 {
@@ -47,7 +48,7 @@ impl Memory {
         average + charges(now / self.period * self.period, now + 1)
     }
 
-    /// Returns the rest of the allocations of the periods that are over by `now`: each as an amount, start and end.
+    /// Returns the decayed usage of the periods that have ended by `now`. Each entry of `held` is an amount, its start and its end.
     pub fn past(self, held: &[(u64, u64, u64)], now: u64) -> u128 {
         let mut past = 0;
         for end in (self.period..=now).step_by(self.period as usize) {

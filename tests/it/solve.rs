@@ -33,7 +33,7 @@ const EXACT: [Row; 24] = [
     row("theorem-6-fourfold", "drf", &["25", "50"]),
     row("appendix", "drf", &["90", "10", "10", "10", "10", "10", "10", "10", "10", "10"]),
     row("appendix-lie", "drf", &["9", "9", "9", "9", "9", "9", "9", "9", "9", "9"]),
-    // One resource at a time, computed manually.
+    // One resource at a time; computed manually.
     row("drf-example", "maxmin:cpu", &["54/13", "18/13"]),
     row("drf-example", "maxmin:memory", &["9/13", "36/13"]),
     // Equal dominant shares, computed manually: 16 x = 2 y and 16 x + y = 100.
@@ -192,7 +192,7 @@ const JSON: &str = r#"{"user": [{"name": "A", "demand": {"memory": 4, "cpu": 1}}
     {"name": "B", "demand": {"cpu": 3, "memory": 1e-1}, "weight": {"cpu": 2}, "tasks": 2.0}],
     "capacity": {"memory": 18, "cpu": 9.5}}"#;
 
-/// Returns the output for an instance on standard input.
+/// Returns the output of `solve` for an instance on standard input.
 pub fn piped(text: &str, args: &[&str]) -> std::process::Output {
     let mut command = plimsoll(&["solve", "-"]);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -297,7 +297,8 @@ const WRONG: [Wrong; 14] = [
     ),
 ];
 
-/// Checks the requirements for invalid input: exit code 2, a message of one line followed by the wrong line, an empty standard output.
+/// Checks the output for wrong input: exit code 2, a message of one line, the wrong line below it, an empty stdout. The error names
+/// the deviation.
 pub fn refusal(output: &std::process::Output, says: &[&str]) -> Result<(), String> {
     let message = said(output);
     let missing = says.iter().find(|part| !message.contains(*part));
@@ -417,7 +418,7 @@ fn the_pages_show_what_the_program_does() {
     let commands = [blocks(&page, "console"), blocks(&read("README.md"), "console")].concat();
     assert!(commands.len() >= 4, "{} commands", commands.len());
     for block in commands {
-        let (command, shown) = block.split_once('\n').expect("a command and what it prints");
+        let (command, shown) = block.split_once('\n').expect("a command and its output");
         let words: Vec<&str> = command.trim_start_matches("$ plimsoll ").split_whitespace().collect();
         let output = run(plimsoll(&words).current_dir(root()));
         assert!(output.status.success(), "{command}: {}", said(&output));

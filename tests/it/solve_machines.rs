@@ -22,7 +22,7 @@ fn the_papers_examples_come_out_as_fractions() {
     }
 }
 
-/// Machines of each user's tasks, and policies that do not determine them.
+/// Checks the machines of each user's tasks, and policies that cannot distinguish machines.
 #[test]
 fn machines_that_differ_are_told_apart() {
     let slots = solved(&instance("constrained-slots"), &["--policy", "tsf"]);
@@ -35,7 +35,7 @@ fn machines_that_differ_are_told_apart() {
     let both = solved(&instance("drfh-example"), &["--policy", "drfh"]);
     assert_eq!(users(&both)[0]["stopped_by"], "machines");
     assert_eq!(users(&both)[0]["dominant_share_exact"], "5/7");
-    // Every suitable policy, and none that would run tasks on excluded machines.
+    // The default is all suitable policies. Policies that would run tasks on forbidden machines are excluded.
     let names = |name: &str| -> Vec<String> {
         let all = solved(&instance(name), &[]);
         let all = all.as_array().expect("a list of policies");

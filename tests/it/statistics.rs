@@ -94,7 +94,7 @@ fn a_difference_without_spread_has_the_p_value_of_the_permutation_test() {
     }
 }
 
-/// Without thinned jobs a trace has no randomness: all seeds are one run.
+/// A trace that keeps all its jobs requires no random draws: all seeds are one run.
 #[test]
 fn thinning_that_keeps_all_is_no_randomness() {
     let plan = "name = \"t\"\npolicies = [\"fifo\", \"drf\"]\nseeds = 6\n[cluster]\nmachines = \"1x4c\"\n\

@@ -1,5 +1,5 @@
-//! Files that may not grow, as on a full disk: no partial file has a final name, the message names the problem, and a run after freeing
-//! space succeeds. `tests/optional/disk.rs` uses a real full disk.
+//! Files with a size limit, as on a full disk: no partial file keeps its name, the message describes the problem, and freeing
+//! space is sufficient to resume. `tests/optional/disk.rs` tests a real full disk.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::determinism::differences;
 use crate::replay::{run, said};
 use crate::study_run::{SWEEP, Scratch, contents};
 
-/// Checks a run that the disk ended: a message, and every file is either missing or complete.
+/// Checks a run that failed because of the disk: it prints a message, and each file is either absent or complete.
 pub fn check(output: &Output, folder: &Path, expected: &BTreeMap<String, Vec<u8>>, says: &str) {
     let message = said(output);
     assert_eq!(output.status.code(), Some(1), "{message}");
@@ -27,7 +27,7 @@ pub fn check(output: &Output, folder: &Path, expected: &BTreeMap<String, Vec<u8>
     }
 }
 
-/// Whether a file equals its final form. The manifest grows: it is correct if it lists the existing files.
+/// Returns whether a file has its final contents. The manifest grows during a run: it is valid if it matches the existing files.
 pub fn is_as_it_will_be(folder: &Path, path: &str, bytes: &[u8], expected: &BTreeMap<String, Vec<u8>>) -> bool {
     match path.strip_suffix(MADE) {
         Some(place) => {
@@ -39,7 +39,7 @@ pub fn is_as_it_will_be(folder: &Path, path: &str, bytes: &[u8], expected: &BTre
     }
 }
 
-/// Files that may not grow beyond some blocks of 512 bytes.
+/// Files cannot grow beyond a number of blocks of 512 bytes.
 #[cfg(unix)]
 #[test]
 fn a_file_that_may_not_grow_is_not_kept() {
@@ -47,7 +47,7 @@ fn a_file_that_may_not_grow_is_not_kept() {
     place.run("whole", &[]);
     let expected = contents(&place.path("whole"));
     for blocks in [0, 4, 16, 40] {
-        // Signals that are ignored stay so in the program that the shell becomes.
+        // The shell replaces itself with the program, which inherits the ignored signals.
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
         let mut command = Command::new("sh");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_plimsoll"), "run", "-j", "2"]);

@@ -27,7 +27,7 @@ fn receipts(folder: &Path) -> usize {
     files(folder).iter().filter(|path| path.parent().is_some_and(|parent| parent.ends_with("done"))).count()
 }
 
-/// Kills a run of the plan after `more` additional runs, and a moment later; false if it ended before.
+/// Kills a run of the plan `moment` after it has completed `more` additional runs. Returns false if it ended before.
 fn kill(place: &Scratch, out: &str, args: &[&str], more: usize, moment: Duration) -> bool {
     let folder = place.path(out);
     let enough = receipts(&folder) + more;
@@ -41,7 +41,7 @@ fn kill(place: &Scratch, out: &str, args: &[&str], more: usize, moment: Duration
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(moment);
-    // SIGKILL on Unix: no cleanup, and no exit code.
+    // SIGKILL on Unix: the process cleans up no files, and there is no exit code.
     running.0.kill().expect("a child can be killed");
     running.0.wait().expect("a child can be waited for").code().is_none()
 }
@@ -63,7 +63,7 @@ fn compare(plan: &str, kills: usize) {
         ("shards", vec![vec!["--shard", "0/3"], vec!["--shard", "1/3"], vec!["--shard", "2/3", "-j", "2"]]),
     ] {
         let mut hit = 0;
-        // Independent of the machine's speed: if it was complete before it was killed often enough, it is started again.
+        // Works on machines of any speed: results that are complete before the required number of kills are removed and restarted.
         for at in 0.. {
             if hit == kills {
                 break;

@@ -1,4 +1,4 @@
-//! The statistics on a queue with a known mean completion time: M/M/c, by the engine, without the warm-up.
+//! The statistics on a queue of known mean completion time: M/M/c, by the engine, with the warm-up cut off.
 
 use plimsoll::cluster::ClusterSpec;
 use plimsoll::engine::Options;

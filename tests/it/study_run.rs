@@ -1,4 +1,4 @@
-//! Studies through the binary: sweeps, resuming, shards, and refused plans.
+//! Studies through the binary: sweeps, resuming, shards, and refused input.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::determinism::differences;
 use crate::frame::Frame;
 use crate::replay::{files, plimsoll, run, said};
 
-/// A sweep of 3 cells, 2 policies and 3 seeds: 18 runs, each of an instant.
+/// A sweep of 3 cells, 2 policies and 3 seeds: 18 very short runs.
 pub const SWEEP: &str = r#"
 name = "sweep"
 question = "Does load matter?"
@@ -45,12 +45,12 @@ demand = { cpu = 1, memory_gib = 4 }
 "workload.arrival.mean" = [2.0, 3.0, 5.0]
 "#;
 
-/// What a run may say differently each time.
+/// Returns whether a file may differ between identical runs.
 fn is_provenance(path: &str) -> bool {
     path.starts_with("run") && path.ends_with(".json")
 }
 
-/// Returns the files of a results folder, by relative path, without those that may differ.
+/// Returns the files of a results folder by relative path, without the files that may differ.
 pub fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let below = |path: &Path| path.strip_prefix(folder).expect("files were listed there").display().to_string();
     let read = |path: &Path| std::fs::read(path).expect("results are readable");
@@ -77,8 +77,8 @@ impl Scratch {
         self.dir.path().join(name)
     }
 
-    /// The same in memory, where the system has a folder with a gibibyte for that: for thousands of files that need not
-    /// outlive a test.
+    /// Creates the folder in memory, if the system has a memory file system with a free gibibyte: for thousands of files
+    /// that need not outlive a test.
     pub fn in_memory(plan: &str) -> Scratch {
         const MEMORY: &str = "/dev/shm";
         let free = std::process::Command::new("df").args(["-Pk", MEMORY]).output().ok().and_then(|output| {
@@ -91,21 +91,21 @@ impl Scratch {
         place
     }
 
-    /// A command that runs the plan into a folder.
+    /// Returns a command that runs the plan into a folder.
     pub fn command(&self, out: &str, args: &[&str]) -> std::process::Command {
         let mut command = plimsoll(&["run"]);
         command.arg(self.path("plan.toml")).arg("-o").arg(self.path(out)).args(args);
         command
     }
 
-    /// Runs the plan and returns its messages; it must succeed.
+    /// Runs the plan, which must succeed, and returns stderr.
     pub fn run(&self, out: &str, args: &[&str]) -> String {
         let output = run(&mut self.command(out, args));
         assert!(output.status.success(), "{args:?}: {}", said(&output));
         said(&output)
     }
 
-    /// Runs the plan, which must be refused with exit code 2, and returns its messages.
+    /// Runs the plan, which must be refused with exit code 2, and returns stderr.
     pub fn refused(&self, out: &str, args: &[&str]) -> String {
         let output = run(&mut self.command(out, args));
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
@@ -148,7 +148,7 @@ fn every_axis_is_a_typed_column_and_differences_have_intervals() {
     let estimates = Frame::open(&place.path("out/statistics/estimates.parquet"));
     let found = Frame::open(&place.path("out/statistics/differences.parquet"));
     assert_eq!(estimates.real("workload_arrival_mean")[0], Some(2.0));
-    // One row per cell, policy and metric; the baseline is compared with none.
+    // One row per cell, policy and metric; the baseline is not compared with itself.
     let metric =
         |frame: &Frame, name: &str| frame.texts("metric").iter().filter(|m| m.as_deref() == Some(name)).count();
     assert_eq!((metric(&estimates, "completion_mean_s"), metric(&found, "completion_mean_s")), (6, 3));
@@ -234,7 +234,7 @@ fn a_changed_plan_is_refused_with_what_differs() {
     let message = place.refused("out", &["--set", "seeds=1", "--set", "workload.arrival.mean=7.0", "--dry-run"]);
     assert!(message.contains("sweep") && message.contains("7.0"), "{message}");
     assert_eq!(differences(&whole, &contents(&place.path("out"))), [""; 0], "nothing was touched");
-    // Deleted on request: no file of the old cells remains that could be read as a result.
+    // `--restart` discards the old cells: no remaining file of them reads as a result.
     place.run("out", &["--restart", "--set", "seeds=1", "--set", "workload.arrival.mean=[2.0]"]);
     place.run("fresh", &["--set", "seeds=1", "--set", "workload.arrival.mean=[2.0]"]);
     let tables = |out: &str| -> BTreeMap<String, Vec<u8>> {
@@ -264,8 +264,7 @@ fn a_dry_run_lists_and_runs_nothing() {
     assert_eq!(there, 6, "a shard of three has run");
 }
 
-/// Errors that only appear when the workload is created have a location, too. Two cells, of which the second is invalid, under a policy
-/// with groups.
+/// A sweep of two cells under a policy with groups. The tests insert an error into the second cell.
 const VARIANTS: &str = r#"
 name = "variants"
 policies = ["drf", "quota:@g"]
@@ -316,6 +315,7 @@ fn an_axis_named_like_a_column_stands_beside_it() {
     assert!(refused.contains("would both be the column 'quota_a_b'"), "{refused}");
 }
 
+/// Errors that appear only when the workload is built are reported with their location, too.
 #[test]
 fn what_is_wrong_by_design_is_found_before_the_first_run() {
     let large = "\"cluster.machines\" = \"4x4c8g\"";
@@ -456,7 +456,7 @@ fn a_window_is_measured() {
     assert!(measured > 0 && measured < all, "{measured} of {all}");
 }
 
-/// Without output files the summary is the same, with or without the tables' data.
+/// A run without result files has the same summary, both with all tables selected and with none.
 #[test]
 fn a_run_without_files_sums_up_the_same() {
     let place = Scratch::new(SWEEP);

@@ -1,4 +1,4 @@
-//! The order among users of equal rank: by default it starves no user.
+//! The order among users of equal rank: by default no user starves because of it.
 
 use std::collections::BTreeMap;
 

@@ -79,7 +79,7 @@ fn every_format_imports_and_replays_as_the_file_itself_does() {
             let out = dir.path().join(format!("t.{ending}"));
             let out = out.to_str().expect("text");
             let mut args = vec!["import", &source, "-o", out];
-            // The formats of the samples are recognised, too.
+            // Samples are also recognised without `--format`.
             args.extend(asked.then_some(["--format", format]).into_iter().flatten());
             let output = trace(&args);
             assert!(output.status.success() && output.stdout.is_empty(), "{format}: {}", said(&output));
@@ -274,7 +274,7 @@ fn wrong_requests_are_refused_with_what_would_be_accepted() {
         }
     }
     let left = files(dir.path()).len();
-    assert_eq!(left, 5, "nothing but the inputs is left");
+    assert_eq!(left, 5, "only the inputs are left");
 }
 
 #[test]

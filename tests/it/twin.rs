@@ -146,7 +146,7 @@ fn machines_of_unlike_speed() {
     compare(|seed| Case::draw(seed, Weighting::None, RULES).on_unlike_machines(seed).ordered(seed));
 }
 
-/// Returns the command that replays a case with files in `dir`, on these machines.
+/// Returns the command that replays a case on these machines. The files of the case are in `dir`.
 pub fn command(case: &Case, dir: &Path, machines: &str) -> std::process::Command {
     let placement = match case.placement {
         Placement::Pooled => "pooled",
@@ -287,7 +287,7 @@ fn the_comparison_sees_every_field() {
     assert!(first_difference(&right[1..], &right).is_err());
 }
 
-/// The draws cover the intended cases: ties, zero durations, blocked heads, sets that are too large, stages.
+/// The draws cover the intended corner cases: ties, zero durations, blocked heads, sets too large, stages.
 #[test]
 fn the_draws_reach_the_corners() {
     let cases: Vec<Case> = (0..100).map(|seed| Case::draw(seed, Weighting::None, &[Placement::FirstFit])).collect();

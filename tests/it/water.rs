@@ -1,4 +1,4 @@
-//! The water level: all methods agree with each other and with the definition.
+//! Tests of the water level: all methods agree with each other and with the definition.
 
 use std::collections::BTreeMap;
 
@@ -41,9 +41,9 @@ fn agree(semantics: Semantics, total: u64, standings: &[Standing], level: Level)
     assert!(rounds.rounds <= standings.len(), "{} rounds for {} groups", rounds.rounds, standings.len());
 }
 
-/// The definition: the lowest level at which the assigned amount is the total or the sum of all requests.
+/// Computes the level by definition: the lowest level that hands out the total or the entire requested amount.
 ///
-/// The assigned amount is linear between two neighbouring levels at which some group's formula bends.
+/// The amount handed out is linear between two neighbouring levels where the formula of some group bends.
 fn defined(semantics: Semantics, total: u64, standings: &[Standing]) -> Exact {
     let exact = |value: u64| Exact::from(value);
     let handed = |level: &Exact| {
@@ -78,7 +78,7 @@ fn defined(semantics: Semantics, total: u64, standings: &[Standing]) -> Exact {
     low + &(&(&(&target - &less) * &(high - low)) / &(&more - &less))
 }
 
-/// Checks the laws of the runtime quotas at a level: their sum, and the bounds of each.
+/// Checks the invariants of the runtime quotas at a level: their sum and the bounds of each quota.
 fn laws(semantics: Semantics, total: u64, standings: &[Standing], level: Level) {
     let (mut sum, mut whole) = (Exact::ZERO, 0);
     let (mut bases, mut reaches) = (0, 0);
@@ -119,10 +119,10 @@ fn the_semantics_differ_where_a_minimum_is_no_multiple_of_the_ratio() {
 #[test]
 fn the_articles_buckets() {
     for semantics in BOTH {
-        // The first requests less than its third; the others share the rest by ratio.
+        // The first group requests less than its third; the others share the rest by ratio.
         let groups = [Group::new(10, 0, NO_MAX, 1), Group::new(90, 0, NO_MAX, 1), Group::new(90, 0, NO_MAX, 2)];
         assert_eq!(runtimes(semantics, 100, &groups), wholes(&[10, 30, 60]));
-        // Where the text as it stands hands out 213 of 100.
+        // The article's text, taken literally, hands out 213 of 100 here.
         let groups = [5, 90, 90].map(|request| Group::new(request, 0, NO_MAX, 1));
         assert_eq!(runtimes(semantics, 100, &groups), exacts(&[(5, 1), (95, 2), (95, 2)]));
         // A level at the top of a bucket, equal buckets at the level, and no full bucket: no strict test finds these.
@@ -138,15 +138,15 @@ fn the_articles_buckets() {
 fn limits_and_corners() {
     for semantics in BOTH {
         let of = |total, groups: &[Group]| runtimes(semantics, total, groups);
-        // Cut to the maximum; a minimum above it counts up to the maximum.
+        // The request is cut to the maximum; a minimum above the maximum counts up to the maximum.
         assert_eq!(of(100, &[Group::new(90, 0, 20, 1), Group::new(90, 0, NO_MAX, 1)]), wholes(&[20, 80]));
         assert_eq!(of(10, &[Group::new(90, 50, 20, 1), Group::new(90, 0, NO_MAX, 1)]), wholes(&[20, 0]));
         // The bases exceed the total: every group keeps its base.
         assert_eq!(of(100, &[Group::new(80, 80, NO_MAX, 1), Group::new(80, 80, NO_MAX, 9)]), wholes(&[80, 80]));
-        // Minimums exceed the total, but their requested part does not.
+        // The minimums exceed the total, but the requests within the minimums do not.
         let groups = [Group::new(80, 80, NO_MAX, 1), Group::new(10, 80, NO_MAX, 1), Group::new(100, 0, NO_MAX, 9)];
         assert_eq!(of(100, &groups), wholes(&[80, 10, 10]));
-        // Zero total, no group, and ratios of 0: the rest stays unassigned.
+        // No capacity, no groups, and ratios of 0: the rest stays unassigned.
         assert_eq!(of(0, &[Group::new(5, 0, NO_MAX, 1)]), wholes(&[0]));
         assert_eq!(of(9, &[]), wholes(&[]));
         assert_eq!(of(9, &[Group::new(5, 2, NO_MAX, 0), Group::new(5, 0, NO_MAX, 0)]), wholes(&[2, 0]));
@@ -156,7 +156,7 @@ fn limits_and_corners() {
         assert_eq!(of(30, &[lent, hungry]), wholes(&[2, 28]));
         assert_eq!(of(30, &[Group { unused_min: UnusedMin::Kept, ..lent }, hungry]), wholes(&[10, 20]));
         assert_eq!(of(30, &[Group { unused_min: UnusedMin::Kept, max: 6, ..lent }, hungry]), wholes(&[6, 24]));
-        // An allocation remains, also above the request.
+        // A group keeps its allocation, even above its request.
         assert_eq!(of(30, &[Group { held: 25, ..lent }, hungry]), wholes(&[25, 5]));
     }
 }
@@ -191,7 +191,7 @@ fn sums_beyond_the_limit_are_errors_and_change_nothing() {
     assert_eq!(water.runtime(id), 7);
     let (three, half) = (Group::new(NO_MAX, 0, LIMIT / 3, LIMIT / 2), Group::new(1, 1, 1, LIMIT));
     water.change(id, &three).expect("within");
-    let other = water.join(&half).expect("no ratio where nothing is shared");
+    let other = water.join(&half).expect("a group without a shared part has no ratio");
     water.set_total(LIMIT / 5);
     assert_eq!((water.runtime(id), water.runtime(other)), (LIMIT / 5 - 1, 1));
 }
@@ -238,7 +238,7 @@ fn total(rng: &mut ChaCha8Rng, standings: &BTreeMap<GroupId, Standing>) -> u64 {
     }
 }
 
-/// Applies random changes to a pool of about `size` groups; returns the result of `check` for every state.
+/// Applies random changes to a pool of about `size` groups and runs `check` on every state.
 fn churn(
     seed: u64,
     semantics: Semantics,
@@ -345,7 +345,7 @@ fn stretches_of_neighbours_leave() {
             gone.reverse();
         }
         gone.iter().for_each(|&(_, id)| water.leave(id));
-        // Levels just below, among and above those of the removed groups, each after a distant one.
+        // Levels just below, among and above the removed groups, each after a distant level.
         let near = pool[start..].iter().step_by(16).take(5).map(|&(request, _)| request - 1);
         let levels: Vec<u64> = near.chain([gone[0].0]).flat_map(|level| [1, level, 1 << 39]).collect();
         for level in levels {
@@ -355,9 +355,9 @@ fn stretches_of_neighbours_leave() {
     }
 }
 
-/// One group a round: each request is the next whole number above the level of the round before.
+/// Each round serves one group: each request is the next whole number above the level of the round before.
 ///
-/// The lent amount shrinks by the number of hungry groups every round, so 64-bit integers have room for 18 groups.
+/// Every round divides the lent amount by the number of hungry groups, so 64-bit integers have room for 18 groups.
 #[test]
 fn the_rounds_of_the_articles_worst_case() {
     let rounds = |count: u64, total: u64| {
@@ -375,7 +375,7 @@ fn the_rounds_of_the_articles_worst_case() {
         found.rounds
     };
     assert_eq!(rounds(18, 1 << 60), 18);
-    // With too few digits for it, the lent amount is used up sooner, regardless of the number of groups.
+    // With too few digits for all groups, the lent amount is used up sooner, regardless of the number of groups.
     assert!((5..20).contains(&rounds(1000, 1 << 60)));
 }
 

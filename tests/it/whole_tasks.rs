@@ -1,4 +1,4 @@
-//! Integral tasks against a loop that evaluates every user before each task, and the resulting distance between users.
+//! Compares whole tasks with a loop that examines every user before each task, and bounds the differences between users.
 
 use plimsoll::fair::{
     Exact, Instance, Machines, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, User, WholeTasks,
@@ -22,7 +22,7 @@ fn draw(rng: &mut ChaCha8Rng) -> Instance {
     Instance::new((0..dims).map(|r| format!("resource {r}")).collect(), capacity, users).expect("a good instance")
 }
 
-/// Returns the rank of a user by its allocation: the stage, then the key.
+/// Returns the position of a user that runs `tasks` tasks in the order: the stage, then the key.
 fn standing(order: &Order, instance: &Instance, i: usize, tasks: u64) -> (bool, Exact) {
     let user = &instance.users()[i];
     let norm = |norm: &Norm, tasks: u64| {
@@ -48,12 +48,12 @@ fn standing(order: &Order, instance: &Instance, i: usize, tasks: u64) -> (bool, 
     }
 }
 
-/// Whether one task of a user fits the whole capacity; a user without such a task is excluded.
+/// Returns whether one task of a user fits the whole capacity. A user with larger tasks is never served.
 fn fits_alone(instance: &Instance, i: usize) -> bool {
     instance.users()[i].demand.iter().zip(instance.capacity()).all(|(demand, capacity)| demand <= capacity)
 }
 
-/// Evaluates every user and the whole allocation before each task.
+/// Re-examines every user and the whole allocation before each task.
 fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
     let users = instance.users();
     let (mut out, mut log) = (vec![false; users.len()], Vec::new());
@@ -129,8 +129,8 @@ fn level_of_a_task(norm: Norm, instance: &Instance, user: &User) -> f64 {
     norm.float((0..user.demand.len()).map(share))
 }
 
-/// A user that may still rise is at most one task above any other that may, under any norm and at any time, so also if no user is blocked
-/// before the end: as in the divisible solution, in which they are level.
+/// Every user is at most one task above any user that may still rise, under any norm and at any time. This includes cases where no
+/// user is blocked before the end, as in the divisible solution, where their levels are equal.
 #[test]
 fn levels_differ_by_one_task_among_users_that_are_not_blocked() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);

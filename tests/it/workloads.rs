@@ -1,7 +1,7 @@
 //! Random workloads that look for trouble: ties, zero durations, zero demands, tight capacity, stages, priorities.
 //!
-//! Workloads are determined by one seed. Times are on a tiny grid, so that arrivals and finishes often coincide; names are not in sorted
-//! order, so that accidental sorting by name shows.
+//! All draws use one seed. Times are on a tiny grid, so that arrivals and finishes often coincide; names are out of order, so that
+//! a wrong sort by name is detected.
 
 use std::fmt::Write;
 
@@ -171,7 +171,7 @@ impl Case {
         policy_name(policy) + self.inside.suffix()
     }
 
-    /// Returns its configuration of the reference implementation.
+    /// Returns the slow twin's configuration for this workload.
     pub fn config(&self, policy: Policy) -> Config {
         Config {
             machines: self.machines(),
@@ -274,7 +274,7 @@ fn stage_name(stage: usize) -> String {
     ["map", "shuffle", "reduce", "collect"][stage].to_owned()
 }
 
-/// Formats thousandths as decimal text.
+/// Formats an amount in thousandths as decimal text.
 pub fn thousandths(amount: u64) -> String {
     let text = format!("{}.{:03}", amount / 1000, amount % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -335,7 +335,7 @@ fn draw_rows(rng: &mut ChaCha8Rng, users: usize, dims: usize, groups: &[(u64, Ve
         let shape = draw_shape(rng);
         let spread = chance(rng, 15);
         for (stage, after) in shape {
-            // A job's rows may follow one another with different times, if they are adjacent.
+            // The rows of a job may have different submit times, but are consecutive in the trace.
             if spread {
                 now += pick(rng, steps) * unit;
             }

@@ -1,5 +1,5 @@
-//! Every system call with which a small study writes fails in turn. Either the study ends with an error and without a partial file under a
-//! final name, and continues to the same bytes; or it succeeds, and then its results are complete.
+//! Injects an error into each system call of a small study that writes files. The study must either fail without a partial file
+//! under a final name and resume to the same bytes, or succeed with complete results.
 
 use std::process::{Command, Output};
 
@@ -31,7 +31,7 @@ x = "policy"
 y = "completion_mean_s"
 "#;
 
-/// The calls, by their purpose; the number of them that fail grows with the output of a study.
+/// The calls, grouped by effect. The number of failing calls grows with the output of a study.
 const CALLS: [&str; 9] = [
     "write,pwrite64,writev",
     "fsync,fdatasync",
@@ -44,7 +44,7 @@ const CALLS: [&str; 9] = [
     "getdents64",
 ];
 
-/// An upper bound of the number of calls.
+/// An upper bound for the number of calls in a group.
 const MOST: usize = 2000;
 
 pub fn every_call_may_fail() -> Outcome {
@@ -66,14 +66,14 @@ pub fn every_call_may_fail() -> Outcome {
             assert!(!message.contains("panicked"), "{when}: {message}");
             if output.status.success() {
                 let mut found = contents(&place.path("out"));
-                // A lock without a holder blocks no process.
+                // A lock file without an owner blocks no other run.
                 found.remove(".plimsoll-lock");
                 assert_eq!(differences(&expected, &found), [""; 0], "{when}");
             } else {
-                // Not a signal, and not the code of a panic. The loader of programs has messages and codes of its own.
+                // Not a signal, and not the code of a panic. The program loader has its own messages and codes.
                 assert!(matches!(output.status.code(), Some(1 | 2 | 127)), "{when}: {:?} {message}", output.status);
-                // The call that fails may be the one that would report it.
-                assert!(!message.trim().is_empty() || calls.starts_with("write"), "{when}: not a word");
+                // The failing call may be the one that prints the message.
+                assert!(!message.trim().is_empty() || calls.starts_with("write"), "{when}: no message");
                 for (path, bytes) in
                     contents(&place.path("out")).iter().filter(|(path, _)| !path.contains(".plimsoll-"))
                 {
@@ -83,7 +83,7 @@ pub fn every_call_may_fail() -> Outcome {
                 failed += 1;
             }
             place.run("out", &["-j", "1"]);
-            assert_eq!(differences(&expected, &contents(&place.path("out"))), [""; 0], "{when}: gone on with");
+            assert_eq!(differences(&expected, &contents(&place.path("out"))), [""; 0], "{when}: resumed");
             if !was_injected {
                 break;
             }
@@ -93,7 +93,7 @@ pub fn every_call_may_fail() -> Outcome {
     Ok(())
 }
 
-/// Runs the plan into a new folder while the n-th of these calls of each thread fails; whether any did.
+/// Runs the plan into a new folder while the n-th of these calls in each thread fails. Returns whether any call failed.
 fn inject(place: &Scratch, calls: &str, nth: usize) -> (Output, bool) {
     let (out, log) = (place.path("out"), place.path("calls.txt"));
     let _ = std::fs::remove_dir_all(&out);

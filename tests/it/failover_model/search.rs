@@ -1,7 +1,7 @@
 //! All states, breadth first.
 //!
-//! A state is stored as the numbers of its parts, each of which is stored once (44 bytes a state; the same few thousand FuxiMasters, Tubos
-//! and queues form millions of states). The search is breadth-first, so the first violation is a nearest one.
+//! A state is stored as the numbers of its parts, and each part is stored once (44 bytes a state; the same few thousand
+//! FuxiMasters, Tubos and queues make up millions of states). The search is breadth first, so the first violation is a nearest one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -182,13 +182,13 @@ pub struct Found {
     pub depth: usize,
     /// The longest line of messages.
     pub longest: usize,
-    /// States without any possible step except faults.
+    /// The number of states at rest: only a fault can change them.
     pub rests: usize,
-    /// Maximum number of steps to a stable state after the last fault.
+    /// The largest number of steps to a state at rest without further faults.
     pub to_rest: usize,
     /// Different FuxiMasters, application masters, Tubos, queues and ledgers.
     pub parts: [usize; 5],
-    /// Violated invariants, each with a nearest state that shows it: the event, and the path to it.
+    /// Violated invariants, each with a description and the actions that lead to a nearest violating state.
     pub violations: Vec<(&'static str, String, Vec<Action>)>,
     /// Ways to recover that were taken somewhere.
     pub paths: std::collections::BTreeSet<&'static str>,
@@ -257,7 +257,7 @@ pub fn search(model: &Model, until: &[&str]) -> Found {
     found
 }
 
-/// Records the observations, with the path if they are new.
+/// Records the observations. A new violation is recorded with the actions that lead to it.
 #[allow(clippy::too_many_arguments)]
 fn note(
     model: &Model,
@@ -279,7 +279,7 @@ fn note(
     found.paths.extend(seen.paths);
 }
 
-/// Returns the path to a state.
+/// Returns the actions that lead from the first state to a state.
 fn way(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], mut at: usize) -> Vec<Action> {
     let mut actions = Vec::new();
     while parents[at] != EMPTY {
@@ -293,7 +293,7 @@ fn way(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], mut at: usize
     actions
 }
 
-/// Determines whether every state becomes stable without further faults, and the number of steps.
+/// Checks that every state reaches a state at rest without further faults, and records the largest number of steps.
 fn settle(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], calmer: &[u32], found: &mut Found) {
     // Steps to rest, plus one; 0: not known yet; `ON_WAY`: on the way that is walked.
     const ON_WAY: u32 = u32::MAX;

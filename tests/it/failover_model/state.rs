@@ -14,7 +14,7 @@ use plimsoll::units::MachineId;
 pub const MACHINES: usize = 2;
 pub const APPS: usize = 2;
 
-/// The FuxiMaster of the moment, if it lives, and the epoch of the last one.
+/// The current FuxiMaster, if it is alive, and the epoch of the last one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Chief {
     pub master: Option<Master>,
@@ -24,17 +24,17 @@ pub struct Chief {
 /// The masters of one application.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Masters {
-    /// The newest, if it lives.
+    /// The newest master, if it is alive.
     pub newest: Option<AppMaster>,
-    /// One that lives on although another one was started.
+    /// An older master that is still alive although another one was started.
     pub old: Option<AppMaster>,
-    /// What the last one that died left on disk.
+    /// The state that the last dead master left on disk.
     pub dead: Option<AppMaster>,
     /// The epoch of the newest, alive or dead.
     pub epoch: u32,
     /// The least epoch that FuxiMaster has ordered.
     pub least: u32,
-    /// Whether the links between FuxiMaster and the newest, and the old, master are cut.
+    /// Whether the links of FuxiMaster to the newest and to the old master are cut.
     pub cut: [bool; 2],
 }
 
@@ -53,17 +53,17 @@ impl Masters {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Host {
     pub tubo: Tubo,
-    /// The Tubo lives.
+    /// The Tubo is alive.
     pub up: bool,
-    /// Its link to FuxiMaster is cut.
+    /// The link to FuxiMaster is cut.
     pub cut: bool,
-    /// All its links are cut.
+    /// All links are cut.
     pub dark: bool,
-    /// It has its caps from disk and has not received a full cap since.
+    /// The caps come from disk, and no full cap message has arrived since.
     pub disk: bool,
 }
 
-/// Messages on their way from one to another, in order.
+/// Messages in flight from one node to another, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Line {
     pub from: Node,
@@ -71,24 +71,24 @@ pub struct Line {
     pub letters: Vec<Message>,
 }
 
-/// Facts that no role of the cluster knows.
+/// Facts that no node of the cluster stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ledger {
-    /// Running workers of stable roles without consent to stop, by machine.
+    /// Running workers of stable roles that no application master has agreed to stop, by machine.
     pub need: [Counts; MACHINES],
-    /// Workers of stable roles that their application master last said to run, by machine.
+    /// Workers of stable roles that the last plan of their application master contains, by machine.
     pub wanted: [Counts; MACHINES],
-    /// The newest master of each application that has done anything.
+    /// The newest master of each application that has acted.
     pub planner: [u32; APPS],
     /// Faults so far.
     pub faults: u8,
-    /// How many of its changes of mind each application has had.
+    /// The number of request changes of each application.
     pub wants: [u8; APPS],
     /// Times that an application has left a machine that was out of sight.
     pub moves: u8,
 }
 
-/// A state of the whole: parts that a step does not touch are shared.
+/// A state of the whole cluster. Parts that a step does not modify are shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     pub chief: Arc<Chief>,
@@ -99,7 +99,7 @@ pub struct State {
     pub ledger: Arc<Ledger>,
 }
 
-/// Where the messages to a node are kept.
+/// Returns the index of a node's inbox.
 pub fn inbox(node: Node) -> usize {
     match node {
         Node::Master => 0,
@@ -109,7 +109,7 @@ pub fn inbox(node: Node) -> usize {
 }
 
 impl State {
-    /// No role has been started yet.
+    /// Creates the state before FuxiMaster and the application masters have been started.
     pub fn new(setup: &Setup) -> State {
         let host = |machine| Host { tubo: Tubo::new(machine), up: true, cut: false, dark: false, disk: false };
         let hosts: Vec<Arc<Host>> = setup.machine_ids().map(|machine| Arc::new(host(machine))).collect();
@@ -146,7 +146,7 @@ impl State {
         }
     }
 
-    /// Whether the link between two nodes is cut.
+    /// Returns whether the link between two nodes is cut.
     pub fn is_cut(&self, one: Node, other: Node) -> bool {
         match (one, other) {
             (Node::Tubo(machine), Node::Master) | (Node::Master, Node::Tubo(machine)) => {
@@ -160,7 +160,7 @@ impl State {
         }
     }
 
-    /// Sends a message; it is lost if the link is cut.
+    /// Sends a message; it is lost if the receiver is dead or the link is cut.
     pub fn post(&mut self, from: Node, to: Node, message: Message) {
         if !self.is_alive(to) || self.is_cut(from, to) {
             return;
@@ -172,7 +172,7 @@ impl State {
         }
     }
 
-    /// Takes the message at a place of a line; it stays if it is to arrive twice.
+    /// Takes the message at a position of a line. The message stays in the line if it is to arrive twice.
     pub fn take(&mut self, from: Node, to: Node, place: usize, stays: bool) -> Message {
         let lines = Arc::make_mut(&mut self.inboxes[inbox(to)]);
         let at = lines.binary_search_by_key(&(from, to), |line| (line.from, line.to)).expect("the line is there");
@@ -186,7 +186,7 @@ impl State {
         message
     }
 
-    /// Drops messages that will be for nothing.
+    /// Drops messages that will have no effect.
     pub fn forget(&mut self, from: Node, to: Node, gone: impl Fn(&Message) -> bool) {
         if self.line(from, to).iter().any(&gone) {
             let lines = Arc::make_mut(&mut self.inboxes[inbox(to)]);
@@ -198,19 +198,19 @@ impl State {
         }
     }
 
-    /// Messages on their way from one to another.
+    /// Returns the messages in flight from one node to another.
     pub fn line(&self, from: Node, to: Node) -> &[Message] {
         let lines = &self.inboxes[inbox(to)];
         let found = lines.binary_search_by_key(&(from, to), |line| (line.from, line.to));
         found.map_or(&[], |at| lines[at].letters.as_slice())
     }
 
-    /// All lines with something on its way.
+    /// Returns all lines with messages in flight.
     pub fn lines(&self) -> impl Iterator<Item = &Line> {
         self.inboxes.iter().flat_map(|lines| lines.iter())
     }
 
-    /// Removes the messages in flight to a dead node, or between two nodes with a cut link.
+    /// Drops the messages in flight to a node that dies, or between two nodes with a cut link.
     pub fn lose(&mut self, gone: impl Fn(Node, Node) -> bool) {
         for lines in &mut self.inboxes {
             if lines.iter().any(|line| gone(line.from, line.to)) {

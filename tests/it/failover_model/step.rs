@@ -1,8 +1,8 @@
-//! The possible steps of a cluster, and their effects.
+//! The actions of the failover model and their effects on a cluster.
 //!
-//! Time is abstract: a clock may fire whenever the order of the clocks allows. Heartbeats are far apart compared with messages, time-outs
-//! with heartbeats, and the recovery window with time-outs. So a heartbeat without effect is left out, only unreachable nodes time out, and
-//! the window ends when every reachable node has reported.
+//! Time is abstract: a timer may fire whenever the order of the timers allows. Heartbeats are far apart compared with
+//! messages, time-outs with heartbeats, and the recovery window with time-outs. Therefore a heartbeat without effect is
+//! omitted, only an unreachable node times out, and the window ends when every reachable node has reported.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub enum Action {
     MasterStarts,
     AppStarts(AppId),
     TuboStarts(MachineId),
-    /// A machine becomes reachable.
+    /// A machine becomes reachable again.
     Heal(MachineId),
     /// The link between FuxiMaster and the newest, or the old, master of an application is restored.
     HealApp(AppId, usize),
@@ -38,32 +38,32 @@ pub enum Action {
     WindowEnds,
     /// The scheduler grants a unit of a role on a machine.
     Grant(RoleId, MachineId),
-    /// The application returns its units on an unreachable machine.
+    /// The application gives up its units on an unreachable machine.
     Move(AppId, MachineId),
     /// The faults.
     Fault(Fault),
 }
 
-/// The explored space.
+/// The system to explore and the bounds of the exploration.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub setup: Setup,
-    /// The requests of each role in sequence: one list per application, which has one role.
+    /// The successive demands of each role: one list per application, which has one role.
     pub wants: [Vec<u32>; 2],
-    /// Number of these that are complete and fulfilled when the check begins.
+    /// The number of demands, per application, that have already been made and fulfilled when the check begins.
     pub early: [u8; 2],
-    /// The most faults.
+    /// The maximum number of faults.
     pub faults: u8,
-    /// The most times that an application leaves a machine.
+    /// The maximum number of times that an application leaves a machine.
     pub moves: u8,
-    /// The most units, of all roles together, that the scheduler lets there be by its grants.
+    /// The maximum number of units, of all roles together, that the scheduler may allocate by grants.
     pub quota: u64,
-    /// Selects the messages that arrive at once if the link is empty.
+    /// Selects the messages that arrive at once if no other message is in transit on their line.
     pub prompt: fn(&Message) -> bool,
 }
 
 impl Model {
-    /// All roles have just been started for the first time, without requests.
+    /// Returns the initial state: every node has started for the first time, and only the `early` demands have been made.
     pub fn first(&self) -> State {
         let mut state = State::new(&self.setup);
         let mut seen = Seen::default();
@@ -81,7 +81,7 @@ impl Model {
         state
     }
 
-    /// Returns every possible step, faults last.
+    /// Returns every possible action; faults come last.
     pub fn actions(&self, state: &State) -> Vec<Action> {
         let mut actions = self.calm(state);
         let apps = self.setup.app_ids().into_iter();
@@ -105,8 +105,8 @@ impl Model {
         })
     }
 
-    /// Returns the steps that are neither faults nor decisions to move, in the order of a stable cluster: messages, starts, then the clocks
-    /// from the fastest to the slowest, then grants.
+    /// Returns the actions that are neither faults nor decisions to move, in the order of a cluster at rest: messages,
+    /// starts, then the timers from the fastest to the slowest, then grants.
     pub fn calm(&self, state: &State) -> Vec<Action> {
         let mut actions: Vec<Action> = state.lines().map(|line| Action::Deliver(line.from, line.to)).collect();
         if state.chief.master.is_none() {
@@ -139,8 +139,9 @@ impl Model {
         actions
     }
 
-    /// Returns the permitted grants: a unit that a reachable master requests, on a reachable machine with room that has acknowledged all
-    /// losses of this role, within the quota. Machines with fewer units come first.
+    /// Returns the grants that the scheduler may make within the quota. A grant is a unit requested by an application
+    /// master in contact, on a machine in contact that has room and has acknowledged all losses of this role. Machines
+    /// with fewer units come first.
     fn grants(&self, state: &State) -> Vec<Action> {
         let Some(master) = state.chief.master.as_ref().filter(|master| master.phase == Phase::Normal) else {
             return Vec::new();
@@ -206,7 +207,7 @@ impl Model {
         }
     }
 
-    /// Whether every reachable node has reported to a recovering FuxiMaster.
+    /// Returns whether every reachable node has reported to a recovering FuxiMaster.
     fn all_reported(&self, state: &State, master: &Master) -> bool {
         let tubos = self.setup.machine_ids().all(|machine| {
             let host = state.host(machine);
@@ -221,7 +222,7 @@ impl Model {
             })
     }
 
-    /// Returns the heartbeats of a Tubo that would have an effect. It sends them when its links are empty.
+    /// Returns the heartbeat messages of a tubo that would change their receivers. A tubo sends them on silent links only.
     fn tubo_says(&self, state: &State, machine: MachineId) -> Vec<(Node, Message)> {
         let (host, tubo) = (state.host(machine), Node::Tubo(machine));
         let waits = host.tubo.caps.iter().any(|(role, count)| count > host.tubo.plan(role));
@@ -261,12 +262,12 @@ impl Model {
         })
     }
 
-    /// Whether no message is in flight between two nodes.
+    /// Returns whether no message is in transit between two nodes.
     fn is_quiet(&self, state: &State, one: Node, other: Node) -> bool {
         state.line(one, other).is_empty() && state.line(other, one).is_empty()
     }
 
-    /// Whether a message would have an effect, and no message is in flight between the two.
+    /// Returns whether a message would change its receiver and no other message is in transit between the two nodes.
     fn moves(&self, state: &State, from: Node, to: Node, message: &Message) -> bool {
         let to = match to {
             Node::App(app, 0) => Node::App(app, state.app(app).epoch),
@@ -291,7 +292,7 @@ impl Model {
         }
     }
 
-    /// What becomes of a state.
+    /// Returns the state after an action.
     pub fn apply(&self, state: &State, action: Action, seen: &mut Seen) -> State {
         let mut next = state.clone();
         match action {
@@ -443,7 +444,7 @@ impl Model {
         self.act(next, Node::App(app, epoch), outputs, seen);
     }
 
-    /// Sends a message, which arrives at once if it is prompt and the link is empty.
+    /// Sends a message. A prompt message arrives at once if no earlier message is in transit on its line.
     fn send(&self, next: &mut State, from: Node, to: Node, message: Message, seen: &mut Seen) {
         let to = match to {
             Node::App(app, 0) => Node::App(app, next.app(app).epoch),
@@ -477,7 +478,7 @@ impl Model {
     }
 }
 
-/// Whether a message is obsolete once a FuxiMaster of an epoch has been received.
+/// Returns whether a message is obsolete once a FuxiMaster of `epoch` has made contact.
 fn is_before(message: &Message, epoch: u32) -> bool {
     match message {
         Message::Caps { at, .. } | Message::Hints { at, .. } => at.epoch < epoch,

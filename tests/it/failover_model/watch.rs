@@ -1,5 +1,5 @@
-//! The invariants, formulated independently of `crates/control/src/world`: of states if a state shows them, and otherwise of single steps.
-//! Also records which recovery paths occurred.
+//! The invariants, formulated independently of `crates/control/src/world`: on states if a state suffices, otherwise on single
+//! steps. Also records the observed recovery paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use plimsoll::control::tubo::Tubo;
 use super::state::{Ledger, State};
 use super::step::Model;
 
-/// The ways to recover, all of which must be taken somewhere.
+/// The recovery paths. The exploration must take each of them at least once.
 pub const PATHS: [&str; 20] = [
     "FuxiMaster fails over",
     "an application master is replaced",
@@ -44,9 +44,9 @@ pub const CROSSES: &str = "a start crosses an older order";
 /// Observations of one step, or of all steps.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Invariants that do not hold, with what happened.
+    /// Violated invariants, with a description.
     pub violations: BTreeMap<&'static str, String>,
-    /// Ways to recover that were taken.
+    /// Recovery paths that were taken.
     pub paths: BTreeSet<&'static str>,
 }
 
@@ -63,7 +63,7 @@ impl Seen {
         }
     }
 
-    /// After a step of FuxiMaster: I4, I5, I7, I10.
+    /// Checks a step of FuxiMaster: I4, I5, I7, I10.
     pub fn after_master(&mut self, model: &Model, state: &State, before: &Master, outputs: &[Output]) {
         let (Some(master), setup) = (&state.chief.master, &model.setup) else { return };
         let silent = before.phase == Phase::Recovering && master.phase == Phase::Recovering;
@@ -73,7 +73,7 @@ impl Seen {
                 Output::Note(Note::Granted(units)) => {
                     let (site, account) = (&master.sites[units.machine.index()], master.accounts[&units.role]);
                     let heard = site.contact == Contact::Here && master.phase == Phase::Normal;
-                    self.check("I4", heard, || format!("{units:?} granted on a machine that is not heard"));
+                    self.check("I4", heard, || format!("{units:?} granted on a machine without contact"));
                     let asked = account.granted <= account.request;
                     self.check("I5", asked, || format!("{units:?} granted beyond the request: {account:?}"));
                     let within = model.allocated(master) <= model.quota;
@@ -146,16 +146,16 @@ impl Seen {
             | Note::Started(_)
             | Note::Stopped(_)
             | Note::Finished(_) => {}
-            // In this model no worker fails alone.
+            // In this model no worker fails individually.
             Note::Failed(_) | Note::Barred(_) | Note::Blamed(_) | Note::Shunned(_) | Note::Forgiven(_) => {}
         }
     }
 
-    /// After a step of a Tubo: I1, I7.
+    /// Checks a step of a Tubo: I1, I7.
     ///
-    /// A worker is established once no message of FuxiMaster is in flight to the Tubo: then it must not stop unless its application master
-    /// returns the unit, or its plan contains the stop. A newly started worker may cross an older order: caps and plans take different
-    /// paths, so a plan for a new cap may meet an old one.
+    /// A worker is established once no message from FuxiMaster to the Tubo is in flight. From then on it must not stop unless
+    /// its application master returns the unit, or omits it from its plan. A worker that has just been started may cross an
+    /// older order: caps and plans take different paths, so a plan that belongs to a new cap may meet an old cap.
     pub fn after_tubo(&mut self, setup: &Setup, state: &mut State, before: &Tubo, planned: bool) {
         let machine = before.machine;
         let running = state.host(machine).tubo.running.clone();
@@ -179,7 +179,7 @@ impl Seen {
         }
     }
 
-    /// After a step of an application master: units that it returns may stop.
+    /// Updates the ledger after a step of an application master: workers of returned units may stop.
     pub fn after_app(
         &mut self,
         setup: &Setup,
@@ -218,7 +218,7 @@ impl Seen {
         }
     }
 
-    /// Checks the invariants of states: I2, I3, I9.
+    /// Checks the invariants of every state: I2, I3, I9.
     pub fn state(&mut self, setup: &Setup, state: &State) {
         let roles = setup.role_ids();
         for machine in setup.machine_ids() {
@@ -248,12 +248,12 @@ impl Seen {
         }
         let held: usize = master.tenants.values().map(|tenant| tenant.held.len()).sum();
         let pairs: usize = master.sites.iter().map(|site| site.alloc.iter().count()).sum();
-        self.check("I9", held == pairs, || "an application holds what is not allocated".to_owned());
+        self.check("I9", held == pairs, || "an application holds unallocated units".to_owned());
         let sums = master.accounts.iter().map(|(role, account)| (*role, account.granted)).eq(granted);
         self.check("I9", sums, || "sums of roles are wrong".to_owned());
     }
 
-    /// A cluster at rest agrees: I8.
+    /// Checks that a cluster at rest is consistent: I8.
     pub fn rest(&mut self, model: &Model, state: &State) {
         let (setup, roles) = (&model.setup, model.setup.role_ids());
         let master = state.chief.master.as_ref().expect("somebody would start it");

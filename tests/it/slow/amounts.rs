@@ -1,8 +1,8 @@
-//! The slow twin's amounts: what tasks need, machines offer, and users hold as a policy measures it.
+//! The slow twin's amounts: task needs, machine offers, and user shares as a policy measures them.
 
 use super::{Config, Policy, Ratio, Row};
 
-/// What a user holds, as the policy measures it, over the user's weight.
+/// Returns a user's allocation, as the policy measures it, divided by the user's weight.
 pub fn share(config: &Config, user: usize, held: &[u64], capacity: &[u64]) -> Ratio {
     let weight = |r: usize| config.weights.get(user).map_or(Ratio::ONE, |weights| weights[r]);
     let part = |r: usize| {
@@ -20,7 +20,7 @@ pub fn share(config: &Config, user: usize, held: &[u64], capacity: &[u64]) -> Ra
     }
 }
 
-/// Returns the capacity of each machine, or its slots.
+/// Returns the offer of each machine: its capacity, or slots.
 pub fn offers(config: &Config) -> Vec<Vec<u64>> {
     match config.policy {
         Policy::Slot(slots) => config.machines.iter().map(|_| vec![slots]).collect(),
@@ -28,12 +28,12 @@ pub fn offers(config: &Config) -> Vec<Vec<u64>> {
     }
 }
 
-/// What a task takes from a place: its demand, or one slot.
+/// Returns the amount that a task takes: its demand, or one slot.
 pub fn need(row: &Row, config: &Config) -> Vec<u64> {
     if let Policy::Slot(_) = config.policy { vec![1] } else { row.demand.clone() }
 }
 
-/// Returns the number of tasks with this need that fit into the free amounts.
+/// Returns how many times a need fits in the free amounts.
 pub fn times(need: &[u64], free: &[u64]) -> u64 {
     let wanted = need.iter().zip(free).filter(|(need, _)| **need > 0);
     wanted.map(|(need, free)| free / need).min().unwrap_or(1 << 40)

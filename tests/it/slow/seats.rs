@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{Placement, Ratio, times};
 
-/// A machine that a task might start on: its free amounts before, its capacity, and its number of running tasks.
+/// A candidate machine for a task: its free amounts, its capacity, and the number of tasks that run there.
 pub struct Candidate {
     pub place: usize,
     pub free: Vec<u64>,
@@ -12,7 +12,7 @@ pub struct Candidate {
     pub running: usize,
 }
 
-/// Returns places for equal tasks, one by one by the placement rule; `None` if there is not room for all.
+/// Returns the machines for equal tasks, chosen one by one by the placement rule, or `None` if there is no room for all of them.
 pub fn seats(
     rule: Placement,
     need: &[u64],
