@@ -359,7 +359,7 @@ fn results_without_runs_are_packed_too() {
     );
     assert!(place.refused(&["run", "plans/other.toml", "-o", "solved"]).contains("results of another plan"));
     place.ok(&["run", "plans/other.toml", "-o", "solved", "--restart"]);
-    assert!(!place.path("solved/figures/i.svg").exists(), "what was drawn before is gone");
+    assert!(!place.path("solved/figures/i.svg").exists(), "the earlier figure was removed");
     assert!(place.refused(&["run", "plans/solved.toml", "-o", "solved"]).contains("results of another plan"));
 }
 

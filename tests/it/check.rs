@@ -303,7 +303,7 @@ fn broken_mechanisms_are_caught() {
     );
     assert_eq!(fails(&equal, Property::ParetoEfficiency).map(|found| found.draft.dims()), Some(2));
     assert_eq!(size(fails(&greedy, Property::Feasibility)), Some((1, 1, 3)));
-    assert!(fails(&greedy, Property::ParetoEfficiency).is_none(), "what is not there is judged once");
+    assert!(fails(&greedy, Property::ParetoEfficiency).is_none(), "an absent resource is judged once");
     assert_eq!(size(fails(&envious, Property::EnvyFreeness)), Some((2, 1, 5)));
 }
 
@@ -320,7 +320,7 @@ fn nonsense_is_told() {
     for senseless in [f64::NAN, f64::INFINITY, -1.0] {
         let candidate = Candidate::own("senseless", Nonsense(senseless, 0));
         let findings = check(&candidate, &Promise::divisible(), Domain::Positive);
-        let found = findings[0].counterexample.as_ref().expect("nobody can be given that");
+        let found = findings[0].counterexample.as_ref().expect("such an allocation is impossible");
         assert!(found.verdict().starts_with("A is given"), "{}", found.verdict());
         assert!(findings[1..].iter().all(|finding| finding.cases == 0), "nothing else is asked");
     }

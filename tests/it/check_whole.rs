@@ -35,7 +35,7 @@ fn whole_tasks_keep_promises_up_to_one_task() {
         assert!(holds(&stop, property, Reading::UpToOneTask), "{}", property.name());
     }
     assert!(!holds(&stop, Property::EnvyFreeness, Reading::UpToOneOwnTask), "the share before the task decides");
-    assert!(!holds(&stop, Property::ParetoEfficiency, Reading::Whole), "whoever is blocked blocks the others");
+    assert!(!holds(&stop, Property::ParetoEfficiency, Reading::Whole), "a blocked user blocks the others");
     let skip = check(&simulated("drf", OnBlocked::Skip), &Promise::whole(), Domain::Positive);
     assert!(holds(&skip, Property::ParetoEfficiency, Reading::Whole));
     assert!(holds(&skip, Property::EnvyFreeness, Reading::UpToOneTask));

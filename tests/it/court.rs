@@ -127,7 +127,7 @@ fn wrong_states_are_refused_with_their_place() {
         (&["decide", "s.toml", "--policy", "kueue@1"], "kueue@guarded"),
         (&["decide", "s.toml", "--policy", "kueue", "--rounds", "0"], "at least 1 round"),
         (&["court", "kueue-14542"], "kueue-14543"),
-        (&["court", "s.toml"], "it expects nothing of any"),
+        (&["court", "s.toml"], "it has no expectation for any"),
         (&["court", "--search", "--policy", "kueue", "--size", "0"], "1 to 24"),
         (&["court", "--search", "--policy", "kueue", "--verdict", "loop"], "livelock"),
     ] {

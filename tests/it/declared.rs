@@ -201,7 +201,7 @@ fn only(text: &str, places: &[&str]) {
     let mut found = with("src", text);
     found.extend(with("crates", text).into_iter().filter(|path| !path.ends_with("tests.rs")));
     found.retain(|path| !places.iter().any(|place| path.starts_with(place)));
-    assert!(found.is_empty(), "{text} stands in {found:?}, besides {places:?}");
+    assert!(found.is_empty(), "{text} occurs in {found:?}, besides {places:?}");
 }
 
 /// A name occurs in its list or its row, and no other part of the product checks for a format or kind.

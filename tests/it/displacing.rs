@@ -123,7 +123,7 @@ fn a_task_is_spared_until_it_has_run_long_enough() {
     assert_eq!(run(0), at_once);
     assert_eq!(run(5), at_once, "it has run 5 s then");
     let later = [(0, 0, 1, 0, 30, Preempted, 30), (1, 0, 1, 30, 40, Finished, 0), (0, 0, 1, 40, 100, Finished, 0)];
-    assert_eq!(run(30), later, "nothing else happens at 30 s");
+    assert_eq!(run(30), later, "there is no other event at 30 s");
     assert_eq!(run(90), [(0, 0, 1, 0, 60, Finished, 0), (1, 0, 1, 60, 70, Finished, 0)]);
 }
 

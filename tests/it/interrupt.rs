@@ -66,7 +66,7 @@ impl Running {
             if let Some(status) = self.0.try_wait().expect("a child can be waited for") {
                 return status;
             }
-            assert!(Instant::now() < deadline, "it goes on {PATIENCE:?} after the signal");
+            assert!(Instant::now() < deadline, "it still runs {PATIENCE:?} after the signal");
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -116,7 +116,7 @@ impl Laws {
         assert!(self.jobs.values().all(|job| job.recorded), "every job has a record");
         let finished: u64 = self.heard.values().map(|heard| heard.finished).sum();
         let submitted: u64 = self.jobs.values().map(|job| job.tasks).sum();
-        assert_eq!(finished + self.cut + self.stuck, submitted, "what was submitted finished, was cut or is stuck");
+        assert_eq!(finished + self.cut + self.stuck, submitted, "submitted tasks finished, were cut or are stuck");
         assert_eq!((outcome.launched, finished + self.cut), (self.launched, self.launched), "what was launched ran");
         assert!(self.options.until.is_some() || self.cut == 0, "only a horizon cuts");
         assert!(self.options.until.is_none_or(|until| outcome.end <= until), "nothing happens past the horizon");
@@ -138,7 +138,7 @@ impl Laws {
                 let amount = part * u64::from(count);
                 *held = if starts { *held + amount } else { *held - amount };
             }
-            assert!(held.fits(&self.machines[machine.index()]), "machine {machine} holds more than it has at {at:?}");
+            assert!(held.fits(&self.machines[machine.index()]), "machine {machine} is over-committed at {at:?}");
         }
     }
 
@@ -277,7 +277,7 @@ impl Recorder for Laws {
             _ => self.machines.iter().any(|machine| need.fits(machine)),
         };
         match stuck.why {
-            Stuck::TooLarge => assert!(!fits, "what is too large fits nowhere"),
+            Stuck::TooLarge => assert!(!fits, "a task that is too large fits nowhere"),
             Stuck::Deadlocked => assert!(fits && self.stuck > stuck.tasks, "something else is stuck before it"),
             Stuck::Starved => panic!("something is left to happen as long as something waits"),
             Stuck::Cut => assert!(fits && self.options.until.is_some(), "only a horizon cuts"),
@@ -295,7 +295,7 @@ impl Recorder for Laws {
             assert_eq!(books.used(user), self.used[at], "what {user} uses at {now:?}");
             let standing = (books.running(user), books.waiting(user), books.used(user).to_vec());
             if !changed.contains(&user) {
-                assert_eq!(standing, self.standing[at], "{user} has changed at {now:?} and nobody was told");
+                assert_eq!(standing, self.standing[at], "{user} has changed at {now:?} without a notification");
             }
             self.standing[at] = standing;
         }

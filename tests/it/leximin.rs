@@ -182,7 +182,7 @@ fn unusable_numbers_are_errors() {
     let unknown = Problem::new(1, vec![f64::NAN, 0.5], vec![1.0; 2], vec![f64::INFINITY; 2]);
     assert!(matches!(levels.fill(&unknown.columns(), unknown.tasks(), &[1.0; 2]), Err(Error::NotConverged { .. })));
     let nothing = Problem::new(1, vec![0.0, 0.5], vec![1.0; 2], vec![3.0, 0.0]);
-    levels.drf(&nothing).expect("everybody has all its tasks");
+    levels.drf(&nothing).expect("every user has all its tasks");
     assert_eq!((levels.tasks(), levels.rounds().len()), (&[3.0, 0.0][..], 0));
 }
 
@@ -274,7 +274,7 @@ impl Leximin {
             let stuck =
                 |k: &usize| clear(*k) || unclear(*k) && self.highest(&fixed, &open, level, *k) < level * (1.0 + 1e-7);
             let stuck: Vec<usize> = (0..least).filter(stuck).collect();
-            assert!(!stuck.is_empty(), "somebody keeps the level from rising");
+            assert!(!stuck.is_empty(), "at least one user limits the level");
             stuck.into_iter().for_each(|k| fixed[open[k]] = Some(level));
         }
     }

@@ -95,7 +95,7 @@ fn traces() -> Vec<Wrong> {
                 &["'gang'", "13 tasks", "room for 12"],
             )
         },
-        row("a gang of which no task fits", ",gang", "b,u,1,10,2,5,1,true", &["'gang'", "2 tasks", "room for 0"]),
+        row("a gang without a task that fits", ",gang", "b,u,1,10,2,5,1,true", &["'gang'", "2 tasks", "room for 0"]),
         row("a gang that is neither", ",gang", "b,u,1,10,2,1,1,maybe", &["'gang'", "maybe", "true or false"]),
     ]);
     all

@@ -92,7 +92,7 @@ fn production_systems_agree() {
     for (file, more) in files {
         let Published { project, licence, commit, left_out, vectors } = published(file);
         for said in [project, licence, commit, left_out] {
-            assert!(!said.is_empty(), "{file} says where it is from, under which licence, and what it leaves out");
+            assert!(!said.is_empty(), "{file} has its source, its licence, and its omissions");
         }
         for vector in vectors {
             let options: Vec<&str> = vector.options.iter().map(String::as_str).collect();
@@ -221,7 +221,7 @@ fn levels_are_as_defined(quota: Quota, instance: &GroupInstance, allocation: &Gr
             if moves { share(i).limited[r].clone() } else { share(i).base[r].clone() }
         };
         let all = family.iter().fold(Exact::ZERO, |sum, &i| &sum + &full(i));
-        assert_eq!(given, total.min(all), "all that can be given is given");
+        assert_eq!(given, total.min(all), "the whole possible amount is assigned");
         if level.is_positive() {
             let below = level * &Exact::ratio(999_999, 1_000_000);
             let less = family.iter().fold(Exact::ZERO, |sum, &i| &sum + &at(i, &below));

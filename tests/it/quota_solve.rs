@@ -222,7 +222,7 @@ fn the_json_says_what_was_worked_out_and_how() {
     assert_eq!((&group["runtime"]["cpu"], &group["level_exact"]["cpu"]), (&6.into(), &"3".into()));
     assert!(solved(&instance, &["--policy", "quota"])["rounds"].is_null(), "no rounds without rounds");
     let enough = solved(&json(99, &[("a", [0, 9, 1])]), &["--method", "iterative"]);
-    assert_eq!(enough["rounds"], serde_json::json!({ "cpu": 0 }), "enough for all: nothing is shared");
+    assert_eq!(enough["rounds"], serde_json::json!({ "cpu": 0 }), "enough for all: no division by ratio");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn the_page_shows_what_the_program_does() {
     let commands = crate::solve::blocks(&page, "console");
     assert!(commands.len() >= 4, "{} commands", commands.len());
     for block in commands {
-        let (command, shown) = block.split_once('\n').expect("a command and what it prints");
+        let (command, shown) = block.split_once('\n').expect("a command and its output");
         let words: Vec<&str> = command.trim_start_matches("$ plimsoll ").split_whitespace().collect();
         let output = crate::replay::run(crate::replay::plimsoll(&words).current_dir(root));
         assert!(output.status.success(), "{command}: {}", crate::replay::said(&output));

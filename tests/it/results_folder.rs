@@ -107,7 +107,7 @@ fn records_and_requests_that_somebody_has_written_stay() {
     let mine = std::fs::read_to_string(&requests).expect("it was written").replace("speed_jain", "speed_gap");
     std::fs::write(&requests, &mine).expect("writable");
     let said = place.run("out", &[]);
-    assert!(said.contains("figures.toml was changed by hand"), "{said}");
+    assert!(said.contains("figures.toml was changed manually"), "{said}");
     assert_eq!(std::fs::read_to_string(&requests).expect("it stays"), mine);
     std::fs::remove_file(&requests).expect("it stays");
     assert!(!place.run("out", &[]).contains("changed by hand"));

@@ -152,7 +152,7 @@ fn a_flipped_bit_anywhere_is_noticed_and_mended() {
             assert_eq!(
                 differences(&drawn(whole.clone()), &found),
                 [""; 0],
-                "{name}, byte {at}: drawn of what was changed"
+                "{name}, byte {at}: drawn from changed data"
             );
         }
         place.run("out", &[]);

@@ -248,7 +248,7 @@ fn every_file_says_what_it_is_for() {
 /// The lines of each crate's sources, and of those how many are left without unit tests and comments:
 /// `cargo test --release --test it lines_of_every_crate -- --ignored --nocapture`.
 #[test]
-#[ignore = "prints figures, checks nothing but that there are any"]
+#[ignore = "prints figures, checks only that there are any"]
 fn lines_of_every_crate() {
     let mut lines: BTreeMap<String, [usize; 2]> = BTreeMap::new();
     for source in sources() {

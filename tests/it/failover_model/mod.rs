@@ -134,7 +134,7 @@ fn each_rule_is_missed() {
             println!("    {invariant} after {} steps: {what}", way.len());
         }
         let harm = found.violations.iter().find(|(invariant, ..)| *invariant == "I1");
-        let (_, _, way) = harm.unwrap_or_else(|| panic!("without {} nobody is harmed", rule.name()));
+        let (_, _, way) = harm.unwrap_or_else(|| panic!("without {} no property is violated", rule.name()));
         way.iter().for_each(|action| println!("        {action:?}"));
         way.len()
     };

@@ -65,8 +65,8 @@ fn the_vectors_of_division() {
     assert_eq!(shares("4", &[("a:root:2:2:1", 6), ("b:root:2:2:2", 6)], ""), [2.0, 2.0]);
     let three = [("a:root:2:2:2", 5), ("b:root:2:2:2", 5), ("c:root:1:2:1", 0)];
     assert_eq!(shares("5", &three, ""), [3.0, 2.0, 0.0]);
-    assert_eq!(shares("1", &[("a:root:3:0:0", 2)], ""), [2.0], "what is deserved may exceed the total");
-    assert_eq!(shares("7", &[("a:root:3:0:0", 5)], ""), [3.0], "without a weight the rest goes to nobody");
+    assert_eq!(shares("1", &[("a:root:3:0:0", 2)], ""), [2.0], "deserved amounts may exceed the total");
+    assert_eq!(shares("7", &[("a:root:3:0:0", 5)], ""), [3.0], "without a weight no queue gets a part of the rest");
     assert_eq!(shares("2", &[("a:root:1.5:0:0", 6)], ""), [1.5]);
     // Derived: the rest after floors goes to the next priority first.
     let floors = [("a:root:0:1:2", 8), ("b:root:0:2:2", 8), ("c:root:0:1:1", 8)];
@@ -151,7 +151,7 @@ fn the_vectors_of_workloads_that_stay() {
     assert_eq!(evicted(&text("3", "5", true)), ["r2"], "3 of 3");
     assert!(evicted(&text("2", "5", true)).is_empty(), "3 of 2");
     assert!(evicted(&text("3", "2", true)).is_empty(), "3 of 2 for the parent");
-    assert_eq!(evicted(&text("2", "5", false)), ["r2"], "above what it deserves, below its fair share of 3");
+    assert_eq!(evicted(&text("2", "5", false)), ["r2"], "above its deserved amount, below its fair share of 3");
 }
 
 /// The same file, "Multiple departments" and "Multiple hierarchy levels": the queues right under the common ancestor are compared.

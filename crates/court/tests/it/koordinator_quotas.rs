@@ -222,7 +222,7 @@ fn minimums_are_scaled_in_a_tree() {
         let answer = decide("koordinator", &text);
         ["p", "a", "b", "c"].map(|name| quota(&answer, name).0)
     };
-    assert_eq!(of(200, [200, 200, 200]), [200.0, 66.667, 66.667, 66.666], "what rounding leaves goes by name");
+    assert_eq!(of(200, [200, 200, 200]), [200.0, 66.667, 66.667, 66.666], "the rounding remainder is assigned by name");
     assert_eq!(of(600, [200, 200, 200]), [600.0, 200.0, 200.0, 200.0]);
     assert_eq!(of(200, [200, 0, 200]), [200.0, 100.0, 0.0, 100.0]);
 }

@@ -423,7 +423,7 @@ fn settled(case: &str, text: &str, shares: &BTreeMap<String, u32>) -> (BTreeMap<
         }
         situation.pass(&state);
     }
-    panic!("{case}: it does not come to rest");
+    panic!("{case}: it does not become stable");
 }
 
 /// Final states of rounds, from the integration tests (some on the way, from state to state) and story 3 of KEP 1714: the number of running

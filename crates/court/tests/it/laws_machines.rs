@@ -193,5 +193,5 @@ fn preemption_comes_to_rest() {
         assert!(rests, "{guarded}\n{text}");
         rounds += u32::from(policy != guarded && verdict(policy) == Verdict::Livelock);
     }
-    assert!(rounds >= 3, "the capacity scheduler goes round in {rounds} of them");
+    assert!(rounds >= 3, "the capacity scheduler oscillates in {rounds} of them");
 }

@@ -109,5 +109,5 @@ fn the_guard_of_kueue_never_goes_round() {
         assert!(!matches!(guarded, Verdict::Livelock | Verdict::Undecided), "{}\n{text}", guarded.name());
         rounds += u32::from(verdict("kueue") == Verdict::Livelock);
     }
-    assert!(rounds >= 3, "the plain policy goes round in {rounds} of them");
+    assert!(rounds >= 3, "the plain policy oscillates in {rounds} of them");
 }

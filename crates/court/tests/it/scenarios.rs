@@ -20,7 +20,7 @@ fn every_scenario_comes_out_as_it_says() {
     let (mut wrong, mut judged) = (Vec::new(), 0);
     for path in files() {
         let state = open(&path).unwrap_or_else(|error| panic!("{error}"));
-        assert!(!state.about.is_empty() && !state.source.is_empty(), "{} says nothing of itself", path.display());
+        assert!(!state.about.is_empty() && !state.source.is_empty(), "{} has no description or source", path.display());
         assert!(!state.expectations.is_empty(), "{} expects nothing", path.display());
         for expected in &state.expectations {
             let bench = Bench::new(&state, &expected.policy, &registry).unwrap_or_else(|error| panic!("{error}"));

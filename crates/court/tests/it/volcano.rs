@@ -99,7 +99,7 @@ fn capability_limits() {
 fn capacity_reclaims_up_to_what_is_deserved() {
     let evicted = |capacity: &str, queues: &[(&str, &str)], running: &str, waiting: &str| {
         let answer = decide("volcano-capacity", &state(capacity, RECLAIM, queues, running, waiting));
-        assert_eq!(answer.launched.len(), answer.evicted.len(), "whom somebody goes for, starts");
+        assert_eq!(answer.launched.len(), answer.evicted.len(), "each victim makes room for a start");
         answer.evicted
     };
     let two = "deserved = { cpu = 2, memory_gib = 4 }";
