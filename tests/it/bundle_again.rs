@@ -155,5 +155,5 @@ fn what_cannot_run_again_is_refused() {
     forge(&place.path("work/x/experiment.json"), |text| {
         text.replace("plimsoll replay", "plimsoll replay; touch pwned;")
     });
-    assert!(place.refused(&["bundle", "work/x", "--incomplete"]).contains("none of a replay"));
+    assert!(place.refused(&["bundle", "work/x", "--incomplete"]).contains("is not a replay"));
 }

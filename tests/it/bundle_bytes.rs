@@ -235,7 +235,7 @@ fn a_second_catalogue_is_found_wherever_it_is() {
         };
         place.refuses(&with(&tail), "two catalogues that differ");
         // Not even where nothing points to it.
-        place.refuses(&with(&alone), if in_comment { "it has a comment" } else { "some programs heed" });
+        place.refuses(&with(&alone), if in_comment { "it has a comment" } else { "some programs use" });
     }
 }
 
@@ -246,7 +246,7 @@ fn headers_that_differ_are_found() {
         ("it has a comment", Box::new(|file| file.comment = b"x".to_vec())),
         ("second name", Box::new(|file| file.extra = field(0x7075, b"\x01\0\0\0\0b/b.txt"))),
         ("second name", Box::new(|file| file.own.extra = field(0x7075, b"\x01\0\0\0\0b/b.txt"))),
-        ("some programs heed", Box::new(|file| file.own.extra = field(0x6C78, &[0; 9]))),
+        ("some programs use", Box::new(|file| file.own.extra = field(0x6C78, &[0; 9]))),
         ("extra fields are damaged", Box::new(|file| file.extra = vec![0x55, 0x54, 9, 0])),
         ("extra fields are damaged", Box::new(|file| file.extra = vec![0])),
         // Sizes of 64 bits that nothing asks for.

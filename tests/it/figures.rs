@@ -297,7 +297,7 @@ fn wrong_figures_are_refused_before_anything_runs() {
         ),
         ("[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"speed_jain\"\nlog = \"z\"\n", 5, &["figure[0].log"]),
         ("[[figure]]\nkind = \"heatmap\"\nx = \"load\"\ny = \"machines\"\n", 1, &["figure[0].value"]),
-        ("[[figure]]\nkind = \"completion\"\nx = \"load\"\n", 3, &["decides for itself"]),
+        ("[[figure]]\nkind = \"completion\"\nx = \"load\"\n", 3, &["the content of"]),
         (
             "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"speed_jain\"\nstat = \"average\"\n",
             5,

@@ -122,7 +122,7 @@ fn others() -> Vec<Wrong> {
         ),
         events("a machine that fails twice", "1,db,fail,\n2,db,fail,\n", &["line 3", "'event'", "'db' is not there"]),
         events("a machine that leaves, then fails", "1,db,leave,\n2,db,fail,\n", &["line 3", "'event'", "not there"]),
-        events("labels beside fail", "1,db,fail,ssd\n", &["line 2", "'labels'", "relabel only"]),
+        events("labels beside fail", "1,db,fail,ssd\n", &["line 2", "'labels'", "only with relabel"]),
         events("a label that is none", "1,db,relabel,a b\n", &["line 2", "'labels'", "'a b' is no label"]),
         events("no time", "soon,db,fail,\n", &["line 2", "'at_s'", "soon"]),
         events("a row too short", "1,db\n", &["line 2", "2 fields"]),
