@@ -30,7 +30,7 @@ impl Users for Line {
     }
 
     fn first_fitting(&mut self, limit: Need) -> Option<(LineKey, QueueId)> {
-        Line::first_fitting(self, None, &Offers::of(self, &[limit]))
+        Line::first_fitting(self, None, &Offers::for_line(self, &[limit]))
     }
 }
 
@@ -91,13 +91,13 @@ impl<U: Users> Service<U> {
         let (free, rng) = ([100 * 64_000, 100 * 262_144], ChaCha8Rng::seed_from_u64(1));
         let needs = vec![[0; 2]; count as usize];
         let mut service = Service { users, needs, running: Vec::new(), free, rng };
-        (0..count).for_each(|user| service.stand(QueueId(user)));
+        (0..count).for_each(|user| service.enqueue(QueueId(user)));
         service.serve();
         (0..service.running.len()).for_each(|_| service.step());
         service
     }
 
-    fn stand(&mut self, user: QueueId) {
+    fn enqueue(&mut self, user: QueueId) {
         let rank = Rank::new(self.rng.random_range(0..1 << 40));
         let need = [1000 << self.rng.random_range(0..3), self.rng.random_range(2 * 1024..=20 * 1024)];
         self.needs[user.index()] = need;
@@ -110,7 +110,7 @@ impl<U: Users> Service<U> {
             self.users.remove(&place, user);
             self.free.iter_mut().zip(need).for_each(|(free, need)| *free -= need);
             self.running.push(need);
-            self.stand(user);
+            self.enqueue(user);
         }
     }
 

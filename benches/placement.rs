@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use plimsoll::cluster::{Machines, Members, Placement, Scope};
+use plimsoll::cluster::{MachineSet, Machines, Placement, Scope};
 use plimsoll::units::{MAX_DIMS, MachineId, Resources};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -29,7 +29,7 @@ trait Pool {
 impl Pool for Machines {
     fn place(&mut self, need: &Need) -> Option<MachineId> {
         let machine = self.find(need)?;
-        self.take(machine, need);
+        self.allocate(machine, need);
         Some(machine)
     }
 
@@ -39,12 +39,12 @@ impl Pool for Machines {
 }
 
 /// Machines of which every third is in a class, and tasks that all go there.
-struct Labelled(Machines, Members);
+struct Labelled(Machines, MachineSet);
 
 impl Pool for Labelled {
     fn place(&mut self, need: &Need) -> Option<MachineId> {
         let machine = self.0.find_within(need, Scope { class: Some(&self.1), area: None })?;
-        self.0.take(machine, need);
+        self.0.allocate(machine, need);
         Some(machine)
     }
 
@@ -157,7 +157,7 @@ fn cluster(count: usize, placement: Placement) -> (Vec<Need>, Machines, Vec<(Mac
     let mut filled = Churn::new(Machines::new(2, filler, &capacities), target, Vec::new());
     while filled.running.len() < filled.target && filled.start() {}
     let mut machines = Machines::new(2, placement, &capacities);
-    filled.running.iter().for_each(|(machine, need)| machines.take(*machine, need));
+    filled.running.iter().for_each(|(machine, need)| machines.allocate(*machine, need));
     let mut churn = Churn::new(machines, filled.running.len(), filled.running);
     (0..churn.target.min(100_000)).for_each(|_| churn.step());
     (capacity, churn.pool, churn.running)
@@ -176,7 +176,7 @@ fn rules(criterion: &mut Criterion) {
             let mut group = criterion.benchmark_group(format!("{rule}/{count}"));
             group.throughput(Throughput::Elements(1));
             let (capacity, machines, running) = cluster(count, placement);
-            let third: Members = (0..count as u32).step_by(3).map(MachineId).collect();
+            let third: MachineSet = (0..count as u32).step_by(3).map(MachineId).collect();
             let mut scan = Scan::new(placement, capacity);
             for (machine, need) in &running {
                 scan.free[machine.index()].iter_mut().zip(need).for_each(|(free, need)| *free -= need);

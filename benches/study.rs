@@ -87,7 +87,7 @@ fn run_in_memory(path: &Path, from: u64, to: u64) {
             tables: plan.tables.clone(),
             metadata: Vec::new(),
         };
-        let simulation = Simulation::of(plan, &supply, "bench");
+        let simulation = Simulation::new(plan, &supply, "bench");
         simulate(&simulation, &plan.policies[0], &to, &mut |_, _| Ok(())).expect("a run");
     }
 }

@@ -67,7 +67,7 @@ fn parquet(input: &Input) -> Arc<[u8]> {
 
 fn canonical(mut trace: impl Source) -> u64 {
     let mut sum = 0;
-    while let Some(set) = trace.take().expect("a canonical trace") {
+    while let Some(set) = trace.next_set().expect("a canonical trace") {
         sum += set.submit.0 + set.duration.0 + u64::from(set.tasks) + set.demand.0[..MAX_DIMS].iter().sum::<u64>();
     }
     sum

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anew::{by_rounds, by_sort};
-use plimsoll::fair::water::{Group, GroupId, Level, Semantics, Standing, Water, by_selection};
+use plimsoll::fair::water::{Group, GroupId, Level, ReducedGroup, Semantics, Water, by_selection};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -81,7 +81,7 @@ struct Spot {
 }
 
 impl Spot {
-    fn of(semantics: Semantics, groups: usize, resources: usize) -> Spot {
+    fn new(semantics: Semantics, groups: usize, resources: usize) -> Spot {
         Spot { semantics, groups, resources, seed: 1, budget: BUDGET }
     }
 
@@ -125,14 +125,14 @@ impl Spot {
         })
     }
 
-    fn anew(&self, mut method: impl FnMut(Semantics, &[Standing], u64) -> Level) -> Time {
+    fn anew(&self, mut method: impl FnMut(Semantics, &[ReducedGroup], u64) -> Level) -> Time {
         let (mut rng, mut groups, total) = self.input();
-        let standings = |groups: &Vec<Group>| groups.iter().map(Standing::of).collect();
-        let mut pools: Vec<Vec<Standing>> = groups.iter().map(standings).collect();
+        let standings = |groups: &Vec<Group>| groups.iter().map(ReducedGroup::from_group).collect();
+        let mut pools: Vec<Vec<ReducedGroup>> = groups.iter().map(standings).collect();
         self.measure(&mut rng, |change| {
             for ((standings, groups), &request) in pools.iter_mut().zip(&mut groups).zip(&change.requests) {
                 groups[change.at].request = request;
-                standings[change.at] = Standing::of(&groups[change.at]);
+                standings[change.at] = ReducedGroup::from_group(&groups[change.at]);
                 let level = method(self.semantics, standings, total);
                 black_box(standings[change.at].runtime(self.semantics, level));
             }
@@ -169,7 +169,7 @@ fn pool(semantics: Semantics, groups: &[Group], total: u64) -> Water {
 }
 
 fn line(semantics: Semantics, size: usize, dims: usize, only_tree: bool) {
-    let spot = Spot::of(semantics, size, dims);
+    let spot = Spot::new(semantics, size, dims);
     let tree = spot.tree();
     let against = |time: Time| format!("{time} = {:.1} trees", time.median / tree.median);
     print!("{semantics:?} {size} groups x {dims}: tree {tree}");
@@ -188,7 +188,7 @@ fn line(semantics: Semantics, size: usize, dims: usize, only_tree: bool) {
 
 /// The total jumps, so that no level is near the one before.
 fn jumps(semantics: Semantics, size: usize) {
-    let spot = Spot::of(semantics, size, 1);
+    let spot = Spot::new(semantics, size, 1);
     let (mut rng, groups, total) = spot.input();
     let mut water = pool(semantics, &groups[0], total);
     let time = spot.measure(&mut rng, |change| {

@@ -14,7 +14,7 @@ struct Euclidean {
 impl Policy for Euclidean {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         let share = |held: u64, of: u64| (u128::from(held) << 48).div_ceil(u128::from(of.max(1)));
-        let amounts = books.held(queue.user).iter().zip(self.capacity.0);
+        let amounts = books.allocated(queue.user).iter().zip(self.capacity.0);
         Rank::new(amounts.map(|(&held, of)| share(held, of).pow(2)).sum())
     }
 }

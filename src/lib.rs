@@ -13,8 +13,8 @@ pub mod output;
 pub mod queues;
 
 pub use plimsoll_base::{column, error, names, pinned, rows, tree, units};
-pub use plimsoll_sim::{books, carrier, cluster, engine, record, workload};
+pub use plimsoll_sim::{backend, books, cluster, engine, record, workload};
 pub use {
     plimsoll_control as control, plimsoll_court as court, plimsoll_fair as fair, plimsoll_gym as gym,
-    plimsoll_metrics as metrics, plimsoll_policies as policy, plimsoll_promises as promises,
+    plimsoll_metrics as metrics, plimsoll_policies as policy, plimsoll_properties as properties,
 };

@@ -21,7 +21,7 @@ pub fn folder(plan: &Path, name: &str) -> Result<PathBuf> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if name.is_empty() || !name.chars().all(plain) {
         let problem = format!("'{name}': expected letters, digits, '-' and '_'");
-        return Err(Place::whole(plan, "").wrong("name", problem));
+        return Err(Place::whole_text(plan, "").wrong("name", problem));
     }
     Ok(Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(name))
 }
@@ -33,7 +33,7 @@ pub fn plan<P: serde::de::DeserializeOwned>(
     check: impl Fn(&P) -> std::result::Result<(), &'static str>,
 ) -> Result<(P, String)> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-    let whole = Place::whole(path, text);
+    let whole = Place::whole_text(path, text);
     let plan: P = Node::toml(&whole)?.read()?;
     check(&plan).map_err(|problem| whole.wrong("", problem))?;
     Ok((plan, whole.text().to_owned()))
@@ -68,7 +68,7 @@ pub fn write<const N: usize>(
     let about = Provenance::of_plan(plan);
     for (figure, svg) in figures {
         for ending in ["svg", "png"] {
-            Picture::of(&folder.join(format!("{figure}.{ending}")))?.write(svg, &about)?;
+            Picture::from_path(&folder.join(format!("{figure}.{ending}")))?.write(svg, &about)?;
         }
     }
     Ok(())

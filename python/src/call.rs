@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::policy::{Given, Raised, registry};
+use super::policy::{GivenPolicy, Raised, registry};
 
 /// Between two looks at whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -44,7 +44,7 @@ fn open() -> MutexGuard<'static, Vec<Stop>> {
 #[pyfunction]
 pub fn end_calls(py: Python) {
     for stop in open().iter() {
-        stop.ask();
+        stop.request();
     }
     py.detach(|| {
         let asked = Instant::now();
@@ -70,11 +70,11 @@ pub fn call(
     py: Python,
     args: Vec<OsString>,
     text: Option<(PathBuf, String)>,
-    policies: Vec<Given>,
+    policies: Vec<GivenPolicy>,
     tell: Option<Bound<PyAny>>,
 ) -> PyResult<(u8, String, String, Vec<String>, Option<PyErr>)> {
     let raised = Raised::default();
-    let stop = if tell.is_some() { Stop::heard() } else { Stop::default() };
+    let stop = if tell.is_some() { Stop::with_progress() } else { Stop::default() };
     let registry = registry(policies, &raised, &stop)?;
     let mut looks = 0;
     let (sender, mut receiver) = channel();
@@ -120,7 +120,7 @@ pub fn call(
                 let far = if looks % TELL == 0 { stop.far() } else { String::new() };
                 let told = tell.as_ref().filter(|_| !far.is_empty()).map(|tell| tell.call1((far,)));
                 if let Err(raised) = py.check_signals().and(told.transpose()) {
-                    stop.ask();
+                    stop.request();
                     if waits {
                         // What it came to is of no interest.
                         let _ = py.detach(move || receiver.recv());

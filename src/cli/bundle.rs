@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{Context, print};
 use crate::error::{Error, Result};
-use crate::experiment::bundle::{Parcel, collect};
+use crate::experiment::bundle::{BundleContents, collect};
 use crate::output::archive::{Content, Sum, write};
 use crate::output::crate_json::{Author, FILE, Publication, describe, is_orcid};
 use crate::output::escape::printable;
@@ -103,14 +103,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         context.warn(&format!("not of these results, and not in it: {}{more}", shown.join(", ")));
     }
     for (name, sum) in &parcel.elsewhere {
-        context.say(&format!("{name} ({} bytes) is not in it, only its digest", sum.size));
+        context.print_message(&format!("{name} ({} bytes) is not in it, only its digest", sum.size));
     }
     if args.author.is_empty() || args.license.is_none() {
-        context.say("without --author and --license the bundle names neither its author nor its terms of use");
+        context
+            .print_message("without --author and --license the bundle names neither its author nor its terms of use");
     }
     print::out(&format!("{}\n", output.display()))?;
     let runs = if parcel.has_runs { format!("{} and ", count(parcel.runs as u64, "run")) } else { String::new() };
-    context.say(&format!("{runs}{}", count(entries.len() as u64, "file")));
+    context.print_message(&format!("{runs}{}", count(entries.len() as u64, "file")));
     Ok(())
 }
 
@@ -130,17 +131,17 @@ fn authors(args: &Args) -> Result<Vec<Author>> {
     Ok(args.author.iter().enumerate().map(|(at, name)| Author { name: name.clone(), orcid: orcid(at) }).collect())
 }
 
-fn results(parcel: &Parcel) -> String {
+fn results(parcel: &BundleContents) -> String {
     format!("results/{}/", parcel.name)
 }
 
 /// Where the plan stands.
-fn plan_at(parcel: &Parcel) -> String {
+fn plan_at(parcel: &BundleContents) -> String {
     format!("{}{}.toml", parcel.base, parcel.name)
 }
 
 /// All files of a bundle but its description. Errors: an input in the place of the plan.
-fn entries(parcel: &Parcel) -> Result<BTreeMap<String, Content>> {
+fn entries(parcel: &BundleContents) -> Result<BTreeMap<String, Content>> {
     let bytes = |text: &str| Content::Bytes(text.as_bytes().to_vec());
     let mut entries = BTreeMap::new();
     entries.insert("README.md".to_owned(), bytes(&readme(parcel)?));
@@ -166,7 +167,7 @@ fn entries(parcel: &Parcel) -> Result<BTreeMap<String, Content>> {
 }
 
 /// The contents besides the page, a line each.
-fn tables(parcel: &Parcel) -> String {
+fn tables(parcel: &BundleContents) -> String {
     let name = &parcel.name;
     match parcel.has_runs {
         true => format!(
@@ -179,14 +180,14 @@ fn tables(parcel: &Parcel) -> String {
     }
 }
 
-fn has_report(parcel: &Parcel) -> bool {
+fn has_report(parcel: &BundleContents) -> bool {
     parcel.files.contains_key(REPORT)
 }
 
 /// The commands that make the results again in a folder `again`, and compare them.
 ///
 /// Errors: the results are of a command that this program does not write.
-fn commands(parcel: &Parcel) -> Result<String> {
+fn commands(parcel: &BundleContents) -> Result<String> {
     let results = format!("results/{}", parcel.name);
     let compare = match parcel.has_runs {
         true => shell::line(["plimsoll", "compare", &results, "again"]),
@@ -225,7 +226,7 @@ fn program() -> String {
     )
 }
 
-fn readme(parcel: &Parcel) -> Result<String> {
+fn readme(parcel: &BundleContents) -> Result<String> {
     let name = &parcel.name;
     let question = parcel.question.as_ref().map(|question| format!("{question}\n\n")).unwrap_or_default();
     let what = if parcel.has_runs { count(parcel.runs as u64, "run") } else { "Results".to_owned() };

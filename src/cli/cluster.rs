@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{Context, print};
 use crate::error::{Error, Result};
 use crate::experiment::Study;
-use crate::experiment::study::{Batch, Shard, listed};
+use crate::experiment::study::{Shard, SlurmOptions, listed};
 use crate::output::file::write_whole;
 use crate::output::folder::check_output;
 use crate::output::shell::{line, quoted};
@@ -79,7 +79,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
         return print::out(&format!("{array}\n{gather}"));
     }
     if open.is_empty() {
-        context.say("all runs are there; only gathering is left");
+        context.print_message("all runs are there; only gathering is left");
     }
     let (array_file, gather_file) = (logs.join("array.sh"), logs.join("gather.sh"));
     write_whole(&array_file, array.as_bytes())?;
@@ -87,13 +87,13 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
     let mut options = Vec::new();
     if !open.is_empty() {
         let job = submit(&[], &array_file)?;
-        context.say(&format!("job {job}: {} of {of} shards, with logs in {}", open.len(), logs.display()));
+        context.print_message(&format!("job {job}: {} of {of} shards, with logs in {}", open.len(), logs.display()));
         // Starts after the shards regardless of their outcome: the gathering job reports missing runs.
         options.push(format!("--dependency=afterany:{job}"));
     }
     let job = submit(&options, &gather_file)?;
     print::out(&format!("{job}\n"))?;
-    context.say(&format!("job {job}: gathers; submit again if it finds runs missing"));
+    context.print_message(&format!("job {job}: gathers; submit again if it finds runs missing"));
     Ok(())
 }
 
@@ -122,7 +122,7 @@ fn indices(open: &[u64]) -> String {
 }
 
 fn head(study: &Study, logs: &Path, log: &str, lines: &[String]) -> String {
-    let Batch { partition, options, .. } = &study.batch;
+    let SlurmOptions { partition, options, .. } = &study.batch;
     let mut text = format!("#!/bin/sh\n#SBATCH --job-name={}\n", quoted(&format!("plimsoll-{}", study.name)));
     text += &format!("#SBATCH --output={}\n", quoted(&logs.join(log).display().to_string()));
     let partition = partition.iter().map(|name| format!("--partition={name}"));

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::screen::{Grid, Side, is_wide, paragraphs};
+use super::screen::{Alignment, Grid, is_wide, paragraphs};
 use super::{Context, Format, print};
 use crate::error::{Error, Result, did_you_mean};
-use crate::experiment::{Change, Contrast, contrast};
+use crate::experiment::{Contrast, MetricChange, contrast};
 use crate::metrics::compare::{is_significant, p_number};
 use crate::metrics::{Design, MARGIN};
 use crate::output::numbers::{count, number, with_half};
@@ -43,8 +43,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let hint = did_you_mean(unknown, known);
         return Err(Error::plan("--metric", format!("'{unknown}'"), format!("a column of the runs table{hint}")));
     }
-    let wanted = |change: &&Change| args.metric.is_empty() || args.metric.contains(&change.metric);
-    let changes: Vec<&Change> = found.changes.iter().filter(wanted).collect();
+    let wanted = |change: &&MetricChange| args.metric.is_empty() || args.metric.contains(&change.metric);
+    let changes: Vec<&MetricChange> = found.changes.iter().filter(wanted).collect();
     match args.format {
         Format::Json => print::out(&json(&found, &changes)),
         Format::Table => print::out(&text(&found, &changes, args.all)),
@@ -52,14 +52,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 }
 
 /// Whether a change is shown: it is significant after the correction, or one seed leaves nothing to test.
-fn is_clear(change: &Change) -> bool {
+fn is_clear(change: &MetricChange) -> bool {
     change.holm.p.is_none() || is_significant(change.holm.p)
 }
 
 /// Maximum number of columns with numbers, unless all are requested.
 const NUMBERS: usize = 4;
 
-fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
+fn text(found: &Contrast, changes: &[&MetricChange], all: bool) -> String {
     let mut text = String::new();
     if !found.plans.is_empty() {
         text += &paragraphs(&format!("the plans differ:\n{}", found.plans));
@@ -75,10 +75,10 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
     if changes.is_empty() {
         return text + &paragraphs(&format!("{compared}: nothing changed"));
     }
-    let shown: Vec<&&Change> = changes.iter().filter(|change| all || is_clear(change)).collect();
+    let shown: Vec<&&MetricChange> = changes.iter().filter(|change| all || is_clear(change)).collect();
     let numbers = ["before", "after", "change", "p", "%", "seeds"];
     let numbers = &numbers[..if is_wide() { numbers.len() } else { NUMBERS }];
-    let row = |change: &&&Change| {
+    let row = |change: &&&MetricChange| {
         let (means, difference) = (&change.means, change.means.test.difference);
         let percent = means.percent().map(|percent| format!("{percent:+.1}"));
         let mut row = vec![change.metric.clone(), number(Some(means.base)), number(Some(means.new))];
@@ -89,8 +89,8 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
     };
     for group in shown.chunk_by(|a, b| (&a.cell, &a.policy) == (&b.cell, &b.policy)) {
         let cell = if group[0].cell.is_empty() { String::new() } else { format!("{}, ", group[0].cell) };
-        let mut header = vec![(format!("{cell}{}", group[0].policy), Side::Left)];
-        header.extend(numbers.iter().map(|name| ((*name).to_owned(), Side::Right)));
+        let mut header = vec![(format!("{cell}{}", group[0].policy), Alignment::Left)];
+        header.extend(numbers.iter().map(|name| ((*name).to_owned(), Alignment::Right)));
         text += &Grid::new(header, group.iter().map(row).collect()).text();
         text.push('\n');
     }
@@ -110,8 +110,8 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
     text + &paragraphs(&format!("{compared}, {} changed{also}; {about}", changes.len()))
 }
 
-fn json(found: &Contrast, changes: &[&Change]) -> String {
-    let one = |change: &&Change| {
+fn json(found: &Contrast, changes: &[&MetricChange]) -> String {
+    let one = |change: &&MetricChange| {
         let (means, test, interval) = (&change.means, &change.means.test, &change.means.test.difference);
         serde_json::json!({
             "cell": change.cell, "policy": change.policy, "metric": change.metric, "seeds": interval.n,

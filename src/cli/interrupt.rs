@@ -7,22 +7,22 @@ use crate::error::{Error, Result};
 
 /// A shared stop request, and the progress for a caller that reads it.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<State>);
+pub struct Stop(Arc<StopState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct StopState {
     asked: AtomicBool,
     far: Option<Mutex<String>>,
 }
 
 impl Stop {
     /// Creates one for a caller that reads the progress.
-    pub fn heard() -> Stop {
-        Stop(Arc::new(State { far: Some(Mutex::default()), ..State::default() }))
+    pub fn with_progress() -> Stop {
+        Stop(Arc::new(StopState { far: Some(Mutex::default()), ..StopState::default() }))
     }
 
     /// Asks for the end; whether that was asked before.
-    pub fn ask(&self) -> bool {
+    pub fn request(&self) -> bool {
         self.0.asked.swap(true, Ordering::Relaxed)
     }
 
@@ -42,7 +42,7 @@ impl Stop {
     }
 
     /// Reports the progress; returns whether a caller reads it.
-    pub(super) fn say(&self, line: impl FnOnce() -> String) -> bool {
+    pub(super) fn report(&self, line: impl FnOnce() -> String) -> bool {
         let Some(far) = &self.0.far else { return false };
         *far.lock().unwrap_or_else(PoisonError::into_inner) = line();
         true
@@ -53,7 +53,7 @@ impl Stop {
         let stop = self.clone();
         // Without a handler (one is installed already) a signal ends the process, which leaves temporary files at worst.
         let _ = ctrlc::set_handler(move || {
-            if stop.ask() {
+            if stop.request() {
                 std::process::exit(130);
             }
         });

@@ -143,9 +143,9 @@ impl<'a> Context<'a> {
     }
 
     /// A message to people, unless they asked for silence or are not there.
-    fn say(&self, message: &str) {
+    fn print_message(&self, message: &str) {
         if !self.quiet && self.warnings.is_none() {
-            screen::tell(&screen::message("", message));
+            screen::eprint_line(&screen::message("", message));
         }
     }
 
@@ -165,7 +165,7 @@ impl<'a> Context<'a> {
         if let Some(warnings) = &self.warnings {
             warnings.borrow_mut().push(message.to_owned());
         } else if !self.quiet {
-            screen::tell(&screen::message("warning:", message));
+            screen::eprint_line(&screen::message("warning:", message));
         }
     }
 }
@@ -201,7 +201,7 @@ pub fn execute(registry: &Registry, args: impl IntoIterator<Item = OsString>) ->
     match dispatch(&cli.verb, &context) {
         Ok(()) => 0,
         Err(error) => {
-            screen::tell(&screen::message("error:", &error.to_string()));
+            screen::eprint_line(&screen::message("error:", &error.to_string()));
             error.exit_code()
         }
     }
@@ -234,7 +234,7 @@ pub fn call(registry: &Registry, args: impl IntoIterator<Item = OsString>, stop:
     };
     let context = Context::new(registry, cli.quiet, &args, stop.clone());
     let context = Context { warnings: Some(RefCell::default()), ..context };
-    let (outcome, printed) = print::kept(|| dispatch(&cli.verb, &context));
+    let (outcome, printed) = print::captured(|| dispatch(&cli.verb, &context));
     let warnings = context.warnings.map(RefCell::into_inner).unwrap_or_default();
     let (code, problem) = outcome.err().map_or_else(Default::default, |error| (error.exit_code(), error.to_string()));
     Called { code, printed, problem, warnings }

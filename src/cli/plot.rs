@@ -6,7 +6,7 @@ use super::{Context, print};
 use crate::error::{Result, either};
 use crate::output::folder::lock_there;
 use crate::output::gallery;
-use crate::output::made::Made;
+use crate::output::manifest::Manifest;
 use crate::output::paper::{Paper, Preset};
 use crate::output::requests::{Requests, Whole};
 
@@ -38,7 +38,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     whole.missing().iter().for_each(|missing| context.warn(missing));
     let mut requests = Requests::beside(&whole)?;
     if let Some(name) = &args.preset {
-        requests = requests.on(Paper::of(Some(Preset::parse("--preset", name)?)));
+        requests = requests.on(Paper::from_preset(Some(Preset::parse("--preset", name)?)));
     } else if let Some(width) = args.width {
         requests = requests.on(Paper::wide("--width", width)?);
     }
@@ -46,9 +46,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let plan = format!("{}{}", whole.plan, requests.appendix());
     let written = gallery::write(&args.folder, &gallery.figures, &whole.provenance(&plan))?;
     match args.only.is_empty() {
-        true => Made::renew(&args.folder, None, &[gallery::FOLDER], &written)?,
-        false => Made::add(&args.folder, &written)?,
+        true => Manifest::renew(&args.folder, None, &[gallery::FOLDER], &written)?,
+        false => Manifest::add(&args.folder, &written)?,
     }
-    gallery.notes.iter().for_each(|note| context.say(note));
+    gallery.notes.iter().for_each(|note| context.print_message(note));
     print::out(&written.iter().map(|file| format!("{}\n", file.path.display())).collect::<String>())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::screen::{Grid, Side};
+use super::screen::{Alignment, Grid};
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
 use crate::policy::inside::ORDERS;
@@ -42,7 +42,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             print::out(&(text + "\n"))
         }
         Format::Table => {
-            let header = ["policy", "meaning"].map(|name| (name.to_owned(), Side::Left)).to_vec();
+            let header = ["policy", "meaning"].map(|name| (name.to_owned(), Alignment::Left)).to_vec();
             let mut lines: Vec<Vec<String>> = Vec::new();
             for [spelling, rank, meaning, source] in rows {
                 lines.push(vec![spelling.to_owned(), meaning.to_owned()]);

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::io::Write;
 
-use super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
+use super::screen::{Alignment, Grid, GridCell, Tone, is_wide, paragraphs};
 use crate::error::{Error, Result};
 use crate::experiment::study::shown;
-use crate::experiment::{Difference, Findings, Plan, RunSummary, Study, Value};
+use crate::experiment::{Difference, Findings, Plan, RunSummary, Study, SummaryValue};
 use crate::metrics::compare::{LEVEL, is_significant};
 use crate::metrics::{Compared, Comparison, Design, mean, mean_interval};
 use crate::output::headline::{Better, Headline, headline};
@@ -21,7 +21,7 @@ thread_local! {
 }
 
 /// Executes `work` and captures the output that it prints on this thread.
-pub fn kept<T>(work: impl FnOnce() -> T) -> (T, String) {
+pub fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
     let outer = KEPT.replace(Some(String::new()));
     let result = work();
     (result, KEPT.replace(outer).unwrap_or_default())
@@ -48,16 +48,16 @@ pub fn json(value: &serde_json::Value) -> Result<()> {
 
 /// Lines of aligned columns: the first to the left, the others to the right.
 pub fn aligned(header: &[String], rows: &[Vec<String>]) -> String {
-    let side = |at: usize| if at == 0 { Side::Left } else { Side::Right };
+    let side = |at: usize| if at == 0 { Alignment::Left } else { Alignment::Right };
     grid(header, side, rows.to_vec()).text()
 }
 
 /// Lines of aligned columns of text, all to the left.
 pub fn aligned_left(header: &[String], rows: &[Vec<String>]) -> String {
-    grid(header, |_| Side::Left, rows.to_vec()).text()
+    grid(header, |_| Alignment::Left, rows.to_vec()).text()
 }
 
-fn grid<C: Into<Cell>>(header: &[String], side: impl Fn(usize) -> Side, rows: Vec<Vec<C>>) -> Grid {
+fn grid<C: Into<GridCell>>(header: &[String], side: impl Fn(usize) -> Alignment, rows: Vec<Vec<C>>) -> Grid {
     Grid::new(header.iter().enumerate().map(|(at, name)| (name.clone(), side(at))).collect(), rows)
 }
 
@@ -112,21 +112,21 @@ fn shown_columns(dims: &[Dim]) -> Vec<Headline> {
 }
 
 /// The headings of a table with a row a cell and policy: the axes of a sweep, the policy, and these columns.
-fn headings(study: &Study, columns: &[Headline]) -> Vec<(String, Side)> {
+fn headings(study: &Study, columns: &[Headline]) -> Vec<(String, Alignment)> {
     // A heading of several words may be broken between them.
-    let axes = study.columns.iter().map(|name| (name.replace('_', " "), Side::Left));
-    let policy = std::iter::once(("policy".to_owned(), Side::Left));
-    axes.chain(policy).chain(columns.iter().map(|column| (column.heading.clone(), Side::Right))).collect()
+    let axes = study.columns.iter().map(|name| (name.replace('_', " "), Alignment::Left));
+    let policy = std::iter::once(("policy".to_owned(), Alignment::Left));
+    axes.chain(policy).chain(columns.iter().map(|column| (column.heading.clone(), Alignment::Right))).collect()
 }
 
 /// The texts before the numbers of a row: where its cell is on the axes, and its policy.
-fn place(plan: &Plan, policy: &str) -> Vec<Cell> {
-    plan.axes.iter().map(|(_, value)| shown(value)).chain([policy.to_owned()]).map(Cell::from).collect()
+fn place(plan: &Plan, policy: &str) -> Vec<GridCell> {
+    plan.axes.iter().map(|(_, value)| shown(value)).chain([policy.to_owned()]).map(GridCell::from).collect()
 }
 
 /// Returns a table with a row per cell and policy, shortened if it is long. If it is too wide for one line per row, the least important
 /// columns are left out.
-fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<Cell>>, rest: &str) -> String {
+fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<GridCell>>, rest: &str) -> String {
     let all = rows.len();
     if !is_wide() {
         rows.truncate(ROWS_MOST);
@@ -158,7 +158,7 @@ pub fn summary_table(study: &Study, cells: &[Vec<RunSummary>]) -> String {
         for group in runs.chunk_by(|a, b| a.policy == b.policy) {
             let cell = |column: &Headline| {
                 let values: Vec<f64> = group.iter().filter_map(|run| run.number(&column.column)).collect();
-                Cell::from(with_half(mean_interval(&values, LEVEL)))
+                GridCell::from(with_half(mean_interval(&values, LEVEL)))
             };
             rows.push(place(plan, &group[0].policy).into_iter().chain(columns.iter().map(cell)).collect());
         }
@@ -260,7 +260,7 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
 }
 
 /// A difference, marked if it is significant, and whether for the better or the worse.
-fn differs(found: &Difference, column: &Headline) -> Cell {
+fn differs(found: &Difference, column: &Headline) -> GridCell {
     let significant = is_significant(found.holm.p);
     let difference = found.means.test.difference;
     let mark = if significant { "*" } else { " " };
@@ -270,7 +270,7 @@ fn differs(found: &Difference, column: &Headline) -> Cell {
         (Better::Higher, true) | (Better::Lower, false) => Tone::Good,
         (Better::Higher, false) | (Better::Lower, true) => Tone::Bad,
     };
-    Cell::toned(format!("{}{mark}", with_half(Some(difference))), tone)
+    GridCell::toned(format!("{}{mark}", with_half(Some(difference))), tone)
 }
 
 /// All runs as JSON: the columns of the `runs` table, behind those of the axes of a sweep.
@@ -291,9 +291,9 @@ pub fn summary_json(runs: &[RunSummary], axes: &[(String, Constant)]) -> Vec<ser
         object.insert("seed".to_owned(), run.seed.into());
         for (name, value) in &run.values {
             let json = match value {
-                Value::Int(value) => (*value).into(),
-                Value::Float(value) => (*value).into(),
-                Value::Text(text) => text.clone().into(),
+                SummaryValue::Int(value) => (*value).into(),
+                SummaryValue::Float(value) => (*value).into(),
+                SummaryValue::Text(text) => text.clone().into(),
             };
             object.insert(name.clone(), json);
         }

@@ -30,12 +30,12 @@ pub struct Bar {
     told: AtomicBool,
     quiet: bool,
     stop: Stop,
-    going: Mutex<Going>,
+    going: Mutex<ActiveRun>,
 }
 
 /// The runs that go on: tasks launched, and tasks in all if that is known.
 #[derive(Default)]
-struct Going {
+struct ActiveRun {
     runs: HashMap<usize, (u64, Option<u64>)>,
     /// Simulated hours of the run that spoke last.
     hours: f64,
@@ -71,7 +71,7 @@ impl Bar {
     }
 
     /// Shows how far the runs that go on have come.
-    fn show(&self, going: &mut Going) {
+    fn show(&self, going: &mut ActiveRun) {
         if going.runs.is_empty() {
             return self.current.set_message("");
         }
@@ -98,11 +98,11 @@ impl Bar {
             let left = if made == 0 { String::new() } else { format!(", about {} min left", left.div_ceil(60)) };
             format!("{made} of {}, {} in unfinished runs{left}", count(all, "run"), count(launched, "task"))
         };
-        if self.bars.is_hidden() && !self.quiet && !self.stop.say(line) {
+        if self.bars.is_hidden() && !self.quiet && !self.stop.report(line) {
             let last = *going.line.get_or_insert_with(Instant::now);
             if last.elapsed() >= LINE {
                 going.line = Some(Instant::now());
-                screen::tell(&line());
+                screen::eprint_line(&line());
             }
         }
     }
@@ -146,7 +146,7 @@ impl Progress for Bar {
         if let Some(note) = supply.quality().and_then(imported)
             && !self.told.swap(true, Ordering::Relaxed)
         {
-            self.bars.suspend(|| screen::tell(&note));
+            self.bars.suspend(|| screen::eprint_line(&note));
         }
     }
 
@@ -206,12 +206,12 @@ impl Watcher for Steps {
         };
         if self.bar.is_hidden()
             && !self.quiet
-            && !self.stop.say(far)
+            && !self.stop.report(far)
             && let Ok(mut line) = self.line.try_lock()
             && line.elapsed() >= LINE
         {
             *line = Instant::now();
-            screen::tell(&far());
+            screen::eprint_line(&far());
         }
     }
 }

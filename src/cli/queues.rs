@@ -73,7 +73,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             write_whole(path, imported.text.as_bytes())?;
             let groups =
                 if imported.groups == 1 { "1 group".to_owned() } else { format!("{} groups", imported.groups) };
-            context.say(&format!("{}: {groups} of {}", path.display(), imported.format.name));
+            context.print_message(&format!("{}: {groups} of {}", path.display(), imported.format.name));
             Ok(())
         }
     }

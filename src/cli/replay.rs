@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 
-use super::trace::Rows;
+use super::trace::RowOptions;
 use super::{Context, Format, run, separate_policies, threads};
 use crate::cluster::Placement;
 use crate::engine::Ties;
 use crate::error::{Error, Result};
 use crate::experiment::machines::{ClusterFile, FALL_BACK};
 use crate::experiment::plan::{MeasureFile, PlanFile, TraceFile, WorkloadFile};
-use crate::experiment::settings::Stands;
+use crate::experiment::settings::SettingOrigin;
 use crate::experiment::study::digest;
 use crate::experiment::{Mode, Plan, Seeds, Study};
 use crate::output::folder::check_output;
@@ -114,7 +114,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1, requires = "drawn")]
     seed: u64,
     #[command(flatten)]
-    rows: Rows,
+    rows: RowOptions,
     /// Step of the sampling grid for fairness over time
     #[arg(long, default_value = "60s", value_name = "SPAN")]
     sample: String,
@@ -153,14 +153,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let plan = plan(args, context)?;
     let draw = if args.report { run::Draw::Report } else { run::Draw::Nothing };
     args.output.as_ref().map_or(Ok(()), |folder| check_output("--output", folder))?;
-    let how = run::How {
+    let how = run::RunSettings {
         folder: args.output.as_deref(),
         threads: threads(args.jobs)?,
         mode: if args.restart { Mode::Restart } else { Mode::Resume },
         shard: None,
         format: args.format,
     };
-    run::perform(&Study::of(plan), &how, draw, context)
+    run::perform(&Study::from_plan(plan), &how, draw, context)
 }
 
 fn plan(args: &Args, context: &Context) -> Result<Plan> {
@@ -239,7 +239,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         text: toml::to_string(&canonical).unwrap_or_default(),
         digest: digest(canonical)?,
         command: command(args),
-        ..Plan::check(file, Path::new(""), context.registry, Stands::OnCommandLine)?
+        ..Plan::check(file, Path::new(""), context.registry, SettingOrigin::OnCommandLine)?
     })
 }
 

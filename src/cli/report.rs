@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Context, print};
 use crate::error::Result;
-use crate::output::folder::Described;
+use crate::output::folder::StudyRecord;
 use crate::output::folder::lock_there;
-use crate::output::made::Made;
+use crate::output::manifest::Manifest;
 use crate::output::page::{NARROW, Pictures};
 use crate::output::paper::Paper;
 use crate::output::requests::{Requests, Whole};
@@ -25,7 +25,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let _alone = lock_there(&args.folder)?;
     let (report, notes) = make(&args.folder)?;
-    notes.iter().for_each(|note| context.say(note));
+    notes.iter().for_each(|note| context.print_message(note));
     print::out(&format!("{}\n", report.display()))
 }
 
@@ -49,7 +49,7 @@ pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
         Some(results) => page::write(results, &pictures, &plan)?,
         None => {
             let folders = cells(&whole, &requests, &mut notes)?;
-            let described = Described::read(folder)?.unwrap_or_default();
+            let described = StudyRecord::read(folder)?.unwrap_or_default();
             let sweep = overview::Sweep {
                 name: &described.name,
                 question: described.question.as_deref(),
@@ -63,7 +63,7 @@ pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
         }
     };
     written.push(page.clone());
-    Made::renew(folder, None, DRAWN, &written)?;
+    Manifest::renew(folder, None, DRAWN, &written)?;
     Ok((page.path, notes))
 }
 
@@ -82,7 +82,7 @@ fn cells(whole: &Whole, requests: &Requests, notes: &mut Vec<String>) -> Result<
         let plan = &results.contents.plan;
         let mut written = gallery::write(&results.folder, &own.figures, &results.provenance(plan))?;
         written.push(page::write(results, &Pictures { gallery: &own, narrow: &narrow }, plan)?);
-        Made::renew(&results.folder, None, DRAWN, &written)?;
+        Manifest::renew(&results.folder, None, DRAWN, &written)?;
         for note in own.notes {
             match said.iter_mut().find(|(known, _)| *known == note) {
                 Some((_, cells)) => cells.push(cell),

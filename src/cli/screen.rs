@@ -71,7 +71,7 @@ impl Tone {
 }
 
 /// Writes a line to standard error. A closed stream is no failure: the exit code reports the outcome.
-pub fn tell(line: &str) {
+pub fn eprint_line(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
@@ -80,7 +80,7 @@ const LINE_MOST: usize = 2000;
 
 /// Prepares text for a message, parts of which may come from a file: control characters except line ends are escaped, and very long words
 /// and texts are shortened.
-pub fn tame(text: &str) -> String {
+pub fn escape_control_characters(text: &str) -> String {
     let line = |line: &str| {
         let line = line.split(' ').map(short).collect::<Vec<_>>().join(" ");
         let end = line.char_indices().nth(LINE_MOST).map(|(end, _)| end);
@@ -96,7 +96,7 @@ pub fn tame(text: &str) -> String {
 /// only, so that a log has one line a message.
 pub fn message(lead: &str, text: &str) -> String {
     let is_terminal = std::io::stderr().is_terminal();
-    let text = tame(text.trim_end_matches('\n'));
+    let text = escape_control_characters(text.trim_end_matches('\n'));
     let whole = if lead.is_empty() { text } else { format!("{lead} {text}") };
     let room = if is_terminal { width() } else { usize::MAX };
     // A quoted line of a file precedes the marks that point into it.
@@ -112,7 +112,7 @@ pub fn message(lead: &str, text: &str) -> String {
 /// Lines of text, broken between words where they are too long; indented lines go on two further to the right.
 pub fn paragraphs(text: &str) -> String {
     let hang = |line: &str| if line.starts_with(' ') { 2 } else { 0 };
-    tame(text).lines().map(|line| broken(line, width(), hang(line)).join("\n") + "\n").collect()
+    escape_control_characters(text).lines().map(|line| broken(line, width(), hang(line)).join("\n") + "\n").collect()
 }
 
 /// Splits a line at its possible breaks: a number stays with its `%` and its `±`. Consecutive spaces give empty words.
@@ -157,7 +157,7 @@ fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
 
 /// Alignment of a cell in its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum Alignment {
     /// As text does; it may be broken between words.
     Left,
     /// As numbers do; they are never broken.
@@ -166,15 +166,15 @@ pub enum Side {
 
 /// One cell of a table. Characters that would move the cursor or change colours are escaped, since names come from traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cell {
+pub struct GridCell {
     text: String,
     tone: Tone,
 }
 
-impl Cell {
+impl GridCell {
     /// A cell that stands out.
-    pub fn toned(text: String, tone: Tone) -> Cell {
-        Cell { text: harmless(text), tone }
+    pub fn toned(text: String, tone: Tone) -> GridCell {
+        GridCell { text: harmless(text), tone }
     }
 }
 
@@ -188,24 +188,24 @@ fn harmless(text: String) -> String {
     text.chars().map(escaped).collect()
 }
 
-impl From<String> for Cell {
-    fn from(text: String) -> Cell {
-        Cell::toned(text, Tone::Plain)
+impl From<String> for GridCell {
+    fn from(text: String) -> GridCell {
+        GridCell::toned(text, Tone::Plain)
     }
 }
 
 /// Lines of aligned columns.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    columns: Vec<(String, Side)>,
-    rows: Vec<Vec<Cell>>,
+    columns: Vec<(String, Alignment)>,
+    rows: Vec<Vec<GridCell>>,
     /// Number of key columns at the left.
     keys: usize,
 }
 
 impl Grid {
     /// A table of these headings and rows, which may be shorter than the headings; the first column is the key.
-    pub fn new<C: Into<Cell>>(columns: Vec<(String, Side)>, rows: Vec<Vec<C>>) -> Grid {
+    pub fn new<C: Into<GridCell>>(columns: Vec<(String, Alignment)>, rows: Vec<Vec<C>>) -> Grid {
         let rows = rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect();
         Grid { columns, rows, keys: 1 }
     }
@@ -236,8 +236,8 @@ impl Grid {
         let cells = || self.rows.iter().filter_map(move |row| row.get(at)).map(|cell| cell.text.as_str());
         let natural = cells().map(length).max().unwrap_or(0);
         let least = match side {
-            Side::Left => cells().map(longest).max().unwrap_or(0),
-            Side::Right => natural,
+            Alignment::Left => cells().map(longest).max().unwrap_or(0),
+            Alignment::Right => natural,
         };
         (natural.max(length(heading)), least.max(longest(heading)))
     }
@@ -292,10 +292,11 @@ impl Grid {
 
     fn part(&self, part: &[usize], room: usize, colour: bool) -> String {
         let widths = self.fitted(part, room);
-        let header: Vec<Cell> = self.columns.iter().map(|(name, _)| Cell::toned(name.clone(), Tone::Strong)).collect();
+        let header: Vec<GridCell> =
+            self.columns.iter().map(|(name, _)| GridCell::toned(name.clone(), Tone::Strong)).collect();
         let mut text = String::new();
         for (nth, row) in std::iter::once(&header).chain(&self.rows).enumerate() {
-            let cells: Vec<(&Cell, Vec<String>)> = part
+            let cells: Vec<(&GridCell, Vec<String>)> = part
                 .iter()
                 .zip(&widths)
                 .filter_map(|(&at, &width)| Some((row.get(at)?, broken(&row.get(at)?.text, width, 0))))
@@ -309,8 +310,8 @@ impl Grid {
                     let space = " ".repeat(widths[place].saturating_sub(piece.chars().count()));
                     let piece = cell.tone.paint(piece, colour);
                     match self.columns[part[place]].1 {
-                        Side::Left => piece + &space,
-                        Side::Right => space + &piece,
+                        Alignment::Left => piece + &space,
+                        Alignment::Right => space + &piece,
                     }
                 });
                 text.push_str(shown.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end());
@@ -325,14 +326,14 @@ impl Grid {
 mod tests {
     use super::*;
 
-    fn grid(names: &[(&str, Side)], rows: &[&[&str]]) -> Grid {
+    fn grid(names: &[(&str, Alignment)], rows: &[&[&str]]) -> Grid {
         let columns = names.iter().map(|(name, side)| ((*name).to_owned(), *side)).collect();
         Grid::new(columns, rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect())
     }
 
     #[test]
     fn what_fits_stays_on_a_line() {
-        let small = grid(&[("who", Side::Left), ("mean s", Side::Right)], &[&["a b", "12"], &["c"], &[]]);
+        let small = grid(&[("who", Alignment::Left), ("mean s", Alignment::Right)], &[&["a b", "12"], &["c"], &[]]);
         assert_eq!(small.laid(80, false), "who  mean s\na b      12\nc\n\n");
         let bold = "\u{1b}[1mwho\u{1b}[0m  \u{1b}[1mmean s\u{1b}[0m\n";
         assert!(small.laid(80, true).starts_with(bold), "colour is no part of a width");
@@ -340,7 +341,8 @@ mod tests {
 
     #[test]
     fn headings_and_text_break_between_words_and_numbers_never() {
-        let columns = [("policy", Side::Left), ("mean completion s", Side::Right), ("about", Side::Left)];
+        let columns =
+            [("policy", Alignment::Left), ("mean completion s", Alignment::Right), ("about", Alignment::Left)];
         let wide = grid(&columns, &[&["drf", "12 ±3", "one two three"], &["  fifo of all", "4", "five"]]);
         assert_eq!(
             wide.laid(26, false),
@@ -351,7 +353,7 @@ mod tests {
 
     #[test]
     fn names_from_traces_move_no_cursor() {
-        let odd = grid(&[("user", Side::Left), ("jobs", Side::Right)], &[&["a\u{1b}[31m\nb", "1"]]);
+        let odd = grid(&[("user", Alignment::Left), ("jobs", Alignment::Right)], &[&["a\u{1b}[31m\nb", "1"]]);
         assert_eq!(odd.laid(80, false), "user            jobs\na\\u{1b}[31m\\nb     1\n");
     }
 
@@ -368,15 +370,15 @@ mod tests {
 
     #[test]
     fn a_column_is_never_narrower_than_what_may_not_be_broken() {
-        let share = grid(&[("share", Side::Left), ("n", Side::Right)], &[&["95 % of 3 ±1 jobs", "7"]]);
+        let share = grid(&[("share", Alignment::Left), ("n", Alignment::Right)], &[&["95 % of 3 ±1 jobs", "7"]]);
         assert_eq!(share.laid(8, false), "share  n\n95 %   7\nof\n3 ±1\njobs\n");
     }
 
     /// Not longer than asked for, all words there, at every width.
     #[test]
     fn no_line_is_too_long_while_words_fit() {
-        let columns: Vec<(String, Side)> = std::iter::once(("user".to_owned(), Side::Left))
-            .chain((0..12).map(|at| (format!("used resource {at}"), Side::Right)))
+        let columns: Vec<(String, Alignment)> = std::iter::once(("user".to_owned(), Alignment::Left))
+            .chain((0..12).map(|at| (format!("used resource {at}"), Alignment::Right)))
             .collect();
         let row = |name: &str| -> Vec<String> {
             std::iter::once(name.to_owned()).chain((0..12).map(|at| format!("0.{at} ±0.01"))).collect()

@@ -7,18 +7,18 @@ use std::time::Instant;
 use serde::de::DeserializeOwned;
 
 use super::Context;
-use super::run::{provenance, way};
+use super::run::{provenance, relative_path};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::plan::check_name;
 use crate::experiment::study::Plain;
 use crate::experiment::study::folder::{check_owner, check_without_runs, clear, remove_empty};
-use crate::output::file::{Written, write_whole};
+use crate::output::file::{WrittenFile, write_whole};
 use crate::output::folder::check_output;
 use crate::output::gallery::{self, Drawn};
 use crate::output::html::{self, Report};
 use crate::output::lock::Lock;
-use crate::output::made::{self, Made};
+use crate::output::manifest::{self, Manifest};
 use crate::output::page::inline;
 use crate::output::paper::Paper;
 use crate::output::provenance::Provenance;
@@ -47,7 +47,7 @@ pub struct StaticPlan {
 }
 
 /// A results folder that a plan has for itself.
-pub struct Claim {
+pub struct FolderClaim {
     _lock: Lock,
     /// Whether results of another plan are replaced.
     replaces: bool,
@@ -98,7 +98,7 @@ impl StaticPlan {
     pub fn report(
         &self,
         folder: &Path,
-        (mut drawn, mut made): (Vec<Drawn>, Vec<Written>),
+        (mut drawn, mut made): (Vec<Drawn>, Vec<WrittenFile>),
         (context, started): (&Context, Instant),
     ) -> Result<()> {
         drawn.iter_mut().for_each(|one| one.svg = self.paper.zoomed(std::mem::take(&mut one.svg)));
@@ -116,37 +116,41 @@ impl StaticPlan {
         };
         let report = write_whole(&folder.join(html::FILE), html::render(&page).as_bytes())?;
         made.push(report.clone());
-        self.note(folder, &made)?;
+        self.record_files(folder, &made)?;
         let seconds = started.elapsed().as_secs_f64();
-        context.say(&format!("figures in {} ({seconds:.1} s), report in {}", folder.display(), report.path.display()));
+        context.print_message(&format!(
+            "figures in {} ({seconds:.1} s), report in {}",
+            folder.display(),
+            report.path.display()
+        ));
         Ok(())
     }
 
     /// Writes down how the files are made, before the first of them has its name: they are known to be of results then.
     pub fn begin(
         &self,
-        (folder, claim): (&Path, &Claim),
+        (folder, claim): (&Path, &FolderClaim),
         (context, threads, started): (&Context, usize, Instant),
     ) -> Result<()> {
         if claim.replaces {
             let removed = clear(folder)?;
             remove_empty(folder, &removed);
         }
-        let place = way(folder, self.file.parent().unwrap_or(Path::new("")));
+        let place = relative_path(folder, self.file.parent().unwrap_or(Path::new("")));
         let more = serde_json::json!({ "plan": self.file, "set": self.set, "folder": place });
         sealed::write(&folder.join("run.json"), &provenance(context, threads, started, more)).map(drop)
     }
 
     /// Writes down which files were made.
-    pub fn note(&self, folder: &Path, made: &[Written]) -> Result<()> {
+    pub fn record_files(&self, folder: &Path, made: &[WrittenFile]) -> Result<()> {
         let (name, question, plan) = (self.name.clone(), self.question.clone(), self.text.clone());
-        let about = made::Experiment { name, question, plan, inputs: self.inputs.clone() };
-        Made::renew(folder, Some(about), &[""], made)
+        let about = manifest::Experiment { name, question, plan, inputs: self.inputs.clone() };
+        Manifest::renew(folder, Some(about), &[""], made)
     }
 
     /// Locks a folder for the results. Errors: another process writes there; it has files that are not Plimsoll's, or,
     /// without `restart`, results of another plan.
-    pub fn claim(&self, folder: &Path, restart: bool) -> Result<Claim> {
+    pub fn claim(&self, folder: &Path, restart: bool) -> Result<FolderClaim> {
         check_output("--output", folder)?;
         let lock = Lock::alone(folder)?;
         check_owner(folder)?;
@@ -154,6 +158,6 @@ impl StaticPlan {
             Err(Error::Mismatch { .. }) if restart => true,
             checked => checked.map(|()| false)?,
         };
-        Ok(Claim { _lock: lock, replaces })
+        Ok(FolderClaim { _lock: lock, replaces })
     }
 }

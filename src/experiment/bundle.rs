@@ -10,20 +10,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::plan::check_name;
-use super::study::receipt::{Found, Receipt};
+use super::study::receipt::{Receipt, ReceiptState};
 use crate::error::{Error, Result};
 use crate::output::archive::{self, Content, Sum};
 use crate::output::file::{digest_of, is_temporary};
-use crate::output::folder::{Contents, Described, ESTIMATES, FILE as CONTENTS, RECEIPTS, of_cell, receipts};
-use crate::output::made::Made;
+use crate::output::folder::{Contents, ESTIMATES, FILE as CONTENTS, RECEIPTS, StudyRecord, of_cell, receipts};
+use crate::output::manifest::Manifest;
 use crate::output::requests::FILE as FIGURES;
 use crate::output::sealed;
 use crate::rows;
-use records::{Records, Standing};
+use records::{RecordedState, Records};
 
 /// A results folder, ready to be packed.
 #[derive(Clone, Debug, Default)]
-pub struct Parcel {
+pub struct BundleContents {
     /// The experiment's name.
     pub name: String,
     /// The question it answers.
@@ -69,10 +69,10 @@ const EXAMPLES: usize = 100;
 impl Missing {
     fn add(&mut self, part: String) {
         self.parts = self.parts.saturating_add(1);
-        self.say(part);
+        self.add_missing(part);
     }
 
-    fn say(&mut self, part: String) {
+    fn add_missing(&mut self, part: String) {
         if self.examples.len() < EXAMPLES {
             self.examples.push(part);
         }
@@ -83,18 +83,18 @@ impl Missing {
 ///
 /// Errors: no results folder, an unreadable file, or an entry that no results folder contains: a link, or a name that some file system
 /// refuses. Missing parts are reported, not errors.
-pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
+pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
     if !folder.is_dir() {
         Contents::read(folder)?;
     }
     let listed = listed(folder)?;
     // Records are read before the files, so that the files that are packed are the files that were read.
-    let mut records = Records::of(&listed);
-    let described = Described::read(folder)?;
-    let mut parcel = Parcel::default();
+    let mut records = Records::read(&listed);
+    let described = StudyRecord::read(folder)?;
+    let mut parcel = BundleContents::default();
     let mut cells = vec![String::new()];
     let mut read = None;
-    match (described, Made::alone(folder)?) {
+    match (described, Manifest::alone(folder)?) {
         (None, Some((about, _))) if !folder.join(CONTENTS).exists() => {
             (parcel.name, parcel.question, parcel.plan) = (about.name, about.question, about.plan);
             read = Some(about.inputs.into_iter().map(|(name, digest)| (name, Some(digest))).collect());
@@ -126,7 +126,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
         missing.into_iter().for_each(|part| parcel.missing.add(part));
         match outdated {
             // Figures of runs that are missing are no part of their own.
-            Some(outdated) if parcel.missing.parts > 0 => parcel.missing.say(outdated),
+            Some(outdated) if parcel.missing.parts > 0 => parcel.missing.add_missing(outdated),
             outdated => outdated.into_iter().for_each(|part| parcel.missing.add(part)),
         }
     }
@@ -135,10 +135,10 @@ pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
     }
     for (name, path) in listed {
         match records.standing(&name, &path)? {
-            Standing::AsRecorded(digest) => drop(parcel.files.insert(name, Content::File(path, digest))),
+            RecordedState::AsRecorded(digest) => drop(parcel.files.insert(name, Content::File(path, digest))),
             // It is already listed as missing.
-            Standing::Broken => {}
-            Standing::Unlisted => parcel.unlisted.push(name),
+            RecordedState::Broken => {}
+            RecordedState::Unlisted => parcel.unlisted.push(name),
         }
     }
     parcel.made = sealed::read(&folder.join("run.json"))?.unwrap_or_default();
@@ -179,7 +179,7 @@ fn listed(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
     Ok(found)
 }
 
-impl Parcel {
+impl BundleContents {
     /// Checks the runs of a cell and adds the files of complete runs to `records`. Damaged files that belong to no missing run are left out
     /// without a message, since they may be of an earlier plan.
     fn cell(&mut self, folder: &Path, cell: &str, records: &mut Records) -> Result<()> {
@@ -198,7 +198,7 @@ impl Parcel {
             let text = sealed::text(&Receipt::path(&place, id)).ok().flatten();
             let planned = |of: &Receipt| policies.contains(of.summary.policy.as_str()) && of.summary.run < seeds;
             match Receipt::find(&place, id) {
-                Found::Whole(receipt) if planned(&receipt) => {
+                ReceiptState::Whole(receipt) if planned(&receipt) => {
                     records.add_run(folder, (&place, &contents), (&name, text.as_deref().unwrap_or_default()));
                     let digest = text.map(|text| digest_of(text.as_bytes()));
                     records.add(folder, &place, &format!("{RECEIPTS}/{name}"), digest);
@@ -207,8 +207,8 @@ impl Parcel {
                     }
                     there.entry(receipt.summary.policy).or_default().insert(receipt.summary.run);
                 }
-                Found::Broken(why) => broken.push((text, why)),
-                Found::Whole(_) | Found::Missing => {}
+                ReceiptState::Broken(why) => broken.push((text, why)),
+                ReceiptState::Whole(_) | ReceiptState::Missing => {}
             }
         }
         let runs: usize = there.values().map(HashSet::len).sum();
@@ -225,14 +225,14 @@ impl Parcel {
                 !policies.contains(of.summary.policy.as_str()) || is_there(&of.summary.policy, of.summary.run)
             };
             if !receipt.is_some_and(|receipt| of_another(&receipt)) {
-                self.missing.say(format!("{of}{why}"));
+                self.missing.add_missing(format!("{of}{why}"));
             }
         }
         let mut named = HashSet::new();
         let each = contents.policies.iter().filter(|policy| named.insert(policy.as_str()));
         let each = each.flat_map(|policy| (0..seeds).map(move |run| (policy, run)));
         let each = each.filter(|(policy, run)| !is_there(policy, *run));
-        each.take(EXAMPLES).for_each(|(policy, run)| self.missing.say(format!("{of}{policy} run {run}")));
+        each.take(EXAMPLES).for_each(|(policy, run)| self.missing.add_missing(format!("{of}{policy} run {run}")));
         Ok(())
     }
 }

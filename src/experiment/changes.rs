@@ -12,16 +12,16 @@ pub fn apply(tree: &mut Node, change: &str, example: &str) -> Result<()> {
 
 /// Puts the value of a change at its key. Errors: [`Error::Plan`] where the key leads nowhere.
 pub fn put_at(tree: &mut Node, key: &str, value: Node) -> Result<()> {
-    tree.put(&steps(key), value).map_err(|expected| Error::plan("--set", format!("'{key}'"), expected))
+    tree.insert_at(&steps(key), value).map_err(|expected| Error::plan("--set", format!("'{key}'"), expected))
 }
 
 /// The key and the value of a change, such as `example`.
 pub fn parse_change(change: &str, example: &str) -> Result<(String, Node)> {
     let wrong = |expected: &str| Error::plan("--set", format!("'{change}'"), expected.to_owned());
     let (path, value) = change.split_once('=').ok_or_else(|| wrong(&format!("key=value, such as {example}")))?;
-    let value = match Node::toml(&Place::whole("--set", format!("value = {value}"))) {
-        Ok(mut parsed) => parsed.take("value").ok_or_else(|| wrong("one value"))?.node,
+    let value = match Node::toml(&Place::whole_text("--set", format!("value = {value}"))) {
+        Ok(mut parsed) => parsed.take_entry("value").ok_or_else(|| wrong("one value"))?.node,
         Err(_) => Node { value: Value::Text(value.to_owned()), ..Node::default() },
     };
-    Ok((path.trim().to_owned(), value.at(&Place::whole(format!("--set {change}"), ""))))
+    Ok((path.trim().to_owned(), value.at(&Place::whole_text(format!("--set {change}"), ""))))
 }

@@ -9,16 +9,16 @@ use prefetch_index::prefetch_index;
 use super::demands::Demands;
 use super::grid::Grid;
 use super::groups::GroupWatch;
-use super::memory::Room;
-use super::service::{Service, TaskWork};
+use super::memory::MemoryGuard;
+use super::service::{ServiceRecord, TaskWork};
 use super::sinks::Sinks;
-use super::standing::{Remarks, Standing, StuckExample};
+use super::user_status::{Remarks, StuckExample, UserStatus};
 use super::window::Window;
 use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
 use crate::metrics::{
-    Delays, FinishedJob, Fluid, JainSum, Judged, Reference, Sample, SizeBins, Snapshots, Totals, UserTotals, WHOLE,
-    Work, fixed_share,
+    Delays, FinishedJob, Fluid, JainSum, JudgedService, Reference, Sample, SizeBins, Snapshots, Totals, UserTotals,
+    WHOLE, Work, fixed_share,
 };
 use crate::output::schema::Table;
 use crate::record::{Decision, Fate, JobRecord, Launch, Recorder, Salvage, State, Stuck, StuckRecord, TaskRecord};
@@ -35,7 +35,7 @@ pub(super) struct Collector<'a> {
     pub(super) grid: Grid,
     fluid: Fluid,
     sample: Sample,
-    pub(super) service: Service,
+    pub(super) service: ServiceRecord,
     /// When the run is cut off, if work is left then.
     cut: Option<Time>,
     weights: &'a Weights,
@@ -43,7 +43,7 @@ pub(super) struct Collector<'a> {
     inverse: Vec<[f64; MAX_DIMS]>,
     dims: usize,
     pub(super) names: NameList,
-    standing: Vec<Standing>,
+    standing: Vec<UserStatus>,
     pub(super) users: Vec<UserTotals>,
     /// Resource-microseconds used, `dims` a user.
     pub(super) used_us: Vec<u128>,
@@ -61,7 +61,7 @@ pub(super) struct Collector<'a> {
     pub(super) demands: Demands,
     pub(super) groups: Option<GroupWatch>,
     heartbeat: &'a mut (dyn FnMut(Time, u64) -> Result<()> + Send),
-    room: Room,
+    room: MemoryGuard,
     text: String,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Collector<'a> {
         let each = |class| weights.each(class).map(|weight| weight as f64 / WEIGHT_ONE as f64);
         let classes: Vec<[f64; MAX_DIMS]> = (0..weights.classes()).map(each).collect();
         let snapshots = Snapshots::new(dims, &classes);
-        let service = Service::new(Reference::new(dims, capacity, classes), window, cut);
+        let service = ServiceRecord::new(Reference::new(dims, capacity, classes), window, cut);
         Collector {
             sinks,
             window,
@@ -116,7 +116,7 @@ impl<'a> Collector<'a> {
             demands: Demands::default(),
             groups,
             heartbeat,
-            room: Room::default(),
+            room: MemoryGuard::default(),
             text: String::new(),
         }
     }
@@ -132,17 +132,17 @@ impl<'a> Collector<'a> {
     }
 
     /// A user is to be looked at with the next evaluation.
-    fn look_at(&mut self, user: UserId) {
+    fn visit_user(&mut self, user: UserId) {
         if !std::mem::replace(&mut self.standing[user.index()].stale, true) {
             self.stale.push(user);
         }
     }
 
     /// Brings the snapshots of users up to date that have changed since the last evaluation.
-    fn look_again(&mut self, books: &Books) {
+    fn revisit_users(&mut self, books: &Books) {
         let mut stale = std::mem::take(&mut self.stale);
         for &user in &stale {
-            let Standing { active, largest, .. } = self.standing[user.index()];
+            let UserStatus { active, largest, .. } = self.standing[user.index()];
             self.standing[user.index()].stale = false;
             let Some(place) = active.checked_sub(1) else { continue };
             // The largest task that has run since it became active or is next in line.
@@ -156,7 +156,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Brings a user's integrals up to `now`.
-    fn settle_user(standing: &mut Standing, now: Time, window: &Window) {
+    fn settle_user(standing: &mut UserStatus, now: Time, window: &Window) {
         let span = window.part(standing.since, now).0;
         standing.share_us += u128::from(standing.plain_share) * u128::from(span);
         standing.backlogged_us += if standing.backlogged { span } else { 0 };
@@ -188,7 +188,7 @@ impl<'a> Collector<'a> {
     }
 
     /// The service of a user's judged work; `None` without any.
-    pub(super) fn judged(&self, user: usize) -> Option<Judged> {
+    pub(super) fn judged(&self, user: usize) -> Option<JudgedService> {
         self.service.judged(user, &self.users[user])
     }
 
@@ -238,8 +238,8 @@ impl<'a> Collector<'a> {
             // Recomputes all users, since the order of users has changed.
             self.stale.clone_from(&self.active);
         }
-        self.look_again(state.books);
-        self.sample.take(state, &self.active, &self.snapshots, &mut self.fluid)?;
+        self.revisit_users(state.books);
+        self.sample.evaluate(state, &self.active, &self.snapshots, &mut self.fluid)?;
         self.grid.means.add(&self.sample, points);
         for (user, standing) in self.active.iter().zip(&self.sample.standings) {
             if let Some(standing) = standing {
@@ -256,7 +256,7 @@ impl<'a> Collector<'a> {
 impl Recorder for Collector<'_> {
     fn user(&mut self, _user: UserId, name: &str) {
         self.names.push(name);
-        self.standing.push(Standing { class: self.weights.class_of(name), ..Standing::default() });
+        self.standing.push(UserStatus { class: self.weights.class_of(name), ..UserStatus::default() });
         self.users.push(UserTotals::default());
         self.used_us.extend(std::iter::repeat_n(0, self.dims));
         self.service.user(self.weights.class_of(name));
@@ -283,7 +283,7 @@ impl Recorder for Collector<'_> {
                 duration: row.duration,
                 tasks,
                 demand: row.demand,
-                measured: self.window.holds(row.submit),
+                measured: self.window.contains(row.submit),
             });
         }
         if self.sinks.wants(Table::Demands) {
@@ -302,7 +302,7 @@ impl Recorder for Collector<'_> {
 
     fn launched(&mut self, launch: &Launch) {
         let released = Time(self.totals.now.0.saturating_sub(launch.wait.0));
-        self.totals.launched(launch, self.window.holds(released));
+        self.totals.launched(launch, self.window.contains(released));
         let task = self.share_of(launch.demand, self.standing[launch.user.index()].class as usize);
         let largest = &mut self.standing[launch.user.index()].largest;
         *largest = task.max(*largest);
@@ -329,7 +329,7 @@ impl Recorder for Collector<'_> {
         let end = tasks.finish.unwrap_or(self.totals.now);
         let ran = end.since(tasks.start);
         self.totals.tasks(tasks, ran);
-        self.users[tasks.user.index()].tasks(tasks, ran, self.window.holds(tasks.release));
+        self.users[tasks.user.index()].tasks(tasks, ran, self.window.contains(tasks.release));
         if let Some(groups) = &mut self.groups {
             groups.tasks(tasks, ran);
         }
@@ -371,7 +371,7 @@ impl Recorder for Collector<'_> {
 
     fn job(&mut self, job: &JobRecord) -> Result<()> {
         let (submit, tasks, ideal) = (job.submit, job.tasks, job.ideal);
-        let times = job.start.zip(job.finish).filter(|_| self.window.holds(submit));
+        let times = job.start.zip(job.finish).filter(|_| self.window.contains(submit));
         let ended = times.map(|(start, finish)| FinishedJob { submit, start, finish, tasks, ideal });
         if let Some(ended) = &ended {
             self.delays.record(ended);
@@ -392,7 +392,7 @@ impl Recorder for Collector<'_> {
         self.totals.stuck(stuck);
         if stuck.why == Stuck::TooLarge {
             // Recorded at its arrival; its age counts to the end of the run, as for all work that is never served.
-            if self.window.holds(stuck.submit) && stuck.duration < Span::ENDLESS {
+            if self.window.contains(stuck.submit) && stuck.duration < Span::ENDLESS {
                 let work = self.service.reference.size(stuck.demand) * stuck.tasks as f64 * stuck.duration.seconds();
                 let user = &mut self.users[stuck.user.index()];
                 user.unserved += work;
@@ -437,7 +437,7 @@ impl Recorder for Collector<'_> {
             (standing.share, standing.plain_share, standing.backlogged) = (share, plain_share, backlogged);
             let active = backlogged || books.running(user) > 0;
             standing.largest = if active { standing.largest } else { 0 };
-            self.look_at(user);
+            self.visit_user(user);
             self.set_active(user, active);
             self.sinks.usage(now, user, &self.names, books)?;
         }
@@ -448,7 +448,7 @@ impl Recorder for Collector<'_> {
     }
 
     fn head(&mut self, user: UserId) {
-        self.look_at(user);
+        self.visit_user(user);
     }
 
     fn fetch(&self, user: UserId) {

@@ -9,7 +9,7 @@ use crate::metrics::{BinRuns, Comparison, Design, PolicyRuns};
 /// `None` if the baseline is missing or alone.
 pub fn comparison(runs: &[RunSummary], baseline: &str, design: Design) -> Option<Comparison> {
     let policies: Vec<PolicyRuns> = runs.chunk_by(|a, b| a.policy == b.policy).map(policy).collect();
-    Comparison::of(&policies, baseline, design)
+    Comparison::new(&policies, baseline, design)
 }
 
 impl WorkloadPlan {

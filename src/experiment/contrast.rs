@@ -8,7 +8,7 @@ use crate::column::Kind;
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Corrected, Design, MeanDifference, bootstrap, corrected, difference as of_means};
-use crate::output::folder::{Contents, Described, of_cell};
+use crate::output::folder::{Contents, StudyRecord, of_cell};
 use crate::output::read::Results;
 use crate::output::schema::Table;
 use crate::units::Dim;
@@ -29,12 +29,12 @@ pub struct Contrast {
     /// Their names.
     pub metrics: Vec<String>,
     /// Those with a different value in some run, in the order of cells, policies and columns.
-    pub changes: Vec<Change>,
+    pub changes: Vec<MetricChange>,
 }
 
 /// A metric that changed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct MetricChange {
     /// The cell; empty without a sweep.
     pub cell: String,
     /// The policy.
@@ -50,23 +50,23 @@ pub struct Change {
 }
 
 /// One result: cells by name.
-struct Side {
+struct ContrastSide {
     plan: String,
     cells: Vec<(String, Results)>,
 }
 
-impl Side {
-    fn open(folder: &Path) -> Result<Side> {
-        let Some(described) = Described::read(folder)? else {
+impl ContrastSide {
+    fn open(folder: &Path) -> Result<ContrastSide> {
+        let Some(described) = StudyRecord::read(folder)? else {
             let results = Results::open(folder)?;
-            return Ok(Side { plan: results.contents.plan.clone(), cells: vec![(String::new(), results)] });
+            return Ok(ContrastSide { plan: results.contents.plan.clone(), cells: vec![(String::new(), results)] });
         };
         let open = |(name, _): (String, Vec<String>)| {
             let results = Results::open(&of_cell(folder, &name))?;
             Ok((name, results))
         };
         let cells = described.cells.into_iter().map(open).collect::<Result<_>>()?;
-        Ok(Side { plan: described.plan, cells })
+        Ok(ContrastSide { plan: described.plan, cells })
     }
 }
 
@@ -108,7 +108,7 @@ struct Pair {
 
 /// Compares two results folders. Errors: one of them is not a results folder, or they have no run in common.
 pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
-    let sides = [Side::open(before)?, Side::open(after)?];
+    let sides = [ContrastSide::open(before)?, ContrastSide::open(after)?];
     let cells = |side: usize| sides[side].cells.iter().map(|(name, results)| (name.as_str(), results)).collect();
     let by_name: [HashMap<&str, &Results>; 2] = [cells(0), cells(1)];
     let mut found = Contrast { plans: difference(&sides[0].plan, &sides[1].plan), ..Contrast::default() };
@@ -128,7 +128,7 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
             false => format!("{}, {cell}: {why}", folder.display()),
         }));
     }
-    let mut compared: Vec<(Change, bool)> = Vec::new();
+    let mut compared: Vec<(MetricChange, bool)> = Vec::new();
     for (cell, first) in &sides[0].cells {
         let Some(&second) = by_name[1].get(cell.as_str()) else { continue };
         let closed = [first, second].iter().any(|side| side.contents.submissions_depend_on_policy);
@@ -149,7 +149,7 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
                     found.metrics.push(metric.clone());
                 }
                 let (cell, policy) = (cell.clone(), policy.to_owned());
-                let change = Change { cell, policy, metric, means, bootstrap, holm: Corrected::default() };
+                let change = MetricChange { cell, policy, metric, means, bootstrap, holm: Corrected::default() };
                 compared.push((change, values[0] != values[1]));
             }
         }
@@ -161,7 +161,7 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
     let after = corrected(compared.iter().map(|(change, _)| (change.metric.as_str(), change.means.test)));
     found.compared = compared.len();
     let changed = compared.into_iter().zip(after).filter(|((_, differs), _)| *differs);
-    found.changes = changed.map(|((change, _), holm)| Change { holm, ..change }).collect();
+    found.changes = changed.map(|((change, _), holm)| MetricChange { holm, ..change }).collect();
     Ok(found)
 }
 

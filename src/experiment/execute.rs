@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
-use super::beforehand::{check, workloads};
 use super::plan::{Plan, WorkloadPlan};
+use super::preflight::{check, workloads};
 use super::single::{Simulated, Simulation, simulate};
 use super::sinks::Destination;
 use super::study::folder;
 use super::study::identity::{ids, is_repeatable, metadata, record};
-use super::study::receipt::{Found, Receipt};
+use super::study::receipt::{Receipt, ReceiptState};
 use super::study::{Shard, Study};
 use super::summary::RunSummary;
 use super::supply::{Shared, Supply};
@@ -310,10 +310,12 @@ impl<'a> Runner<'a> {
         let plan = &self.study.cells[cell];
         let name = &plan.policies[policy].name;
         let why = match Receipt::find(&folder, id) {
-            Found::Whole(receipt) if receipt.is_of(name, seed as u64) => return Some(Ended::of(&folder, *receipt)),
-            Found::Whole(_) => "its receipt is of another run".to_owned(),
-            Found::Missing => return None,
-            Found::Broken(why) => why,
+            ReceiptState::Whole(receipt) if receipt.is_of(name, seed as u64) => {
+                return Some(Ended::from_receipt(&folder, *receipt));
+            }
+            ReceiptState::Whole(_) => "its receipt is of another run".to_owned(),
+            ReceiptState::Missing => return None,
+            ReceiptState::Broken(why) => why,
         };
         if let Ok(mut broken) = self.broken.lock() {
             broken.push(format!("{name} run {seed} is broken: {why}"));
@@ -325,7 +327,7 @@ impl<'a> Runner<'a> {
         let plan = &self.study.cells[cell];
         let supply = self.supply(cell, seed)?;
         let name = plan.workload.name();
-        let simulation = Simulation::of(plan, &supply, &name);
+        let simulation = Simulation::new(plan, &supply, &name);
         let folder = self.folder(cell);
         let to = Destination {
             folder: folder.clone(),
@@ -349,7 +351,7 @@ impl<'a> Runner<'a> {
             Some(folder) => {
                 self.study.files.unchanged(plan)?;
                 self.replace()?;
-                Ended::of(folder, Receipt::write(folder, id, tables, summary)?)
+                Ended::from_receipt(folder, Receipt::write(folder, id, tables, summary)?)
             }
         };
         // Not before a run has ended: a plan that fails must not describe what an earlier one left.
@@ -399,7 +401,7 @@ impl<'a> Runner<'a> {
 }
 
 impl Ended {
-    fn of(folder: &Path, receipt: Receipt) -> Ended {
+    fn from_receipt(folder: &Path, receipt: Receipt) -> Ended {
         let mut files: Vec<PathBuf> = receipt.tables.keys().map(|table| folder.join(table)).collect();
         files.push(Receipt::path(folder, &receipt.id));
         Ended { summary: receipt.summary, files }

@@ -158,7 +158,7 @@ fn diagram(file: &DiagramFile) -> Result<Diagram> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::scenario::State;
+    use crate::control::scenario::ProcessState;
 
     const PLAN: &str = "name = \"f\"\n[failover]\nscenarios = [\"1\", \"am-timeout\"]\nwithout = [\"clamp\"]\n\
                         heartbeat = \"500ms\"\n[[failover.diagram]]\nscenario = \"17\"\nwithout = [\"fencing\"]\n";
@@ -177,7 +177,7 @@ mod tests {
         assert!(!plan.diagrams[0].rules.has(Rule::Fencing) && plan.study.recovery == Sweep::default());
         let plain = read("name = \"f\"\n[failover]\n", &[]).expect("a good plan");
         assert_eq!((plain.study.scenarios.len(), plain.study.rules.len()), (17, 8));
-        assert_eq!(plain.study.scenarios[0].app, State::Well);
+        assert_eq!(plain.study.scenarios[0].app, ProcessState::Well);
     }
 
     #[test]

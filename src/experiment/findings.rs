@@ -7,14 +7,14 @@ use rayon::prelude::*;
 use super::plan::Plan;
 use super::study::Study;
 use super::summary::RunSummary;
-use crate::column::{Cell, Column, Computed, Kind, Row, Value};
+use crate::column::{Cell, Column, ColumnValue, Computed, Kind, TableRow};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Corrected, Interval, MeanDifference, bootstrap, corrected, difference, mean_interval};
 use crate::output::escape::no_formula;
-use crate::output::file::{Written, write_whole};
+use crate::output::file::{WrittenFile, write_whole};
 use crate::output::folder::{STATISTICS, check_links};
-use crate::output::made::Made;
+use crate::output::manifest::Manifest;
 use crate::output::provenance::program;
 use crate::output::schema::{self, Table};
 use crate::output::table::{Constant, Field, TableWriter};
@@ -113,13 +113,13 @@ fn column(runs: &[RunSummary], metric: &str) -> Vec<Option<f64>> {
     runs.iter().map(|run| run.number(metric).filter(|value| value.is_finite())).collect()
 }
 
-impl Row for Estimate {
+impl TableRow for Estimate {
     type Of<'a> = Estimate;
 
     const TABLE: &'static str = "estimates";
 
-    fn columns() -> Vec<Column<Value<Estimate>>> {
-        type C = Column<Value<Estimate>>;
+    fn columns() -> Vec<Column<ColumnValue<Estimate>>> {
+        type C = Column<ColumnValue<Estimate>>;
         vec![
             C::text("policy", "the policy", |one| Some(&one.policy)),
             C::text("metric", "the column of the runs table", |one| Some(&one.metric)),
@@ -131,13 +131,13 @@ impl Row for Estimate {
     }
 }
 
-impl Row for Difference {
+impl TableRow for Difference {
     type Of<'a> = Difference;
 
     const TABLE: &'static str = "differences";
 
-    fn columns() -> Vec<Column<Value<Difference>>> {
-        type C = Column<Value<Difference>>;
+    fn columns() -> Vec<Column<ColumnValue<Difference>>> {
+        type C = Column<ColumnValue<Difference>>;
         vec![
             C::text("policy", "the policy", |one| Some(&one.policy)),
             C::text("baseline", "the policy that it is compared with", |one| Some(&one.baseline)),
@@ -177,16 +177,16 @@ impl Findings {
         let differences = self.differences.iter().map(|one| (one.cell, one));
         let mut written = write::<Estimate>(study, &folder, estimates)?.to_vec();
         written.extend(write::<Difference>(study, &folder, differences)?);
-        Made::renew(results, None, &[STATISTICS], &written)
+        Manifest::renew(results, None, &[STATISTICS], &written)
     }
 }
 
 /// Writes rows, each behind the axes of its cell, as Parquet and as CSV.
-fn write<'a, R: Row>(
+fn write<'a, R: TableRow>(
     study: &Study,
     folder: &Path,
     rows: impl Iterator<Item = (usize, &'a R::Of<'a>)>,
-) -> Result<[Written; 2]> {
+) -> Result<[WrittenFile; 2]> {
     let axes: Vec<Vec<(String, Constant)>> = study.cells.iter().map(Plan::axes).collect();
     let axis = |(name, constant): &(String, Constant)| Field::new(name, constant.kind());
     let columns = R::columns();

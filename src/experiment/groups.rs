@@ -3,8 +3,8 @@
 use super::sinks::Sinks;
 use crate::books::{Books, Partition};
 use crate::error::Result;
-use crate::metrics::{GroupLog, Holding, Promise};
-use crate::output::schema::{Group, Table, Writer};
+use crate::metrics::{GroupLog, Guarantee, Holding};
+use crate::output::schema::{GroupRow, Table, Writer};
 use crate::policy::{GroupLevel, GroupNode, GroupTree, Groups, Unreturned};
 use crate::record::TaskRecord;
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
@@ -27,7 +27,7 @@ pub(super) struct GroupWatch {
 
 impl GroupWatch {
     pub fn new(tree: &GroupTree, dims: usize) -> GroupWatch {
-        let promises: Vec<Promise> = tree
+        let promises: Vec<Guarantee> = tree
             .groups
             .iter()
             .map(|group| {
@@ -36,7 +36,7 @@ impl GroupWatch {
                     amounts.iter_mut().zip(&group.limits).for_each(|(amount, limits)| *amount = of(limits));
                     amounts
                 };
-                Promise { parent: group.parent, min: each(|limits| limits.min), max: each(|limits| limits.max) }
+                Guarantee { parent: group.parent, min: each(|limits| limits.min), max: each(|limits| limits.max) }
             })
             .collect();
         GroupWatch {
@@ -127,13 +127,13 @@ impl GroupWatch {
     }
 
     /// Writes the `groups` table.
-    pub fn write(&self, table: &mut Writer<Group<'static>>, dims: &[Dim]) -> Result<()> {
+    pub fn write(&self, table: &mut Writer<GroupRow<'static>>, dims: &[Dim]) -> Result<()> {
         let partitions = self.tree.groups.chunks(self.tree.groups.len() / self.tree.partitions).zip(&self.most);
         let all = partitions.flat_map(|(groups, most)| groups.iter().map(move |about| (about, most)));
         for (at, (about, most)) in all.enumerate().filter(|(_, (about, _))| about.stated) {
             let times = self.log.times(at);
             for (d, (dim, limits)) in dims.iter().zip(&about.limits).enumerate() {
-                table.push(&Group {
+                table.push(&GroupRow {
                     about,
                     parent: about.parent.map(|parent| self.tree.groups[parent].name.as_str()),
                     variant: self.tree.variant,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::machines::{ClusterFile, Supplied, supplied};
+use super::machines::{ClusterFile, ClusterPlan, supplied};
 use super::plan::{WorkloadFile, WorkloadPlan};
-use super::settings::{Stands, positive_span};
-use super::single::Ground;
-use crate::engine::{Displacing, OnBlocked, Options, Ties};
+use super::settings::{SettingOrigin, positive_span};
+use super::single::RunEnvironment;
+use crate::engine::{OnBlocked, Options, PreemptionLimits, Ties};
 use crate::error::{Error, Result};
-use crate::gym::{Features, Image, Observation, Pool, Reward, Setting, all_of};
+use crate::gym::{Features, Image, JobPool, Observation, Reward, Setting, all_of};
 use crate::tree::{Node, Place};
 use crate::units::Span;
 
@@ -43,30 +43,30 @@ const MOST: u32 = 10_000;
 /// it has `observation` (`window`, with `window` and `longest`; `image`, with `window`, `step`, `horizon` and `slots`), `reward` and
 /// `jobs`. Errors: [`Error::Plan`], [`Error::Placed`], and those of the workload.
 pub fn setting(text: &str) -> Result<Setting> {
-    let tree = Node::toml(&Place::whole("<environment>", text))?;
+    let tree = Node::toml(&Place::whole_text("<environment>", text))?;
     let file: SettingFile = tree.read()?;
     let table = tree.get("workload").map(|entry| WorkloadFile::read(&entry.node));
     let table = table.ok_or_else(|| Error::plan("workload", "nothing", "a generator or a trace"))??;
-    let Supplied { cluster, options, .. } = supplied(&file.cluster, None, Path::new(""), Stands::InPlan)?;
+    let ClusterPlan { cluster, options, .. } = supplied(&file.cluster, None, Path::new(""), SettingOrigin::InPlan)?;
     decided_elsewhere(&file.cluster, &options)?;
-    let workload = table.plan(Path::new(""), cluster.resources(), Stands::InPlan)?;
+    let workload = table.plan(Path::new(""), cluster.resources(), SettingOrigin::InPlan)?;
     if workload.submissions_depend_on_policy() {
         let expected = "a workload that is known before the run, such as facebook or synthetic";
         return Err(Error::plan("workload.generator", format!("'{}'", workload.name()), expected));
     }
     // The first of the seeds that a plan has unless it says otherwise.
     let supply = workload.supply(1)?;
-    let mut ground = Ground::new(&cluster, None, &supply.dims()?)?.cluster;
+    let mut ground = RunEnvironment::new(&cluster, None, &supply.dims()?)?.cluster;
     if let Some(hardware) = &mut ground.hardware {
         hardware.measure_by(supply.mix()?);
     }
     let observation = observation(&file)?;
     let reward = Reward::parse("reward", &file.reward, &ground.dims)?;
     let anywhere = matches!(workload, WorkloadPlan::Trace { .. });
-    let supply: Box<dyn Fn(u64) -> Result<Arc<Pool>> + Send + Sync> = if workload.is_seeded() {
-        Box::new(move |seed| Ok(Arc::new(Pool::new(all_of(&mut *workload.supply(seed)?.source()?)?))))
+    let supply: Box<dyn Fn(u64) -> Result<Arc<JobPool>> + Send + Sync> = if workload.is_seeded() {
+        Box::new(move |seed| Ok(Arc::new(JobPool::new(all_of(&mut *workload.supply(seed)?.source()?)?))))
     } else {
-        let pool = Arc::new(Pool::new(all_of(&mut *supply.source()?)?));
+        let pool = Arc::new(JobPool::new(all_of(&mut *supply.source()?)?));
         Box::new(move |_| Ok(Arc::clone(&pool)))
     };
     let jobs = file.jobs.map(|jobs| jobs as usize);
@@ -75,7 +75,7 @@ pub fn setting(text: &str) -> Result<Setting> {
 
 /// Errors: rules of user selection, which the agent decides, and rules that start or preempt tasks on their own.
 fn decided_elsewhere(file: &ClusterFile, options: &Options) -> Result<()> {
-    let displaces = options.displacing != Displacing::default();
+    let displaces = options.displacing != PreemptionLimits::default();
     let wrong = [
         ("on_blocked", file.on_blocked.is_some() && options.on_blocked != OnBlocked::default()),
         ("ties", options.ties != Ties::default()),

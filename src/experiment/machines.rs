@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::settings::{Stands, horizon, positive_span};
+use super::settings::{SettingOrigin, horizon, positive_span};
 use crate::cluster::{ClusterSpec, MachineGroup, Placement, Speed, events, file};
-use crate::engine::{Displacing, OnBlocked, OnFailure, Options, Preempt, PreemptFor, PreemptFrom, Ties};
+use crate::engine::{OnBlocked, OnFailure, Options, Preempt, PreemptFor, PreemptFrom, PreemptionLimits, Ties};
 use crate::error::{Error, Result, nearest};
-use crate::units::{Dim, Round, Span, decimal, span};
+use crate::units::{Dim, Rounding, Span, decimal, span};
 
 /// Reads the value of `machines`; anything but text is an error with an example.
 fn machines_text<'de, D: serde::Deserializer<'de>>(value: D) -> std::result::Result<Option<String>, D::Error> {
@@ -85,7 +85,7 @@ fn named<T: Default>(name: &Option<String>, parse: impl FnOnce(&str) -> Result<T
 }
 
 /// The machines of a plan and the engine options.
-pub struct Supplied {
+pub struct ClusterPlan {
     /// The machines.
     pub cluster: ClusterSpec,
     /// Engine options.
@@ -98,7 +98,7 @@ pub struct Supplied {
 
 /// Reads the settings of a cluster; files are in `folder` unless their paths are absolute. Errors: [`Error::Plan`] with the
 /// key, and those of the files.
-pub fn supplied(file: &ClusterFile, until: Option<&str>, folder: &Path, stands: Stands) -> Result<Supplied> {
+pub fn supplied(file: &ClusterFile, until: Option<&str>, folder: &Path, stands: SettingOrigin) -> Result<ClusterPlan> {
     let options = options(file, until, stands)?;
     let mut cluster = machines(file, folder, stands).map_err(|error| stands.of_file("cluster.machines", error))?;
     let events = file.events.as_ref().map(|path| folder.join(path));
@@ -111,7 +111,7 @@ pub fn supplied(file: &ClusterFile, until: Option<&str>, folder: &Path, stands: 
     }
     cluster.devices.clone_from(&file.devices);
     let machines = file.machines.as_deref().and_then(|text| machines_file(text, folder));
-    Ok(Supplied { cluster, options, machines, events })
+    Ok(ClusterPlan { cluster, options, machines, events })
 }
 
 /// A setting of machines that tasks are placed on.
@@ -144,7 +144,7 @@ pub const FALL_BACK: &str = "5s";
 
 /// Reads the preemption options: an interval, which tasks may preempt, and which may be preempted. Errors: the others without the first,
 /// and a selection of victims if shares decide that.
-fn preempt(file: &ClusterFile, stands: Stands) -> Result<Option<Preempt>> {
+fn preempt(file: &ClusterFile, stands: SettingOrigin) -> Result<Option<Preempt>> {
     let [key, for_key, from_key] =
         ["cluster.preempt", "cluster.preempt_for", "cluster.preempt_from"].map(|name| stands.key(name));
     let whom = named(&file.preempt_for, |text| PreemptFor::parse(&for_key, text))?;
@@ -170,11 +170,11 @@ fn any_span(key: &str, text: &str) -> Result<Span> {
 }
 
 /// Limits and costs of stopping tasks.
-fn displacing(file: &ClusterFile, stands: Stands) -> Result<Displacing> {
+fn displacing(file: &ClusterFile, stands: SettingOrigin) -> Result<PreemptionLimits> {
     let key = |name: &str| stands.key(&format!("cluster.{name}"));
     let read = |name, text: &Option<String>| text.as_ref().map_or(Ok(Span::ZERO), |text| any_span(&key(name), text));
     let limit = file.stop_limit.clone().filter(|text| text != "none");
-    Ok(Displacing {
+    Ok(PreemptionLimits {
         min_run: read("min_run", &file.min_run)?,
         limit: parsed(&key("stop_limit"), &limit).map_err(|error| error.or("none"))?,
         checkpoint: read("checkpoint", &file.checkpoint)?,
@@ -208,7 +208,7 @@ fn goes_with_backfilling(key: &str, rule: OnBlocked, placement: Placement, clust
 }
 
 /// Engine options.
-fn options(cluster: &ClusterFile, until: Option<&str>, stands: Stands) -> Result<Options> {
+fn options(cluster: &ClusterFile, until: Option<&str>, stands: SettingOrigin) -> Result<Options> {
     let key = |name| stands.key(&format!("cluster.{name}"));
     let placement =
         named(&cluster.placement, |text| text.parse().map_err(|error: Error| error.under(&key("placement"))))?;
@@ -250,7 +250,7 @@ pub fn machines_from(key: &str, text: &str, folder: &Path) -> Result<ClusterSpec
 }
 
 /// The machines of a plan.
-fn machines(cluster: &ClusterFile, folder: &Path, stands: Stands) -> Result<ClusterSpec> {
+fn machines(cluster: &ClusterFile, folder: &Path, stands: SettingOrigin) -> Result<ClusterSpec> {
     let mut spec = match &cluster.machines {
         Some(text) => machines_from(&stands.key("cluster.machines"), text, folder)?,
         None => ClusterSpec::default(),
@@ -279,7 +279,7 @@ fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
             continue;
         }
         if name == "speed" {
-            let millionths = decimal(text.as_bytes(), Speed::ONE, Round::Nearest).ok();
+            let millionths = decimal(text.as_bytes(), Speed::ONE, Rounding::Nearest).ok();
             speed = millionths
                 .and_then(Speed::new)
                 .ok_or_else(|| Error::plan(format!("{key}.speed"), &text, Speed::EXPECTED))?;
@@ -290,7 +290,7 @@ fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
             return Err(Error::plan(format!("{key}.{name}"), &text, expected));
         }
         let (dim, scale) = Dim::parse(name);
-        let amount = decimal(text.as_bytes(), scale, Round::Down)
+        let amount = decimal(text.as_bytes(), scale, Rounding::Down)
             .map_err(|problem| Error::plan(format!("{key}.{name}"), &text, format!("an amount; this {problem}")))?;
         if capacity.iter().any(|(known, _)| known.name == dim.name) {
             return Err(Error::plan(format!("{key}.{name}"), &text, "each resource once"));

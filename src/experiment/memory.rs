@@ -10,20 +10,20 @@ const FIRST: usize = 1 << 20;
 
 /// Looks after the memory of one run.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct MemoryGuard {
     /// The number of users at which it looks again.
     next: usize,
     /// Free bytes; `None` if the system does not report them.
     free: fn() -> Option<u64>,
 }
 
-impl Default for Room {
+impl Default for MemoryGuard {
     fn default() -> Self {
-        Room { next: FIRST, free }
+        MemoryGuard { next: FIRST, free }
     }
 }
 
-impl Room {
+impl MemoryGuard {
     /// Looks, each time that there are twice as many users, whether twice as many again have room. Errors:
     /// [`Error::Mismatch`] with an estimate if not.
     pub fn check(&mut self, users: usize) -> Result<()> {
@@ -75,12 +75,12 @@ mod tests {
 
     #[test]
     fn a_run_ends_before_memory_does() {
-        let mut room = Room { next: 1000, free: || Some(3 << 20) };
+        let mut room = MemoryGuard { next: 1000, free: || Some(3 << 20) };
         assert!(room.check(999).is_ok() && room.check(2000).is_ok() && room.check(3999).is_ok());
         assert!(room.check(4000).is_ok(), "2.3 MiB more fit");
         let message = room.check(8000).expect_err("4.6 MiB more do not fit").to_string();
         assert!(message.contains("8000 users so far") && message.contains("-j 1"), "{message}");
-        assert!(Room { next: 1000, free: || None }.check(usize::MAX).is_ok());
+        assert!(MemoryGuard { next: 1000, free: || None }.check(usize::MAX).is_ok());
     }
 
     #[test]

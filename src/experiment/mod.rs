@@ -1,6 +1,5 @@
 //! From a plan to runs, and from runs to numbers.
 
-mod beforehand;
 pub mod bundle;
 pub mod changes;
 mod collect;
@@ -17,29 +16,30 @@ pub mod gym;
 pub mod machines;
 mod memory;
 pub mod plan;
+mod preflight;
 mod seeds;
 mod service;
 pub mod settings;
 mod single;
 mod sinks;
-mod standing;
 pub mod study;
 mod summary;
 mod supply;
+mod user_status;
 mod window;
 
-pub use beforehand::check;
 pub use compare::comparison;
-pub use contrast::{Change, Contrast, contrast};
+pub use contrast::{Contrast, MetricChange, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};
 pub use findings::{Difference, Estimate, Findings, findings};
 pub use groups::GroupSummary;
 pub use plan::{Plan, WorkloadPlan};
+pub use preflight::check;
 pub use seeds::{Precision, Seeds};
 pub use single::{Simulated, Simulation, simulate};
 pub use sinks::Destination;
-pub use standing::StuckExample;
 pub use study::Study;
-pub use summary::{RunSummary, Value};
+pub use summary::{RunSummary, SummaryValue};
 pub use supply::Supply;
+pub use user_status::StuckExample;
 pub use window::Window;

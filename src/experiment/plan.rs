@@ -8,9 +8,9 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::control::{ControlFile, ControlPlan};
-use super::machines::{ClusterFile, Supplied, supplied};
+use super::machines::{ClusterFile, ClusterPlan, supplied};
 use super::seeds::{Precision, Seeds};
-use super::settings::{Stands, horizon, positive_span};
+use super::settings::{SettingOrigin, horizon, positive_span};
 use super::window::Window;
 use crate::cluster::{ClusterSpec, Placement};
 use crate::engine::Options;
@@ -21,7 +21,7 @@ use crate::output::table::Constant;
 use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, PlanGroups, QueueFile, QuotaFile, Registry};
 use crate::tree::Node;
-use crate::units::{Dim, Round, Span, Time, decimal};
+use crate::units::{Dim, Rounding, Span, Time, decimal};
 use crate::workload::formats::{Format, FormatOptions, Tenants};
 use crate::workload::synthetic::Generator;
 use crate::workload::{Estimates, Service};
@@ -150,7 +150,7 @@ impl WorkloadFile {
             Some(Some(name)) if Generator::NAMES.contains(&name) => {
                 // Of the workload, not of any generator.
                 let mut parameters = table.clone();
-                let estimates = parameters.take("estimates").map(|entry| entry.node.read()).transpose()?;
+                let estimates = parameters.take_entry("estimates").map(|entry| entry.node.read()).transpose()?;
                 Ok(WorkloadFile::Generator(parameters.read()?, estimates))
             }
             Some(Some(name)) => Err(Error::plan("workload.generator", format!("'{name}'"), format!("one of {names}"))),
@@ -165,7 +165,7 @@ impl WorkloadFile {
     }
 
     /// The workload that it describes; paths in it are relative to `folder`, and `resources` are those of the machines.
-    pub(super) fn plan(self, folder: &Path, resources: Vec<String>, stands: Stands) -> Result<WorkloadPlan> {
+    pub(super) fn plan(self, folder: &Path, resources: Vec<String>, stands: SettingOrigin) -> Result<WorkloadPlan> {
         let file = match self {
             WorkloadFile::Generator(generator, text) => {
                 return Ok(WorkloadPlan::Generator(generator, estimates(text.as_deref(), stands)?));
@@ -189,7 +189,7 @@ impl WorkloadFile {
 }
 
 /// How users estimate durations. Errors: [`Error::Plan`].
-pub fn estimates(text: Option<&str>, stands: Stands) -> Result<Estimates> {
+pub fn estimates(text: Option<&str>, stands: SettingOrigin) -> Result<Estimates> {
     let read = |text: &str| text.parse().map_err(|error: Error| error.under(&stands.key("workload.estimates")));
     text.map_or(Ok(Estimates::AsGiven), read)
 }
@@ -284,7 +284,7 @@ impl PlanFile {
 impl Plan {
     /// Checks a plan as it is written. Paths in it are relative to `folder`, and messages call its keys as they are called
     /// where it stands. Errors: [`Error::Plan`] with the key and what would be accepted.
-    pub fn check(file: PlanFile, folder: &Path, registry: &Registry, stands: Stands) -> Result<Plan> {
+    pub fn check(file: PlanFile, folder: &Path, registry: &Registry, stands: SettingOrigin) -> Result<Plan> {
         check_name(&file.name)?;
         let policies = policies(&file, folder, registry, stands)?;
         let baseline = match &file.baseline {
@@ -293,7 +293,7 @@ impl Plan {
                 Error::plan("baseline", format!("'{name}'"), format!("one of {}", file.policies.join(", ")))
             })?,
         };
-        let Supplied { cluster, options, machines, events } =
+        let ClusterPlan { cluster, options, machines, events } =
             supplied(&file.cluster, file.until.as_deref(), folder, stands)?;
         let count: u64 = cluster.groups.iter().map(|group| u64::from(group.count)).sum();
         let pooled = options.placement == Placement::Pooled;
@@ -370,11 +370,13 @@ pub fn default_tables() -> Vec<Table> {
 }
 
 /// The policies. Errors: an unknown name, none, or one twice.
-fn policies(file: &PlanFile, folder: &Path, registry: &Registry, stands: Stands) -> Result<Vec<NamedPolicy>> {
+fn policies(file: &PlanFile, folder: &Path, registry: &Registry, stands: SettingOrigin) -> Result<Vec<NamedPolicy>> {
     let groups = PlanGroups { quota: &file.quota, queues: &file.queues };
     let policies = each(&file.policies, |name| match stands {
-        Stands::InPlan => registry.policy_of(name, folder, Some(groups)).map_err(|error| error.of_key("policies")),
-        Stands::OnCommandLine => registry.policy_in(name, folder),
+        SettingOrigin::InPlan => {
+            registry.policy_of(name, folder, Some(groups)).map_err(|error| error.of_key("policies"))
+        }
+        SettingOrigin::OnCommandLine => registry.policy_in(name, folder),
     })?;
     if policies.is_empty() {
         return Err(Error::plan("policies", "[]", "at least one policy, such as \"drf\""));
@@ -408,7 +410,7 @@ fn services(files: &[ServiceFile]) -> Result<Vec<Service>> {
         let mut demand = Vec::new();
         for (name, value) in &file.demand {
             let ((dim, scale), text) = (Dim::parse(name), value.to_string());
-            let amount = decimal(text.as_bytes(), scale, Round::Up);
+            let amount = decimal(text.as_bytes(), scale, Rounding::Up);
             let amount = amount.map_err(|problem| {
                 Error::plan(key(&format!("demand.{name}")), &text, format!("an amount; this {problem}"))
             });

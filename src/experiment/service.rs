@@ -1,11 +1,11 @@
 //! The service of users under a policy beside that of ideal fair sharing.
 
 use super::window::Window;
-use crate::metrics::{HorizonLog, Judged, Reference, UserTotals, Work};
+use crate::metrics::{HorizonLog, JudgedService, Reference, UserTotals, Work};
 use crate::units::{Span, Time};
 
 /// The reference of a run and, under a horizon, the submitted and served work of each user.
-pub(super) struct Service {
+pub(super) struct ServiceRecord {
     pub reference: Reference,
     window: Window,
     horizon: Option<Time>,
@@ -28,9 +28,9 @@ pub(super) struct TaskWork<'a> {
     pub completes: bool,
 }
 
-impl Service {
-    pub fn new(reference: Reference, window: Window, horizon: Option<Time>) -> Service {
-        Service { reference, window, horizon, logs: Vec::new() }
+impl ServiceRecord {
+    pub fn new(reference: Reference, window: Window, horizon: Option<Time>) -> ServiceRecord {
+        ServiceRecord { reference, window, horizon, logs: Vec::new() }
     }
 
     /// Returns whether the run has a horizon.
@@ -60,7 +60,7 @@ impl Service {
     /// `end`. Work that was not submitted in the window has none.
     pub fn served(&mut self, user: usize, work: TaskWork, (start, end): (Time, Time)) -> f64 {
         let TaskWork { demand, tasks, submit, duration, completes } = work;
-        if !self.window.holds(submit) || submit >= end || duration == Span::ENDLESS {
+        if !self.window.contains(submit) || submit >= end || duration == Span::ENDLESS {
             return 0.0;
         }
         let (age, ran, full) = (end.since(submit).seconds(), end.since(start).seconds(), duration.seconds());
@@ -77,7 +77,7 @@ impl Service {
 
     /// Returns the service of a user's judged work: of all of its work, or under a horizon of the part that the reference serves by
     /// then. `None` without any.
-    pub fn judged(&self, user: usize, totals: &UserTotals) -> Option<Judged> {
+    pub fn judged(&self, user: usize, totals: &UserTotals) -> Option<JudgedService> {
         let fair = self.reference.service(user);
         if fair.work <= 0.0 {
             return None;
@@ -88,7 +88,7 @@ impl Service {
                 return log.judge(horizon, fair, left);
             }
         }
-        Some(Judged { fair_delay: fair.delay / fair.work, delay: totals.delay / fair.work, served: 1.0 })
+        Some(JudgedService { fair_delay: fair.delay / fair.work, delay: totals.delay / fair.work, served: 1.0 })
     }
 
     /// Returns the share of the submitted work that is not served at the horizon; `None` without a horizon or work.

@@ -5,7 +5,7 @@ use crate::units::{Span, Time, span};
 
 /// Where settings stand, which is how messages name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stands {
+pub enum SettingOrigin {
     /// In a plan.
     InPlan,
     /// On the command line.
@@ -21,21 +21,21 @@ const OPTIONS: [(&str, &str); 5] = [
     ("cluster.events", "--machine-events"),
 ];
 
-impl Stands {
+impl SettingOrigin {
     /// The name of a key of a plan.
     pub fn key(self, key: &str) -> String {
         let option = || OPTIONS.iter().find(|(known, _)| key.ends_with(known)).map(|(_, option)| (*option).to_owned());
         let word = key.rsplit('.').next().unwrap_or(key);
         match self {
-            Stands::InPlan => key.to_owned(),
-            Stands::OnCommandLine => option().unwrap_or_else(|| format!("--{}", word.replace('_', "-"))),
+            SettingOrigin::InPlan => key.to_owned(),
+            SettingOrigin::OnCommandLine => option().unwrap_or_else(|| format!("--{}", word.replace('_', "-"))),
         }
     }
 
     /// An error about a file: in a plan it is about the key that names it.
     pub fn of_file(self, key: &str, error: Error) -> Error {
         match (self, &error) {
-            (Stands::InPlan, Error::Io { .. }) => error.of_key(key),
+            (SettingOrigin::InPlan, Error::Io { .. }) => error.of_key(key),
             _ => error,
         }
     }

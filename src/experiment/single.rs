@@ -13,11 +13,11 @@ use super::supply::Supply;
 use super::window::Window;
 use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
-use crate::engine::{self, Options, Outcome, Parties};
+use crate::engine::{self, Options, Outcome, RunContext};
 use crate::error::Result;
 use crate::metrics::{LogHistogram, Run, Summary, User};
 use crate::output::file::Pending;
-use crate::output::schema::{Bin, DemandKind, Quantile, Table};
+use crate::output::schema::{BinRow, DemandKind, Quantile, Table};
 use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, Policy, Setup};
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time};
@@ -48,7 +48,7 @@ pub struct Simulation<'a> {
 
 impl<'a> Simulation<'a> {
     /// The simulation of a plan on this supply; `workload` is its name.
-    pub fn of(plan: &'a Plan, supply: &'a Supply, workload: &'a str) -> Simulation<'a> {
+    pub fn new(plan: &'a Plan, supply: &'a Supply, workload: &'a str) -> Simulation<'a> {
         Simulation {
             supply,
             workload,
@@ -73,22 +73,22 @@ pub struct Simulated {
 }
 
 /// The machines and weights of a run, in the resources of its workload: the same under every policy.
-pub(super) struct Ground {
+pub(super) struct RunEnvironment {
     pub cluster: Cluster,
     pub weights: Weights,
 }
 
-impl Ground {
+impl RunEnvironment {
     /// Errors: machines and workload that do not go together, and those of a file of weights.
-    pub fn new(cluster: &ClusterSpec, weights: Option<&Pinned>, dims: &[Dim]) -> Result<Ground> {
+    pub fn new(cluster: &ClusterSpec, weights: Option<&Pinned>, dims: &[Dim]) -> Result<RunEnvironment> {
         let cluster = Cluster::new(cluster, dims)?;
         let weights = weights.map_or_else(|| Ok(Weights::default()), |file| Weights::read(file, &cluster.dims))?;
-        Ok(Ground { cluster, weights })
+        Ok(RunEnvironment { cluster, weights })
     }
 
     /// Makes a policy for it. Errors: the policy's.
     pub fn policy(&self, policy: &NamedPolicy, placement: Placement) -> Result<Box<dyn Policy>> {
-        let Ground { cluster, weights } = self;
+        let RunEnvironment { cluster, weights } = self;
         let machines = cluster.capacities.len() as u64;
         let labels: Vec<&str> = cluster.labels.known().collect();
         let labels = (placement != Placement::Pooled).then_some(&*labels);
@@ -116,12 +116,12 @@ pub fn simulate(
     if !simulation.services.is_empty() {
         source = Box::new(WithServices::new(source, simulation.services)?);
     }
-    let mut ground = Ground::new(simulation.cluster, simulation.weights, source.dims())?;
+    let mut ground = RunEnvironment::new(simulation.cluster, simulation.weights, source.dims())?;
     if let Some(hardware) = &mut ground.cluster.hardware {
         hardware.measure_by(simulation.supply.mix()?);
     }
     let mut policy_object = ground.policy(policy, simulation.options.placement)?;
-    let Ground { cluster, weights } = ground;
+    let RunEnvironment { cluster, weights } = ground;
     let cluster = Arc::new(cluster);
     let capacity = cluster.total();
     let groups = policy_object.groups().map(|groups| GroupWatch::new(groups.tree(), cluster.dims.len()));
@@ -134,7 +134,7 @@ pub fn simulate(
     }
     let options = Options { seed: to.seed.unwrap_or_default(), inside: policy.inside, ..simulation.options };
     let mut world = simulation.control.map(|control| control.world(options.seed));
-    let mut parties = Parties::lent(&mut *source, &mut *policy_object, &mut collector);
+    let mut parties = RunContext::lent(&mut *source, &mut *policy_object, &mut collector);
     if let Some(world) = &mut world {
         parties = parties.under(world);
     }
@@ -179,7 +179,7 @@ fn ended<'a>(
 ) -> Run<'a> {
     let (totals, delays) = (&collector.totals, &collector.delays);
     let first = totals.first_submit.unwrap_or_default();
-    let delay = |histogram| Summary::of(histogram, 1_000_000);
+    let delay = |histogram| Summary::from_histogram(histogram, 1_000_000);
     Run {
         workload: simulation.workload,
         machines: cluster.capacities.len() as u64,
@@ -223,9 +223,9 @@ fn finish(
         groups.write(&mut table, dims)?;
         tables.push(table.complete()?);
     }
-    if let Some(mut table) = to.open::<Bin<'static>>(dims)? {
+    if let Some(mut table) = to.open::<BinRow<'static>>(dims)? {
         for (position, (label, jobs, completion_s)) in (0..).zip(&summary.bins) {
-            table.push(&Bin { label, position, jobs: *jobs, completion_s: *completion_s })?;
+            table.push(&BinRow { label, position, jobs: *jobs, completion_s: *completion_s })?;
         }
         tables.push(table.complete()?);
     }

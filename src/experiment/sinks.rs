@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use crate::books::Books;
 use crate::cluster::DevicePart;
-use crate::column::Row;
+use crate::column::TableRow;
 use crate::error::{Error, Result};
-use crate::metrics::{Holding, Point, Sample};
+use crate::metrics::{GridPoint, Holding, Sample};
 use crate::names::Listed;
 use crate::output::file::Pending;
 use crate::output::folder::check_links;
-use crate::output::schema::{Decided, Job, LevelOf, Share, Table, Task, Used, Writer, axis_column};
+use crate::output::schema::{Decided, JobRow, LevelOf, ShareRow, Table, Task, Used, Writer, axis_column};
 use crate::output::table::{Constant, Field, TableWriter};
 use crate::policy::{GroupLevel, GroupNode, GroupTree};
 use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord};
@@ -44,8 +44,8 @@ impl Destination {
     }
 
     /// Opens a table that is written row by row, if it is wanted.
-    pub(super) fn open<R: Row>(&self, dims: &[Dim]) -> Result<Option<Writer<R>>> {
-        Ok(self.table(Table::of::<R>(), dims)?.map(|table| Writer::new(table, dims.len())))
+    pub(super) fn open<R: TableRow>(&self, dims: &[Dim]) -> Result<Option<Writer<R>>> {
+        Ok(self.table(Table::for_row::<R>(), dims)?.map(|table| Writer::new(table, dims.len())))
     }
 
     /// Opens a table if it is wanted.
@@ -87,11 +87,11 @@ pub(super) fn columns(
 /// The open tables of one run.
 pub(super) struct Sinks {
     dims: Vec<Dim>,
-    jobs: Option<Writer<Job<'static>>>,
+    jobs: Option<Writer<JobRow<'static>>>,
     tasks: Option<Writer<Task<'static>>>,
     usage: Option<Writer<Used<'static>>>,
-    fairness: Option<Writer<Point<'static>>>,
-    shares: Option<Writer<Share<'static>>>,
+    fairness: Option<Writer<GridPoint<'static>>>,
+    shares: Option<Writer<ShareRow<'static>>>,
     levels: Option<Writer<LevelOf<'static>>>,
     decisions: Option<Writer<Decided<'static>>>,
     /// The tables with values that are computed, written or not: a bit a table.
@@ -126,7 +126,7 @@ impl Sinks {
     }
 
     pub fn job(&mut self, name: &str, user: Listed, record: &JobRecord) -> Result<()> {
-        self.jobs.iter_mut().try_for_each(|table| table.push(&Job { name, user, record }))
+        self.jobs.iter_mut().try_for_each(|table| table.push(&JobRow { name, user, record }))
     }
 
     pub fn tasks(&mut self, job: &str, user: Listed, tasks: &TaskRecord) -> Result<()> {
@@ -203,7 +203,7 @@ impl Sinks {
     }
 
     pub fn fairness(&mut self, at: Time, sample: &Sample, books: &Books) -> Result<()> {
-        self.fairness.iter_mut().try_for_each(|table| table.push(&Point { at, sample, books }))
+        self.fairness.iter_mut().try_for_each(|table| table.push(&GridPoint { at, sample, books }))
     }
 
     pub fn shares(
@@ -217,7 +217,7 @@ impl Sinks {
         let Some(table) = &mut self.shares else { return Ok(()) };
         active.iter().zip(&sample.shares).zip(&sample.fluid).try_for_each(|((&user, &share), &fluid)| {
             let (name, waiting) = (names.listed(user.index()), books.waiting(user));
-            table.push(&Share { at, name, share, waiting, fluid })
+            table.push(&ShareRow { at, name, share, waiting, fluid })
         })
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::collect::Collector;
 use super::groups::GroupSummary;
-use super::standing::StuckExample;
+use super::user_status::StuckExample;
 use crate::books::{WEIGHT_ONE, Weights};
 use crate::column::{Cell, Described, Kind};
 use crate::engine::Outcome;
@@ -31,7 +31,7 @@ pub struct RunSummary {
     /// Counts of the engine.
     pub outcome: Outcome,
     /// Columns of the `runs` table and their values, in order.
-    pub values: Vec<(String, Value)>,
+    pub values: Vec<(String, SummaryValue)>,
     /// Completion by job size: bin label, jobs, mean completion time in seconds.
     pub bins: Vec<(String, u64, Option<f64>)>,
     /// Tasks that never started, by reason, and a few of them.
@@ -49,7 +49,7 @@ pub struct RunSummary {
 
 /// A value of a summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Value {
+pub enum SummaryValue {
     /// A count or a time in microseconds.
     Int(Option<u64>),
     /// A measure; `None` where it does not exist.
@@ -58,22 +58,22 @@ pub enum Value {
     Text(String),
 }
 
-impl Value {
+impl SummaryValue {
     /// As a cell of a table.
     pub fn cell(&self) -> Cell<'_> {
         match self {
-            Value::Int(value) => (*value).into(),
-            Value::Float(value) => (*value).into(),
-            Value::Text(text) => Cell::Text(text),
+            SummaryValue::Int(value) => (*value).into(),
+            SummaryValue::Float(value) => (*value).into(),
+            SummaryValue::Text(text) => Cell::Text(text),
         }
     }
 
     /// As a number, if it is one and exists.
     pub fn number(&self) -> Option<f64> {
         match self {
-            Value::Int(value) => value.map(|value| value as f64),
-            Value::Float(value) => *value,
-            Value::Text(_) => None,
+            SummaryValue::Int(value) => value.map(|value| value as f64),
+            SummaryValue::Float(value) => *value,
+            SummaryValue::Text(_) => None,
         }
     }
 }
@@ -129,16 +129,16 @@ pub(super) fn ignored(
 }
 
 /// The cells of the `runs` table under the names of its columns.
-pub(super) fn values(cells: &[Cell], dims: &[Dim]) -> Vec<(String, Value)> {
+pub(super) fn values(cells: &[Cell], dims: &[Dim]) -> Vec<(String, SummaryValue)> {
     let value = |(column, cell): (Described, &Cell)| {
         let value = match (column.value, cell) {
-            (Kind::Int, Cell::Int(value)) => Value::Int(u64::try_from(*value).ok()),
-            (Kind::Int, Cell::Large(value)) => Value::Int(Some(*value)),
-            (Kind::Int, _) => Value::Int(None),
-            (Kind::Float, Cell::Float(value)) => Value::Float(Some(*value)),
-            (Kind::Float, _) => Value::Float(None),
-            (Kind::Text, Cell::Text(text)) => Value::Text((*text).to_owned()),
-            (Kind::Text, _) => Value::Text(String::new()),
+            (Kind::Int, Cell::Int(value)) => SummaryValue::Int(u64::try_from(*value).ok()),
+            (Kind::Int, Cell::Large(value)) => SummaryValue::Int(Some(*value)),
+            (Kind::Int, _) => SummaryValue::Int(None),
+            (Kind::Float, Cell::Float(value)) => SummaryValue::Float(Some(*value)),
+            (Kind::Float, _) => SummaryValue::Float(None),
+            (Kind::Text, Cell::Text(text)) => SummaryValue::Text((*text).to_owned()),
+            (Kind::Text, _) => SummaryValue::Text(String::new()),
         };
         (column.name, value)
     };
@@ -155,7 +155,7 @@ pub(super) fn user<'a>(
 ) -> User<'a> {
     let name = collector.names.get(user);
     let (share_us, backlogged_us) = collector.integrals(user);
-    let weight = weights.whole(weights.class_of(name) as usize);
+    let weight = weights.uniform(weights.class_of(name) as usize);
     User {
         name,
         weight: weight.map(|weight| weight as f64 / WEIGHT_ONE as f64),

@@ -117,7 +117,7 @@ impl Supply {
         let mut source = self.source()?;
         let mut tasks = HashMap::new();
         let mut order = Vec::new();
-        while let Some(set) = source.take()? {
+        while let Some(set) = source.next_set()? {
             let count = tasks.entry(set.demand).or_insert_with(|| {
                 order.push(set.demand);
                 0u64

@@ -23,7 +23,7 @@ impl Default for Window {
 
 impl Window {
     /// Whether an instant is in it.
-    pub fn holds(&self, at: Time) -> bool {
+    pub fn contains(&self, at: Time) -> bool {
         self.from <= at && at < self.to
     }
 
@@ -45,7 +45,7 @@ mod tests {
             [part(0, 5), part(0, 12), part(12, 15), part(5, 30), part(18, 40), part(20, 40)],
             [0, 2, 3, 10, 2, 0]
         );
-        assert_eq!([9, 10, 19, 20].map(|at| window.holds(Time(at))), [false, true, true, false]);
+        assert_eq!([9, 10, 19, 20].map(|at| window.contains(Time(at))), [false, true, true, false]);
         assert_eq!(Window::default().part(Time(3), Time(9)), Span(6));
     }
 }

@@ -14,7 +14,7 @@ pub use super::lock::RECEIPTS;
 use super::portable::leads_elsewhere;
 use super::schema::{self, Fated, Recovered};
 use super::sealed::{self, Found};
-use crate::column::Row;
+use crate::column::TableRow;
 use crate::error::{Error, Result};
 use crate::metrics::Design;
 
@@ -87,7 +87,7 @@ impl Contents {
     /// Reads the file. Errors: [`Error::Trace`] if the folder is no results folder or the file is damaged; [`Error::Io`].
     pub fn read(folder: &Path) -> Result<Contents> {
         let path = folder.join(FILE);
-        if let Some(contents) = sealed::find::<Contents>(&path)?.whole()? {
+        if let Some(contents) = sealed::find::<Contents>(&path)?.intact()? {
             return Ok(contents);
         }
         let problem = match folder.join(STUDY).exists() {
@@ -103,16 +103,16 @@ impl Contents {
 }
 
 /// The tables that the receipts of a folder list, below it, each with the digests that it may have.
-pub type Listed = BTreeMap<String, Vec<String>>;
+pub type ListedTables = BTreeMap<String, Vec<String>>;
 
 /// Reads which tables are of runs that have ended, and the names of receipts that are not as they were written. Errors:
 /// the folder of receipts, or one of them, cannot be read.
-pub fn listed(folder: &Path) -> Result<(Listed, Vec<String>)> {
+pub fn listed(folder: &Path) -> Result<(ListedTables, Vec<String>)> {
     #[derive(Deserialize)]
     struct Receipt {
         tables: BTreeMap<String, String>,
     }
-    let (mut listed, mut broken) = (Listed::new(), Vec::new());
+    let (mut listed, mut broken) = (ListedTables::new(), Vec::new());
     for name in receipts(folder)? {
         match sealed::read::<Receipt>(&folder.join(RECEIPTS).join(&name)) {
             Ok(Some(receipt)) => {
@@ -132,7 +132,7 @@ pub fn listed(folder: &Path) -> Result<(Listed, Vec<String>)> {
 /// cells: two sets with one digest have the same files with the same bytes. `None` if no results of runs are there.
 /// Errors: [`Error::Io`].
 pub fn sources(folder: &Path) -> Result<Option<String>> {
-    let cells = match undamaged(Described::read(folder))?.flatten() {
+    let cells = match undamaged(StudyRecord::read(folder))?.flatten() {
         Some(described) => described.cells.into_iter().map(|(name, _)| name).collect(),
         None => vec![String::new()],
     };
@@ -258,7 +258,7 @@ pub fn check_output(key: &str, folder: &Path) -> Result<()> {
 
 /// The contents of [`STUDY`]; the same for every way to run the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Described {
+pub struct StudyRecord {
     /// The version of the tables' schemas.
     pub schema: u32,
     /// The program's version.
@@ -279,22 +279,22 @@ pub struct Described {
     pub plan: String,
 }
 
-impl Described {
+impl StudyRecord {
     /// Reads it; `None` where there is none, as in the folder of a plan without a sweep. Errors: it cannot be read, is not
     /// as it was written, or has a cell with more or fewer values than axes.
-    pub fn read(folder: &Path) -> Result<Option<Described>> {
-        match Described::find(folder)? {
+    pub fn read(folder: &Path) -> Result<Option<StudyRecord>> {
+        match StudyRecord::find(folder)? {
             // A user's file of that name.
             Found::Damaged(_) if Contents::read(folder).is_ok() => Ok(None),
-            found => found.whole(),
+            found => found.intact(),
         }
     }
 
     /// Finds the record. Errors: as those of [`sealed::find`].
-    pub fn find(folder: &Path) -> Result<Found<Described>> {
+    pub fn find(folder: &Path) -> Result<Found<StudyRecord>> {
         let path = folder.join(STUDY);
         let is_odd =
-            |described: &Described| described.cells.iter().any(|(_, values)| values.len() != described.columns.len());
+            |described: &StudyRecord| described.cells.iter().any(|(_, values)| values.len() != described.columns.len());
         Ok(match sealed::find(&path)? {
             Found::Whole(described) if is_odd(&described) => {
                 let problem = "a value for each of the columns is expected in every cell";
@@ -306,7 +306,7 @@ impl Described {
 
     /// Writes it, unless it is there already.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        if matches!(Described::read(folder), Ok(Some(there)) if there == *self) {
+        if matches!(StudyRecord::read(folder), Ok(Some(there)) if there == *self) {
             return Ok(());
         }
         sealed::write(&folder.join(STUDY), self).map(drop)

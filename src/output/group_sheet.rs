@@ -1,6 +1,6 @@
 //! The quota groups of each policy in the report: promises kept and broken, from the `groups` table.
 
-use super::html::Table as Sheet;
+use super::html::HtmlTable as Sheet;
 use super::page::{cell, mean, number_column, over_seeds, text_column};
 use super::read::{Part, Results};
 use super::schema::Table;
@@ -11,7 +11,7 @@ use crate::metrics::Interval;
 const GROUPS_MOST: usize = 20;
 
 /// A group under a policy: its constant columns, and one value per resource, seed by seed.
-struct Row {
+struct SheetRow {
     policy: usize,
     name: String,
     times: [Vec<Option<f64>>; 4],
@@ -34,13 +34,13 @@ pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
         .chain(TIMES.map(|(_, column, _)| column))
         .collect();
     let parts = results.table(Table::Groups, &names, None)?;
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<SheetRow> = Vec::new();
     for part in &parts {
         add(results, part, &mut rows)?;
     }
-    let mut shown: Vec<&Row> = Vec::new();
+    let mut shown: Vec<&SheetRow> = Vec::new();
     for policy in rows.chunk_by(|a, b| a.policy == b.policy) {
-        let below = |row: &Row| mean(&row.times[0]).map_or(0.0, |mean: Interval| mean.mean);
+        let below = |row: &SheetRow| mean(&row.times[0]).map_or(0.0, |mean: Interval| mean.mean);
         let mut longest: Vec<usize> = (0..policy.len()).collect();
         longest.sort_by(|&a, &b| below(&policy[b]).total_cmp(&below(&policy[a])).then(a.cmp(&b)));
         longest.truncate(GROUPS_MOST);
@@ -63,7 +63,7 @@ pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
         n => format!("; without {n} that were below their min for less time"),
     };
     let caption = format!("Quota groups{}{left_out}", over_seeds(results));
-    let cells = |row: &&Row| -> Vec<String> {
+    let cells = |row: &&SheetRow| -> Vec<String> {
         let names = [results.contents.policies[row.policy].clone(), row.name.clone()];
         let unreturned = row.unreturned.iter().filter(|_| kept);
         let values = row.times.iter().chain(&row.borrowed).chain(unreturned);
@@ -74,7 +74,7 @@ pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
 }
 
 /// Adds the values of a run to the rows of its policy.
-fn add(results: &Results, part: &Part, rows: &mut Vec<Row>) -> Result<()> {
+fn add(results: &Results, part: &Part, rows: &mut Vec<SheetRow>) -> Result<()> {
     let first = rows.iter().position(|row| row.policy == part.policy).unwrap_or(rows.len());
     let (groups, labels) = (part.names("group")?, part.names("label")?);
     let name = |(group, label): (&String, String)| {
@@ -91,7 +91,13 @@ fn add(results: &Results, part: &Part, rows: &mut Vec<Row>) -> Result<()> {
         if at == rows.len() {
             let none = vec![Vec::new(); results.dims.len()];
             let (borrowed, unreturned) = (none.clone(), none);
-            rows.push(Row { policy: part.policy, name: name.clone(), times: Default::default(), borrowed, unreturned });
+            rows.push(SheetRow {
+                policy: part.policy,
+                name: name.clone(),
+                times: Default::default(),
+                borrowed,
+                unreturned,
+            });
         }
         if let Some(d) = results.dims.iter().position(|dim| dim.name == *resource) {
             let hours = |seconds: &[Option<f64>]| seconds[line].map(|seconds| seconds / 3600.0);

@@ -13,7 +13,7 @@ pub const FILE: &str = "report.html";
 
 /// A column of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Column {
+pub struct HtmlColumn {
     /// Its heading.
     pub name: String,
     /// Unit and meaning, shown when the pointer rests on the heading; may be empty.
@@ -24,11 +24,11 @@ pub struct Column {
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct HtmlTable {
     /// A description of its content.
     pub caption: String,
     /// Its columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<HtmlColumn>,
     /// Its cells, as they are to be read. Empty for an absent value.
     pub rows: Vec<Vec<String>>,
     /// Cells that are marked, as row, column and mark.
@@ -39,22 +39,22 @@ pub struct Table {
     pub links: Vec<String>,
 }
 
-impl Table {
+impl HtmlTable {
     /// Transposes the table. The first `leading` columns are names and their attributes; the other columns become rows, whose names get
     /// this heading.
-    pub fn turned(self, leading: usize, heading: &str) -> Table {
+    pub fn turned(self, leading: usize, heading: &str) -> HtmlTable {
         let text = |row: &[String], at: usize| row.get(at).cloned().unwrap_or_default();
         let named = |row: &Vec<String>| {
             let more = (1..leading).map(|at| format!("{} {}", text(row, at), self.columns[at].name));
-            Column { name: text(row, 0), explanation: more.collect::<Vec<_>>().join(", "), numeric: true }
+            HtmlColumn { name: text(row, 0), explanation: more.collect::<Vec<_>>().join(", "), numeric: true }
         };
-        let first = Column { name: heading.to_owned(), ..Column::default() };
+        let first = HtmlColumn { name: heading.to_owned(), ..HtmlColumn::default() };
         let columns = std::iter::once(first).chain(self.rows.iter().map(named)).collect();
         let cells = |at: usize| self.rows.iter().map(move |row| text(row, at));
         let row = |at: usize| std::iter::once(self.columns[at].name.clone()).chain(cells(at)).collect();
         let rows = (leading..self.columns.len()).map(row).collect();
         let marks = self.marks.iter().map(|&(row, column, mark)| (column - leading, row + 1, mark)).collect();
-        Table { columns, rows, marks, links: Vec::new(), caption: self.caption, note: self.note }
+        HtmlTable { columns, rows, marks, links: Vec::new(), caption: self.caption, note: self.note }
     }
 }
 
@@ -102,9 +102,9 @@ pub struct Report {
     /// The answer in words, one sentence an item.
     pub answer: Vec<String>,
     /// The tables that the answer rests on, behind its words.
-    pub lead: Vec<Table>,
+    pub lead: Vec<HtmlTable>,
     /// All other tables.
-    pub summary: Vec<Table>,
+    pub summary: Vec<HtmlTable>,
     /// The figures.
     pub figures: Vec<Figure>,
     /// Whether figures precede the tables.
@@ -246,7 +246,7 @@ fn notes(page: &mut String, notes: &[String]) {
     *page += "</ul>\n</aside>\n";
 }
 
-fn table(page: &mut String, table: &Table) {
+fn table(page: &mut String, table: &HtmlTable) {
     // The caption stands outside of the part that scrolls sideways on a phone.
     *page += "<div class=\"card\">\n";
     let caption = escape(&table.caption);
@@ -352,10 +352,10 @@ mod tests {
             title: text(),
             question: Some(text()),
             answer: vec![text()],
-            lead: vec![Table { caption: text(), ..Table::default() }],
-            summary: vec![Table {
+            lead: vec![HtmlTable { caption: text(), ..HtmlTable::default() }],
+            summary: vec![HtmlTable {
                 caption: text(),
-                columns: vec![Column { name: text(), explanation: text(), numeric: true }],
+                columns: vec![HtmlColumn { name: text(), explanation: text(), numeric: true }],
                 rows: vec![vec![text()], vec![String::new()], vec![text(), text()]],
                 marks: vec![(0, 0, Mark::Best), (2, 1, Mark::Equivalent), (9, 9, Mark::Best)],
                 note: text(),
@@ -394,12 +394,12 @@ mod tests {
     #[test]
     fn a_turned_table_has_its_marks_where_their_cells_are() {
         let text = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-        let column = |&name: &&str| Column { name: name.to_owned(), ..Column::default() };
-        let table = Table {
+        let column = |&name: &&str| HtmlColumn { name: name.to_owned(), ..HtmlColumn::default() };
+        let table = HtmlTable {
             columns: ["job size", "jobs", "drf", "fifo"].iter().map(column).collect(),
             rows: vec![text(&["1-50", "7", "a", "b"]), text(&["all", "9", "c", "d"])],
             marks: vec![(1, 2, Mark::Best)],
-            ..Table::default()
+            ..HtmlTable::default()
         };
         let turned = table.turned(2, "policy");
         assert_eq!(turned.rows, [text(&["drf", "a", "c"]), text(&["fifo", "b", "d"])]);

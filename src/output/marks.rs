@@ -1,6 +1,6 @@
 //! Marks in tables of means: the best values, the equivalent ones, and the tests behind the marks.
 
-use super::html::{Mark, Table as Sheet};
+use super::html::{HtmlTable as Sheet, Mark};
 use crate::metrics::compare::ALPHA;
 use crate::metrics::{Award, Contest, Design, MARGIN, awards};
 

@@ -7,7 +7,7 @@ mod group_sheet;
 pub mod headline;
 pub mod html;
 pub mod left_over;
-pub mod made;
+pub mod manifest;
 mod marks;
 pub mod numbers;
 pub mod over_commit;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use super::file::{Written, write_whole};
+use super::file::{WrittenFile, write_whole};
 use super::headline::{Headline, headline};
-use super::html::{self, Mark, Report, Table as Sheet};
+use super::html::{self, HtmlTable as Sheet, Mark, Report};
 use super::marks::mark;
 use super::numbers::{count, in_percent, number, with_half};
 use super::over_commit;
@@ -19,7 +19,7 @@ use crate::column::Better;
 use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
 use crate::metrics::verdict::{OPEN, equivalent_words};
-use crate::metrics::{Design, MeanDifference, Tested, Verdict, corrected, difference};
+use crate::metrics::{Design, MeanDifference, TestVerdict, Tested, corrected, difference};
 
 /// The sweep that the page is about.
 pub struct Sweep<'a> {
@@ -49,7 +49,7 @@ const NAMED_MOST: usize = 4;
 const METRIC: &str = "completion_mean_s";
 
 /// A comparison: of a policy with the baseline of its cell, or, where there is one policy, of a cell with the first.
-struct Line {
+struct ComparisonLine {
     cell: usize,
     policy: String,
     /// The baseline, or the first cell.
@@ -60,7 +60,7 @@ struct Line {
     tested: Tested,
 }
 
-impl Line {
+impl ComparisonLine {
     /// Describes the change in percent of the base with its interval, or as it is where the base is 0.
     fn change(&self) -> String {
         let means = &self.tested.means;
@@ -78,7 +78,7 @@ fn with_sign(text: String, value: f64) -> String {
 
 /// Writes `report.html` in the sweep's folder, with figures over all cells. Errors: a table cannot be read, or the page not
 /// be written.
-pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<Written> {
+pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<WrittenFile> {
     let (mut answer, mut lead) = (Vec::new(), Vec::new());
     let own = [METRIC.to_owned()];
     let metrics = if sweep.metrics.is_empty() { &own } else { sweep.metrics };
@@ -135,14 +135,14 @@ fn read(whole: &Whole, columns: &[&str]) -> Result<Vec<HashMap<String, Values>>>
 }
 
 /// All comparisons of a metric, corrected for one another.
-fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec<Line> {
+fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec<ComparisonLine> {
     let mut lines = Vec::new();
     let mut first: Option<(&str, Design, Vec<Option<f64>>)> = None;
     for (at, ((name, _, results), values)) in whole.cells.iter().zip(values).enumerate() {
         let (contents, design) = (&results.contents, results.contents.design());
         let values = &values[metric];
         let several = contents.policies.len() > 1;
-        let line = |policy: &str, base: &str, means: MeanDifference| Line {
+        let line = |policy: &str, base: &str, means: MeanDifference| ComparisonLine {
             cell: at,
             family: if several { at } else { 0 },
             policy: policy.to_owned(),
@@ -182,7 +182,7 @@ fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec
 }
 
 /// Returns a sentence per policy: the cells in which its metric differs, and the difference.
-fn sentences(whole: &Whole, metric: &str, lines: &[Line]) -> Vec<String> {
+fn sentences(whole: &Whole, metric: &str, lines: &[ComparisonLine]) -> Vec<String> {
     let mut policies: Vec<&str> = Vec::new();
     for line in lines {
         if !policies.contains(&line.policy.as_str()) {
@@ -191,23 +191,24 @@ fn sentences(whole: &Whole, metric: &str, lines: &[Line]) -> Vec<String> {
     }
     let title = heading(metric, &whole.scope().dims);
     let sentence = |policy: &&str| {
-        let own: Vec<&Line> = lines.iter().filter(|line| line.policy == **policy).collect();
-        let of =
-            |verdict: Verdict| own.iter().copied().filter(|line| line.tested.verdict() == verdict).collect::<Vec<_>>();
-        let significant = |way: &str, verdict: Verdict| {
+        let own: Vec<&ComparisonLine> = lines.iter().filter(|line| line.policy == **policy).collect();
+        let of = |verdict: TestVerdict| {
+            own.iter().copied().filter(|line| line.tested.verdict() == verdict).collect::<Vec<_>>()
+        };
+        let significant = |way: &str, verdict: TestVerdict| {
             let found = of(verdict);
             (!found.is_empty()).then(|| format!("significantly {way} in {}", named(whole, &found, true)))
         };
-        let quiet = |what: &str, verdict: Verdict| {
+        let quiet = |what: &str, verdict: TestVerdict| {
             let found = of(verdict);
             (!found.is_empty()).then(|| format!("{what} in {}", named(whole, &found, false)))
         };
         let parts = [
-            significant("higher", Verdict::Higher),
-            significant("lower", Verdict::Lower),
-            quiet(&equivalent_words(), Verdict::Equivalent),
-            quiet(OPEN, Verdict::Open),
-            quiet("not tested, for want of seeds,", Verdict::Untested),
+            significant("higher", TestVerdict::Higher),
+            significant("lower", TestVerdict::Lower),
+            quiet(&equivalent_words(), TestVerdict::Equivalent),
+            quiet(OPEN, TestVerdict::Open),
+            quiet("not tested, for want of seeds,", TestVerdict::Untested),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         format!("{title} under {policy}, against {}: {}.", own[0].base, parts.join("; "))
@@ -216,15 +217,15 @@ fn sentences(whole: &Whole, metric: &str, lines: &[Line]) -> Vec<String> {
 }
 
 /// Cells in words, with their changes if asked for; of many the smallest and the largest change.
-fn named(whole: &Whole, lines: &[&Line], changes: bool) -> String {
-    let name = |line: &Line| match changes {
+fn named(whole: &Whole, lines: &[&ComparisonLine], changes: bool) -> String {
+    let name = |line: &ComparisonLine| match changes {
         true => format!("{} ({})", whole.cells[line.cell].0, line.change()),
         false => whole.cells[line.cell].0.clone(),
     };
     if lines.len() <= NAMED_MOST {
         return lines.iter().map(|line| name(line)).collect::<Vec<_>>().join(", ");
     }
-    let size = |line: &&&Line| line.tested.means.percent().map_or(f64::INFINITY, f64::abs);
+    let size = |line: &&&ComparisonLine| line.tested.means.percent().map_or(f64::INFINITY, f64::abs);
     let ends = [
         lines.iter().min_by(|a, b| size(a).total_cmp(&size(b))),
         lines.iter().max_by(|a, b| size(a).total_cmp(&size(b))),
@@ -238,7 +239,7 @@ fn named(whole: &Whole, lines: &[&Line], changes: bool) -> String {
 }
 
 /// The comparisons of a metric, one a row. `None` without any.
-fn differences(sweep: &Sweep, metric: &str, lines: &[Line]) -> Option<Sheet> {
+fn differences(sweep: &Sweep, metric: &str, lines: &[ComparisonLine]) -> Option<Sheet> {
     let any = lines.first()?;
     let base = any.base.as_str();
     let family = lines.iter().filter(|line| line.family == any.family && line.tested.holm.p.is_some()).count();
@@ -251,14 +252,14 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[Line]) -> Option<Sheet> {
         }
     };
     let by_chance = if cells > 1 { " Of cells without any difference one in twenty shows one by chance." } else { "" };
-    let row = |line: &Line| {
+    let row = |line: &ComparisonLine| {
         let tested = &line.tested;
         let verdict = match tested.verdict() {
-            Verdict::Higher => "higher".to_owned(),
-            Verdict::Lower => "lower".to_owned(),
-            Verdict::Equivalent => equivalent_words(),
-            Verdict::Open => OPEN.to_owned(),
-            Verdict::Untested => "not tested".to_owned(),
+            TestVerdict::Higher => "higher".to_owned(),
+            TestVerdict::Lower => "lower".to_owned(),
+            TestVerdict::Equivalent => equivalent_words(),
+            TestVerdict::Open => OPEN.to_owned(),
+            TestVerdict::Untested => "not tested".to_owned(),
         };
         let verdict = if tested.is_small() { format!("{verdict}, {}", equivalent_words()) } else { verdict };
         let p = |p: Option<f64>| p.map(p_number).unwrap_or_default();

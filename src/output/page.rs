@@ -1,12 +1,12 @@
 //! The report of a results folder: its tables, figures and text, generated from the Parquet tables.
 
 use super::figure::MANY;
-use super::file::{Written, write_whole};
+use super::file::{WrittenFile, write_whole};
 use super::folder::Contents;
 use super::gallery::{Drawn, Gallery};
 use super::group_sheet;
 use super::headline::{Headline, Topic, headline};
-use super::html::{self, Column, Figure, Mark, Report, Table as Sheet};
+use super::html::{self, Figure, HtmlColumn, HtmlTable as Sheet, Mark, Report};
 use super::left_over;
 use super::marks::{Shown, mark};
 use super::numbers::{count, in_percent, thousands, with_half};
@@ -23,7 +23,7 @@ use crate::metrics::{BinRuns, Compared, Comparison, Contest, Design, Interval, P
 const USERS_MOST: usize = 20;
 
 /// Writes `report.html` with these figures and this plan to the results folder; returns the file.
-pub fn write(results: &Results, pictures: &Pictures, plan: &str) -> Result<Written> {
+pub fn write(results: &Results, pictures: &Pictures, plan: &str) -> Result<WrittenFile> {
     let page = html::render(&Report { plan_toml: plan.to_owned(), ..report(results, pictures)? });
     write_whole(&results.folder.join(html::FILE), page.as_bytes())
 }
@@ -149,12 +149,12 @@ fn never_started(results: &Results) -> Result<Vec<String>> {
     Ok(notes)
 }
 
-pub(super) fn text_column(name: &str) -> Column {
-    Column { name: name.to_owned(), explanation: String::new(), numeric: false }
+pub(super) fn text_column(name: &str) -> HtmlColumn {
+    HtmlColumn { name: name.to_owned(), explanation: String::new(), numeric: false }
 }
 
-pub(super) fn number_column(name: &str, explanation: &str) -> Column {
-    Column { name: name.to_owned(), explanation: explanation.to_owned(), numeric: true }
+pub(super) fn number_column(name: &str, explanation: &str) -> HtmlColumn {
+    HtmlColumn { name: name.to_owned(), explanation: explanation.to_owned(), numeric: true }
 }
 
 pub(super) fn mean(values: &[Option<f64>]) -> Option<Interval> {
@@ -333,7 +333,7 @@ pub(super) fn cell(mean: Option<Interval>) -> String {
 /// The policies against the baseline. `None` if the baseline is alone.
 pub fn comparison(results: &Results) -> Result<Option<Comparison>> {
     let design = results.contents.design();
-    Ok(Comparison::of(&policy_runs(results)?, &results.contents.baseline, design))
+    Ok(Comparison::new(&policy_runs(results)?, &results.contents.baseline, design))
 }
 
 /// Mean completion times, seed by seed; runs that are not there are absent values.

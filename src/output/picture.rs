@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::figure::Data;
-use super::file::{Written, write_whole};
+use super::file::{WrittenFile, write_whole};
 use super::provenance::Provenance;
 use super::{raster, stamp};
 use crate::error::{Error, Result};
@@ -16,7 +16,12 @@ pub const ENDINGS: [&str; 4] = ["svg", "png", "pdf", "csv"];
 
 /// Writes a figure to `folder` in all formats, each with its provenance, and its data as plain CSV if it has some; returns
 /// the files.
-pub fn write_all(folder: &Path, name: &str, (svg, data): (&str, &Data), about: &Provenance) -> Result<Vec<Written>> {
+pub fn write_all(
+    folder: &Path,
+    name: &str,
+    (svg, data): (&str, &Data),
+    about: &Provenance,
+) -> Result<Vec<WrittenFile>> {
     let mut written = Vec::new();
     // A figure without numbers, such as a sequence diagram, has no table of them.
     let wanted = |ending: &&str| *ending != "csv" || !data.columns.is_empty();
@@ -47,7 +52,7 @@ pub struct Picture<'a> {
 
 impl Picture<'_> {
     /// Returns the format of a file name's ending. Errors: [`Error::Plan`] for an ending other than .svg, .png and .pdf.
-    pub fn of(path: &Path) -> Result<Picture<'_>> {
+    pub fn from_path(path: &Path) -> Result<Picture<'_>> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ["svg", "png", "pdf"].into_iter().find(|known| ending.as_deref() == Some(*known)) {
             Some(ending) => Ok(Picture { path, ending }),

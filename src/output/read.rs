@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::folder::{Contents, FILE, Listed, listed};
+use super::folder::{Contents, FILE, ListedTables, listed};
 use super::frame::{Frame, open};
-use super::made::{State, below, state};
+use super::manifest::{FileState, below, state};
 use super::provenance::Provenance;
 use super::schema::Table;
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ pub struct Results {
     /// `(policy, run)` of the runs that are there whole: those with a row in `runs`.
     pub runs: Vec<(usize, usize)>,
     /// The tables of runs that have ended.
-    listed: Listed,
+    listed: ListedTables,
     /// Receipts that are not as they were written.
     broken: Vec<String>,
     /// The tables that were found to be as their receipts say.
@@ -137,9 +137,9 @@ impl Results {
         let Some(digests) = self.listed.get(&name) else { return Ok(false) };
         let mut checked = self.checked.lock().map_err(|_| Error::Interrupted)?;
         if !checked.contains(path) {
-            let states: Vec<State> = digests.iter().map(|digest| state(&self.folder, &name, digest)).collect();
-            if !states.contains(&State::AsMade) {
-                let is = if states.contains(&State::Changed) { "as it was written" } else { "there" };
+            let states: Vec<FileState> = digests.iter().map(|digest| state(&self.folder, &name, digest)).collect();
+            if !states.contains(&FileState::AsMade) {
+                let is = if states.contains(&FileState::Changed) { "as it was written" } else { "there" };
                 let problem = format!("this table is not {is}; run the plan again to replace it");
                 return Err(Error::trace(path, 0, "", problem));
             }

@@ -1,12 +1,12 @@
 //! The sequence diagram of a run of the control plane, from its log.
 
-use super::figure::{SequenceRow, Step, Tone, sequence};
-use crate::control::message::Node;
+use super::figure::{SequenceRow, SequenceStep, Tone, sequence};
+use crate::control::message::Endpoint;
 use crate::control::rules::Rule;
 use crate::control::scenario::Scenario;
 use crate::control::setup::Setup;
 use crate::control::trial::{self, Trial};
-use crate::control::world::log::{Entry, What};
+use crate::control::world::log::{LogEntry, What};
 use crate::units::{MachineId, Time};
 
 /// Draws the plain timing of a trial, or, if a property is violated, the timing with the shortest trace, at the given width; returns it
@@ -22,17 +22,17 @@ pub fn of_trial(trial: &Trial, width: Option<f64>) -> (String, String) {
     let log = trial::log(&Scenario::stage(trial.rules, trial.outcomes[timing - 1].0.clone()));
     // Events after the violation do not explain it.
     let end = trace.map_or(Time::NEVER, |trace| trace.violation.at);
-    let log: Vec<Entry> = log.into_iter().take_while(|entry| entry.at <= end).collect();
+    let log: Vec<LogEntry> = log.into_iter().take_while(|entry| entry.at <= end).collect();
     (draw(trial.setup(), &title, &log, width), title)
 }
 
 /// Draws a log from its first fault on: FuxiMaster, the application masters, and the machines that are struck, or the
 /// first one.
-pub fn draw(setup: &Setup, title: &str, log: &[Entry], width: Option<f64>) -> String {
+pub fn draw(setup: &Setup, title: &str, log: &[LogEntry], width: Option<f64>) -> String {
     let first = log.iter().position(|entry| matches!(entry.what, What::Fault(_))).unwrap_or(0);
     let log = &log[first..];
     let struck = log.iter().filter_map(|entry| match entry.what {
-        What::Fault(Node::Tubo(machine)) => Some(machine),
+        What::Fault(Endpoint::Tubo(machine)) => Some(machine),
         _ => None,
     });
     let mut machines: Vec<MachineId> = struck.collect();
@@ -48,24 +48,24 @@ pub fn draw(setup: &Setup, title: &str, log: &[Entry], width: Option<f64>) -> St
         format!("AM {} ({})", app.0, names.join(", "))
     }));
     lanes.extend(machines.iter().map(|machine| format!("Tubo {machine}")));
-    let lane = |node: Node| match node {
-        Node::Master => Some(0),
-        Node::App(app, _) => apps.iter().position(|other| *other == app).map(|at| 1 + at),
-        Node::Tubo(machine) => machines.iter().position(|other| *other == machine).map(|at| 1 + apps.len() + at),
+    let lane = |node: Endpoint| match node {
+        Endpoint::Master => Some(0),
+        Endpoint::App(app, _) => apps.iter().position(|other| *other == app).map(|at| 1 + at),
+        Endpoint::Tubo(machine) => machines.iter().position(|other| *other == machine).map(|at| 1 + apps.len() + at),
     };
-    let row = |entry: &Entry| {
+    let row = |entry: &LogEntry| {
         let step = match entry.what {
             What::Message { from, to, arrived, .. } => {
-                Step::Arrow { from: lane(from)?, to: lane(to)?, arrives: arrived }
+                SequenceStep::Arrow { from: lane(from)?, to: lane(to)?, arrives: arrived }
             }
             // Notes of FuxiMaster on other machines are left out with these.
             What::Note(_) if entry.machine.is_some_and(|machine| !machines.contains(&machine)) => return None,
-            What::Note(node) => Step::Mark(lane(node)?, Tone::Plain),
+            What::Note(node) => SequenceStep::Mark(lane(node)?, Tone::Plain),
             // A new FuxiMaster only listens at first.
-            What::Start(Node::Master) => Step::Mark(0, Tone::Plain),
-            What::Start(node) | What::Heal(node) => Step::Mark(lane(node)?, Tone::Good),
-            What::Fault(node) => Step::Mark(lane(node)?, Tone::Bad),
-            What::Violation => Step::Banner,
+            What::Start(Endpoint::Master) => SequenceStep::Mark(0, Tone::Plain),
+            What::Start(node) | What::Heal(node) => SequenceStep::Mark(lane(node)?, Tone::Good),
+            What::Fault(node) => SequenceStep::Mark(lane(node)?, Tone::Bad),
+            What::Violation => SequenceStep::Banner,
         };
         Some(SequenceRow { seconds: entry.at.seconds(), step, text: entry.text.clone() })
     };
@@ -82,7 +82,7 @@ pub fn draw(setup: &Setup, title: &str, log: &[Entry], width: Option<f64>) -> St
 mod tests {
     use super::*;
     use crate::control::rules::Rules;
-    use crate::control::scenario::State;
+    use crate::control::scenario::ProcessState;
     use crate::control::world::plan::{Network, Timing};
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
             for text in ["FuxiMaster", "AM 1 (web)", "Tubo 0", scenario.name().as_str()] {
                 assert!(svg.contains(text), "{}: {text} is missing", scenario.name());
             }
-            assert_eq!(svg.contains("is cut from"), scenario.tubo == State::Timeout, "{}", scenario.name());
+            assert_eq!(svg.contains("is cut from"), scenario.tubo == ProcessState::Timeout, "{}", scenario.name());
         }
     }
 }

@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::archive::Archive;
 use super::crate_json::{FILE, encoded};
 use super::folder::{FILE as CONTENTS, RECEIPTS, STUDY, add_sources, digest_of_sources, of_cell};
-use super::made::{FILE as MADE, Made, below};
+use super::manifest::{FILE as MADE, Manifest, below};
 use crate::error::{Error, Result};
 
 /// The part of a description that is checked.
 #[derive(Deserialize)]
-struct Described {
+struct BundleDescription {
     #[serde(rename = "@graph")]
     graph: Vec<Entity>,
 }
@@ -67,7 +67,7 @@ pub fn verify(path: &Path) -> Result<Verified> {
     let top = top(&names);
     let file = format!("{top}{FILE}");
     let text = archive.text(&file)?;
-    let json: Described = serde_json::from_str(&text).map_err(|error| wrong(&file, &error.to_string()))?;
+    let json: BundleDescription = serde_json::from_str(&text).map_err(|error| wrong(&file, &error.to_string()))?;
     let mut entities: BTreeMap<&str, &Entity> = BTreeMap::new();
     for entity in &json.graph {
         if entities.insert(&entity.id, entity).is_some() {
@@ -124,7 +124,7 @@ fn check_sources(path: &Path, archive: &mut Archive, names: &[String]) -> Result
     for list in names.iter().filter(|name| name.rsplit('/').next() == Some(MADE)) {
         let folder = list.strip_suffix(MADE).unwrap_or_default();
         // Inputs may have any name.
-        let Ok(made) = serde_json::from_str::<Made>(&archive.text(list)?) else { continue };
+        let Ok(made) = serde_json::from_str::<Manifest>(&archive.text(list)?) else { continue };
         if made.sources.is_empty() {
             continue;
         }

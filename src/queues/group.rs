@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::quantity::Amounts;
+use super::quantity::Quantities;
 use crate::error::{Error, Result};
 use crate::tree::{Place, brief};
 
@@ -53,7 +53,7 @@ pub const KEYS: [Key; 21] = [
 #[derive(Clone, Debug, PartialEq)]
 pub enum Setting {
     /// Amounts of resources.
-    Amounts(Amounts),
+    Amounts(Quantities),
     /// A number in the digits that it is written in.
     Number(String),
     /// One of some words.
@@ -66,7 +66,7 @@ pub enum Setting {
 
 /// A group.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct QueueGroup {
     /// Its name, which no other group has.
     pub name: String,
     /// The group above it, by its place among all; none right under the root.
@@ -76,10 +76,10 @@ pub struct Group {
     keys: Vec<(&'static str, Setting)>,
 }
 
-impl Group {
+impl QueueGroup {
     /// A group right under the root without keys.
-    pub fn new(name: &str, place: &Place) -> Group {
-        Group { name: name.to_owned(), parent: None, place: place.clone(), keys: Vec::new() }
+    pub fn new(name: &str, place: &Place) -> QueueGroup {
+        QueueGroup { name: name.to_owned(), parent: None, place: place.clone(), keys: Vec::new() }
     }
 
     /// Sets a key, one of [`KEYS`].
@@ -90,7 +90,7 @@ impl Group {
     }
 
     /// Sets a key to amounts, unless there are none.
-    pub fn set_amounts(&mut self, key: &'static str, amounts: Amounts) {
+    pub fn set_amounts(&mut self, key: &'static str, amounts: Quantities) {
         if !amounts.is_empty() {
             self.set(key, Setting::Amounts(amounts));
         }
@@ -106,18 +106,18 @@ impl Group {
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
     /// The resources of the whole, where they are known.
-    pub capacity: Amounts,
+    pub capacity: Quantities,
     /// The strategies of preemption for fair shares, in the order of their use.
     pub strategies: Vec<&'static str>,
     /// The other keys of `[policy]`.
     pub policy: Vec<(&'static str, Setting)>,
     /// The groups in any order.
-    pub groups: Vec<Group>,
+    pub groups: Vec<QueueGroup>,
 }
 
 impl Queues {
     /// Adds a group and says where it stands among all. Errors: its name is none, or another group has it.
-    pub fn add(&mut self, group: Group) -> Result<usize> {
+    pub fn add(&mut self, group: QueueGroup) -> Result<usize> {
         let name = &group.name;
         if name.trim().is_empty() || name.chars().any(char::is_control) {
             return Err(group.place.wrong("name", format!("'{}' is not accepted; expected a name", brief(name))));
@@ -131,7 +131,7 @@ impl Queues {
     /// Errors: a name that two have, or a group that is above itself.
     fn ordered(&self) -> Result<Vec<usize>> {
         let mut names: HashMap<&str, &Place> = HashMap::new();
-        for Group { name, place, .. } in &self.groups {
+        for QueueGroup { name, place, .. } in &self.groups {
             if let Some(other) = names.insert(name, place) {
                 let before =
                     if other.line() == 0 { String::new() } else { format!(", the first on line {}", other.line()) };
@@ -182,7 +182,7 @@ impl Queues {
         }
         self.policy.iter().for_each(|(key, setting)| text += &format!("{key} = {}\n", setting.text()));
         for at in ordered {
-            let Group { name, parent, .. } = &self.groups[at];
+            let QueueGroup { name, parent, .. } = &self.groups[at];
             text += &format!("\n[[group]]\nname = {}\n", quoted(name));
             if let Some(parent) = parent {
                 text += &format!("parent = {}\n", quoted(&self.groups[*parent].name));
@@ -237,7 +237,7 @@ mod tests {
     fn named(names: &[(&str, Option<usize>)]) -> Queues {
         let mut queues = Queues::default();
         for (name, parent) in names {
-            let mut group = Group::new(name, &Place::whole("t", ""));
+            let mut group = QueueGroup::new(name, &Place::whole_text("t", ""));
             group.parent = *parent;
             queues.add(group).expect("a name");
         }
@@ -257,7 +257,8 @@ mod tests {
         let wrong = |names: &[(&str, Option<usize>)]| named(names).text(&[]).expect_err("no tree").to_string();
         assert_eq!(wrong(&[("a", Some(1)), ("b", Some(0)), ("c", None)]), "t: 'a' is above itself; expected a tree");
         assert_eq!(wrong(&[("a", None), ("a", None)]), "t: two groups are called 'a'; expected names of their own");
-        let nothing = Queues::default().add(Group::new(" ", &Place::whole("t", ""))).expect_err("no name").to_string();
+        let nothing =
+            Queues::default().add(QueueGroup::new(" ", &Place::whole_text("t", ""))).expect_err("no name").to_string();
         assert_eq!(nothing, "t: name: ' ' is not accepted; expected a name");
     }
 

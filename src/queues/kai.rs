@@ -7,11 +7,11 @@
 
 use std::collections::HashMap;
 
-use super::group::{Group, Queues, Setting};
-use super::notes::Notes;
+use super::diagnostics::Diagnostics;
+use super::group::{QueueGroup, Queues, Setting};
 use super::objects::{Fields, Written, objects};
-use super::quantity::{Amounts, Quantity, Resource};
-use super::{FormatRow, Source, property};
+use super::quantity::{Quantities, Quantity, Resource};
+use super::{FormatRow, ParsedSource, property};
 use crate::error::{Result, did_you_mean};
 use crate::tree::{Place, brief};
 
@@ -61,14 +61,14 @@ fn resources() -> [(&'static str, Resource); 3] {
 
 /// A group, and the values that need all groups.
 struct Read<'n> {
-    group: Group,
+    group: QueueGroup,
     parent: Option<(&'n str, &'n Place)>,
     has_priority: bool,
     /// The resources of which it says a limit.
     limited: [bool; 3],
 }
 
-fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
+fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
     let mut all: Vec<Read> = Vec::new();
     // The resources that any queue names; the others are left out.
     let mut used = [false; 3];
@@ -80,9 +80,9 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
         }
         let head = object.head(notes)?;
         let mut spec = object.spec()?;
-        let mut group = Group::new(head.name, head.place);
+        let mut group = QueueGroup::new(head.name, head.place);
         let parent = spec.text("parentQueue")?;
-        let priority = spec.whole("priority")?;
+        let priority = spec.integer("priority")?;
         let has_priority = priority.is_some();
         priority.into_iter().for_each(|digits| group.set("priority", Setting::Number(digits)));
         spec.leave("displayName", "groups are identified by their names", notes);
@@ -122,9 +122,14 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
 }
 
 /// The amounts and the weight of a group; says of which resources it has a limit, and notes which it names.
-fn amounts(group: &mut Group, mut fields: Fields, used: &mut [bool; 3], notes: &mut Notes) -> Result<[bool; 3]> {
+fn amounts(
+    group: &mut QueueGroup,
+    mut fields: Fields,
+    used: &mut [bool; 3],
+    notes: &mut Diagnostics,
+) -> Result<[bool; 3]> {
     let mut limited = [false; 3];
-    let (mut deserved, mut limit, mut lend) = (Amounts::default(), Amounts::default(), Amounts::default());
+    let (mut deserved, mut limit, mut lend) = (Quantities::default(), Quantities::default(), Quantities::default());
     let mut weights: Vec<(&str, String)> = Vec::new();
     let place = fields.place();
     for (at, (key, resource)) in resources().into_iter().enumerate() {
@@ -179,10 +184,10 @@ fn bounded(written: &Written) -> Result<Option<Quantity>> {
 }
 
 /// A limit that is not said is 0, of every resource that any queue names.
-fn close(group: &mut Group, limited: [bool; 3], used: [bool; 3], notes: &mut Notes) {
+fn close(group: &mut QueueGroup, limited: [bool; 3], used: [bool; 3], notes: &mut Diagnostics) {
     let mut limit = match group.get("limit") {
         Some(Setting::Amounts(limit)) => limit.clone(),
-        _ => Amounts::default(),
+        _ => Quantities::default(),
     };
     for (at, (key, resource)) in resources().into_iter().enumerate() {
         if used[at] && !limited[at] {

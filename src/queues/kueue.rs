@@ -7,11 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::group::{Group, Queues, Setting};
-use super::notes::Notes;
+use super::diagnostics::Diagnostics;
+use super::group::{QueueGroup, Queues, Setting};
 use super::objects::{Fields, Object, objects};
-use super::quantity::{Amounts, Resource};
-use super::{FormatRow, Source, property};
+use super::quantity::{Quantities, Resource};
+use super::{FormatRow, ParsedSource, property};
 use crate::error::Result;
 use crate::tree::{Entry, Node, Place, brief};
 use crate::units::Dim;
@@ -92,7 +92,7 @@ const NAMESPACE: &str = "kubernetes.io/metadata.name";
 
 /// The groups as they are read.
 #[derive(Default)]
-struct Reader<'n> {
+struct GroupReader<'n> {
     queues: Queues,
     /// The cohorts and the queues by name; both may have the same.
     cohorts: HashMap<&'n str, usize>,
@@ -108,9 +108,9 @@ struct Reader<'n> {
     named: BTreeSet<String>,
 }
 
-fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
+fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
     let all = objects(sources)?;
-    let mut reader = Reader::default();
+    let mut reader = GroupReader::default();
     for object in &all {
         match (object.api, object.kind) {
             (API, "ClusterQueue") => reader.cluster_queue(object, notes)?,
@@ -140,10 +140,10 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
     Ok(reader.queues)
 }
 
-impl<'n> Reader<'n> {
-    fn cluster_queue(&mut self, object: &Object<'n>, notes: &mut Notes) -> Result<()> {
+impl<'n> GroupReader<'n> {
+    fn cluster_queue(&mut self, object: &Object<'n>, notes: &mut Diagnostics) -> Result<()> {
         let head = object.head(notes)?;
-        let mut group = Group::new(head.name, head.place);
+        let mut group = QueueGroup::new(head.name, head.place);
         let mut spec = object.spec()?;
         self.quotas(&mut group, &mut spec, notes)?;
         weight(&mut group, &mut spec, notes)?;
@@ -176,9 +176,9 @@ impl<'n> Reader<'n> {
         Ok(())
     }
 
-    fn cohort(&mut self, object: &Object<'n>, notes: &mut Notes) -> Result<()> {
+    fn cohort(&mut self, object: &Object<'n>, notes: &mut Diagnostics) -> Result<()> {
         let head = object.head(notes)?;
-        let mut group = Group::new(head.name, head.place);
+        let mut group = QueueGroup::new(head.name, head.place);
         let mut spec = object.spec()?;
         self.quotas(&mut group, &mut spec, notes)?;
         weight(&mut group, &mut spec, notes)?;
@@ -194,8 +194,8 @@ impl<'n> Reader<'n> {
     }
 
     /// The quotas of a group, summed over flavours; they add to what the whole has.
-    fn quotas(&mut self, group: &mut Group, spec: &mut Fields<'n>, notes: &mut Notes) -> Result<()> {
-        let (mut nominal, mut limit, mut lend) = (Amounts::default(), Amounts::default(), Amounts::default());
+    fn quotas(&mut self, group: &mut QueueGroup, spec: &mut Fields<'n>, notes: &mut Diagnostics) -> Result<()> {
+        let (mut nominal, mut limit, mut lend) = (Quantities::default(), Quantities::default(), Quantities::default());
         // Whether a flavour has no limit of borrowing, and whether one has a limit of lending.
         let (mut endless, mut lends) = (Vec::<Dim>::new(), Vec::<Dim>::new());
         for mut part in spec.list("resourceGroups")? {
@@ -210,7 +210,7 @@ impl<'n> Reader<'n> {
                     let known = self.flavours.entry(named.to_owned()).or_insert((BTreeSet::new(), place));
                     known.0.insert(name);
                     let dim = &resource.dim;
-                    let mut amount = |key: &'static str, notes: &mut Notes| -> Result<Option<(u64, &'n Place)>> {
+                    let mut amount = |key: &'static str, notes: &mut Diagnostics| -> Result<Option<(u64, &'n Place)>> {
                         let Some(written) = quota.quantity(key)? else { return Ok(None) };
                         let amount = written.amount(&resource, &written.kubernetes()?, notes)?;
                         Ok(Some((amount, written.place)))
@@ -236,8 +236,8 @@ impl<'n> Reader<'n> {
             }
             part.rest(notes);
         }
-        let only = |amounts: &Amounts, keep: &dyn Fn(&Dim) -> bool| {
-            let mut kept = Amounts::default();
+        let only = |amounts: &Quantities, keep: &dyn Fn(&Dim) -> bool| {
+            let mut kept = Quantities::default();
             let dims = amounts.dims().filter(|dim| keep(dim));
             dims.for_each(|dim| kept.set(dim, amounts.get(dim).unwrap_or(0)));
             kept
@@ -249,8 +249,8 @@ impl<'n> Reader<'n> {
     }
 
     /// The namespaces of a queue, where its selector lists them.
-    fn selector(&mut self, at: usize, entry: &'n Entry, notes: &mut Notes) -> Result<()> {
-        let mut fields = Fields::of(&entry.node, "spec.namespaceSelector", &entry.place)?;
+    fn selector(&mut self, at: usize, entry: &'n Entry, notes: &mut Diagnostics) -> Result<()> {
+        let mut fields = Fields::new(&entry.node, "spec.namespaceSelector", &entry.place)?;
         if fields.entries().is_empty() {
             return Ok(());
         }
@@ -283,7 +283,7 @@ impl<'n> Reader<'n> {
         Ok(())
     }
 
-    fn local_queue(&mut self, object: &Object<'n>, notes: &mut Notes) -> Result<()> {
+    fn local_queue(&mut self, object: &Object<'n>, notes: &mut Diagnostics) -> Result<()> {
         let head = object.head(notes)?;
         let mut spec = object.spec()?;
         let Some((cluster, place)) = spec.text("clusterQueue")? else {
@@ -310,7 +310,7 @@ impl<'n> Reader<'n> {
         Ok(())
     }
 
-    fn configuration(&mut self, object: &Object<'n>, notes: &mut Notes) -> Result<()> {
+    fn configuration(&mut self, object: &Object<'n>, notes: &mut Diagnostics) -> Result<()> {
         let mut fields = object.fields();
         let mut sharing = fields.below("fairSharing")?;
         let given = fields.get("fairSharing").is_some();
@@ -348,12 +348,12 @@ impl<'n> Reader<'n> {
     }
 
     /// Puts every group under its cohort, which is made if it is only named, and gives names of their own to cohorts that share one.
-    fn connect(&mut self, notes: &mut Notes) -> Result<()> {
+    fn connect(&mut self, notes: &mut Diagnostics) -> Result<()> {
         for (at, name, place) in std::mem::take(&mut self.above) {
             let parent = match self.cohorts.get(name) {
                 Some(parent) => *parent,
                 None => {
-                    let made = self.queues.add(Group::new(name, place))?;
+                    let made = self.queues.add(QueueGroup::new(name, place))?;
                     self.cohorts.insert(name, made);
                     made
                 }
@@ -385,7 +385,7 @@ impl<'n> Reader<'n> {
     }
 
     /// The users of queues: their LocalQueues, else the namespaces that they select, unless two select the same.
-    fn name_users(&mut self, notes: &mut Notes) {
+    fn name_users(&mut self, notes: &mut Diagnostics) {
         let mut owners: HashMap<&str, BTreeSet<usize>> = HashMap::new();
         for (at, namespaces, _) in &self.namespaces {
             for namespace in namespaces {
@@ -420,13 +420,13 @@ impl<'n> Reader<'n> {
     }
 
     /// Groups right under the root would share it. In Kueue they are trees of their own: they neither borrow nor lend.
-    fn part(&mut self, notes: &mut Notes) {
+    fn part(&mut self, notes: &mut Diagnostics) {
         let groups = &self.queues.groups;
         let tops: Vec<usize> = (0..groups.len()).filter(|&at| groups[at].parent.is_none()).collect();
         if tops.len() < 2 {
             return;
         }
-        let mut held: HashMap<usize, Amounts> = HashMap::new();
+        let mut held: HashMap<usize, Quantities> = HashMap::new();
         for at in 0..groups.len() {
             let Some(Setting::Amounts(nominal)) = groups[at].get("nominal") else { continue };
             let (mut top, mut steps) = (at, 0);
@@ -448,7 +448,7 @@ impl<'n> Reader<'n> {
     }
 }
 
-fn weight(group: &mut Group, spec: &mut Fields, notes: &mut Notes) -> Result<()> {
+fn weight(group: &mut QueueGroup, spec: &mut Fields, notes: &mut Diagnostics) -> Result<()> {
     let mut sharing = spec.below("fairSharing")?;
     if let Some(written) = sharing.quantity("weight")? {
         group.set("weight", Setting::Number(written.digits(&written.kubernetes()?)?));
@@ -457,7 +457,7 @@ fn weight(group: &mut Group, spec: &mut Fields, notes: &mut Notes) -> Result<()>
     Ok(())
 }
 
-fn stop(spec: &mut Fields, notes: &mut Notes) -> Result<()> {
+fn stop(spec: &mut Fields, notes: &mut Diagnostics) -> Result<()> {
     if let Some((policy, place)) = spec.text("stopPolicy")?.filter(|(policy, _)| *policy != "None") {
         notes.add(
             place,

@@ -4,10 +4,10 @@
 //! and `yarn.rs`. Numbers are never parsed as floats (`quantity.rs`). A setting without a key in the file of queues becomes a note
 //! (`notes.rs`): a warning, and a comment in the file. docs/queues.md lists the converted settings.
 
+mod diagnostics;
 mod group;
 mod kai;
 mod kueue;
-mod notes;
 mod objects;
 mod quantity;
 mod volcano;
@@ -22,9 +22,9 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result, either};
 use crate::tree::{Node, Place};
+use diagnostics::Diagnostics;
 use group::Queues;
 pub use group::{KEYS, Key};
-use notes::Notes;
 use xml::Element;
 
 /// The declaration of a format, in the format's own file; the rest of the program uses only this.
@@ -44,9 +44,9 @@ pub struct FormatRow {
     /// Where the format is defined.
     pub source: &'static str,
     /// Whether a source is of this format.
-    recognises: fn(&Source) -> bool,
+    recognises: fn(&ParsedSource) -> bool,
     /// Reads sources as one configuration.
-    read: fn(&[Source], &mut Notes) -> Result<Queues>,
+    read: fn(&[ParsedSource], &mut Diagnostics) -> Result<Queues>,
 }
 
 /// A property of a format, and the key of the file of queues that it becomes.
@@ -80,26 +80,26 @@ pub type Format = &'static FormatRow;
 pub static FORMATS: [Format; 5] = [&kueue::ROW, &kai::ROW, &volcano::ROW, &yarn_capacity::ROW, &yarn_fair::ROW];
 
 /// The content of a source.
-enum Content {
+enum SourceContent {
     Yaml(Vec<Node>),
     Xml(Element),
 }
 
 /// A file that was parsed.
-pub struct Source {
+pub struct ParsedSource {
     place: Place,
-    content: Content,
+    content: SourceContent,
 }
 
-impl Source {
+impl ParsedSource {
     /// Parses a text of this name. Errors: the parser's message, at its place.
-    fn parse(name: PathBuf, text: String) -> Result<Source> {
-        let place = Place::whole(name, text);
+    fn parse(name: PathBuf, text: String) -> Result<ParsedSource> {
+        let place = Place::whole_text(name, text);
         let content = match place.text().trim_start().starts_with('<') {
-            true => Content::Xml(xml::read(&place)?),
-            false => Content::Yaml(yaml::read(&place)?),
+            true => SourceContent::Xml(xml::read(&place)?),
+            false => SourceContent::Yaml(yaml::read(&place)?),
         };
-        Ok(Source { place, content })
+        Ok(ParsedSource { place, content })
     }
 
     /// Whether it has an object of one of these APIs.
@@ -111,9 +111,9 @@ impl Source {
     /// The element that holds all of it. Errors: it is no XML, or another element.
     fn root(&self, name: &str) -> Result<&Element> {
         match &self.content {
-            Content::Xml(root) if root.name == name => Ok(root),
-            Content::Xml(root) => Err(root.place.wrong("", format!("expected <{name}>"))),
-            Content::Yaml(_) => Err(self.place.wrong("", format!("is no XML; expected <{name}>"))),
+            SourceContent::Xml(root) if root.name == name => Ok(root),
+            SourceContent::Xml(root) => Err(root.place.wrong("", format!("expected <{name}>"))),
+            SourceContent::Yaml(_) => Err(self.place.wrong("", format!("is no XML; expected <{name}>"))),
         }
     }
 }
@@ -134,20 +134,20 @@ pub struct Imported {
 ///
 /// Errors: [`Error::Placed`] with file and line, and the values that would be accepted.
 pub fn import(texts: Vec<(PathBuf, String)>, format: Option<Format>) -> Result<Imported> {
-    let sources: Vec<Source> =
-        texts.into_iter().map(|(name, text)| Source::parse(name, text)).collect::<Result<_>>()?;
+    let sources: Vec<ParsedSource> =
+        texts.into_iter().map(|(name, text)| ParsedSource::parse(name, text)).collect::<Result<_>>()?;
     let format = match format {
         Some(format) => format,
         None => detect(&sources)?,
     };
-    let mut notes = Notes::default();
+    let mut notes = Diagnostics::default();
     let queues = (format.read)(&sources, &mut notes)?;
     if queues.groups.is_empty() {
         let place = sources.first().map(|source| source.place.clone()).unwrap_or_default();
         return Err(place.wrong("", format!("has no queues of {}; expected {}", format.name, format.layout)));
     }
     let notes = notes.lines();
-    let file = |source: &Source| source.place.file().display().to_string();
+    let file = |source: &ParsedSource| source.place.file().display().to_string();
     let files: Vec<String> = sources.iter().map(file).collect();
     let mut comment = vec![format!("Queues of {} ({}), made of {}.", format.name, format.about, files.join(", "))];
     if !notes.is_empty() {
@@ -159,9 +159,9 @@ pub fn import(texts: Vec<(PathBuf, String)>, format: Option<Format>) -> Result<I
 }
 
 /// The one format that sources are of. Errors: none, or several.
-fn detect(sources: &[Source]) -> Result<Format> {
-    let of = |source: &Source| FORMATS.iter().copied().find(|format| (format.recognises)(source));
-    let mut found: Option<(Format, &Source)> = None;
+fn detect(sources: &[ParsedSource]) -> Result<Format> {
+    let of = |source: &ParsedSource| FORMATS.iter().copied().find(|format| (format.recognises)(source));
+    let mut found: Option<(Format, &ParsedSource)> = None;
     for source in sources {
         match (of(source), found) {
             (Some(format), Some((other, first))) if format.name != other.name => {

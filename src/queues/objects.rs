@@ -1,8 +1,8 @@
 //! Objects of Kubernetes in YAML or JSON: documents, lists of them, and the fields of each; unused fields are noted.
 
-use super::notes::Notes;
+use super::diagnostics::Diagnostics;
 use super::quantity::{Quantity, Resource};
-use super::{Content, Source};
+use super::{ParsedSource, SourceContent};
 use crate::error::{Error, Result, either};
 use crate::tree::{Entry, Node, Place, Value, brief};
 use crate::units::NumberProblem;
@@ -21,10 +21,10 @@ pub struct Object<'n> {
 }
 
 /// The objects of some sources in their order. Errors: a source that is no YAML, or a document that is no object.
-pub fn objects(sources: &[Source]) -> Result<Vec<Object<'_>>> {
+pub fn objects(sources: &[ParsedSource]) -> Result<Vec<Object<'_>>> {
     let mut all = Vec::new();
     for source in sources {
-        let Content::Yaml(documents) = &source.content else {
+        let SourceContent::Yaml(documents) = &source.content else {
             return Err(source.place.wrong("", "is XML; expected objects of Kubernetes in YAML or JSON"));
         };
         for document in documents {
@@ -90,7 +90,7 @@ impl<'n> Object<'n> {
     }
 
     /// Returns its name with location, and its namespace; notes unused fields of `metadata` and of the object.
-    pub fn head(&self, notes: &mut Notes) -> Result<Head<'n>> {
+    pub fn head(&self, notes: &mut Diagnostics) -> Result<Head<'n>> {
         let mut fields = self.fields();
         fields.get("spec");
         fields.leave("status", "the state of a cluster is not its configuration", notes);
@@ -109,8 +109,8 @@ impl<'n> Object<'n> {
         self.fields().below("spec")
     }
 
-    /// Notes that it is not read.
-    pub fn leave(&self, notes: &mut Notes) {
+    /// Diagnostics that it is not read.
+    pub fn leave(&self, notes: &mut Diagnostics) {
         notes.add(self.place(), format!("{} of {} is not carried over", brief(self.kind), brief(&self.api())));
     }
 }
@@ -135,7 +135,7 @@ pub struct Fields<'n> {
 
 impl<'n> Fields<'n> {
     /// The fields of a node. Errors: it is no table.
-    pub fn of(node: &'n Node, path: &str, place: &'n Place) -> Result<Fields<'n>> {
+    pub fn new(node: &'n Node, path: &str, place: &'n Place) -> Result<Fields<'n>> {
         match &node.value {
             Value::Table(entries) => Ok(Fields { path: path.to_owned(), place, entries, read: Vec::new() }),
             _ => Err(node.place.wrong(path, format!("{} is not accepted; expected a table", node.shown()))),
@@ -195,7 +195,7 @@ impl<'n> Fields<'n> {
     }
 
     /// A whole number in its digits. Errors: something else.
-    pub fn whole(&mut self, key: &'static str) -> Result<Option<String>> {
+    pub fn integer(&mut self, key: &'static str) -> Result<Option<String>> {
         let Some(Entry { node, .. }) = self.get(key) else { return Ok(None) };
         let digits = if let Value::Integer(digits) = &node.value { digits.parse::<i32>().ok() } else { None };
         digits.map(|number| Some(number.to_string())).ok_or_else(|| self.wrong(key, node, "a whole number of 32 bits"))
@@ -218,7 +218,7 @@ impl<'n> Fields<'n> {
     pub fn below(&mut self, key: &'static str) -> Result<Fields<'n>> {
         let path = self.path_of(key);
         match self.get(key) {
-            Some(Entry { node, place, .. }) => Fields::of(node, &path, place),
+            Some(Entry { node, place, .. }) => Fields::new(node, &path, place),
             None => Ok(Fields { path, place: self.place, entries: &[], read: Vec::new() }),
         }
     }
@@ -227,17 +227,17 @@ impl<'n> Fields<'n> {
     pub fn list(&mut self, key: &'static str) -> Result<Vec<Fields<'n>>> {
         let Some(Entry { node, .. }) = self.get(key) else { return Ok(Vec::new()) };
         let items = node.list().ok_or_else(|| self.wrong(key, node, "a list"))?;
-        items.iter().map(|item| Fields::of(item, &self.path_of(key), place_of(item))).collect()
+        items.iter().map(|item| Fields::new(item, &self.path_of(key), place_of(item))).collect()
     }
 
     /// A number in Kubernetes' notation, and its place. Errors: something else.
     pub fn quantity(&mut self, key: &'static str) -> Result<Option<Written<'n>>> {
         let Some(Entry { node, .. }) = self.get(key) else { return Ok(None) };
-        Written::of(node, self.path_of(key)).map(Some)
+        Written::scalar(node, self.path_of(key)).map(Some)
     }
 
-    /// Notes that a field is not carried over, if it is there, and why.
-    pub fn leave(&mut self, key: &'static str, reason: &str, notes: &mut Notes) {
+    /// Diagnostics that a field is not carried over, if it is there, and why.
+    pub fn leave(&mut self, key: &'static str, reason: &str, notes: &mut Diagnostics) {
         if let Some(Entry { place, .. }) = self.get(key) {
             notes.add(place, format!("{} is not carried over: {reason}", self.path_of(key)));
         }
@@ -250,8 +250,8 @@ impl<'n> Fields<'n> {
         self.entries.iter().filter(left)
     }
 
-    /// Notes all fields that were not read.
-    pub fn rest(self, notes: &mut Notes) {
+    /// Diagnostics all fields that were not read.
+    pub fn rest(self, notes: &mut Diagnostics) {
         for Entry { key, place, .. } in self.unread() {
             notes.add(place, format!("{} is not carried over", self.path_of(&brief(key))));
         }
@@ -270,7 +270,7 @@ pub struct Written<'n> {
 
 impl<'n> Written<'n> {
     /// Of a scalar. Errors: something else.
-    pub fn of(node: &'n Node, path: String) -> Result<Written<'n>> {
+    pub fn scalar(node: &'n Node, path: String) -> Result<Written<'n>> {
         match &node.value {
             Value::Integer(text) | Value::Float(text) | Value::Text(text) => {
                 Ok(Written { text, place: &node.place, path })
@@ -301,12 +301,12 @@ impl<'n> Written<'n> {
     }
 
     /// A quantity of a resource in its base units, rounded down with a note where it is finer. Errors: more than there can be.
-    pub fn amount(&self, resource: &Resource, quantity: &Quantity, notes: &mut Notes) -> Result<u64> {
+    pub fn amount(&self, resource: &Resource, quantity: &Quantity, notes: &mut Diagnostics) -> Result<u64> {
         let (amount, exact) =
             resource.amount(quantity).map_err(|problem| self.wrong(problem, "less than 10^18 thousandths or MiB"))?;
         if !exact {
             let (path, text) = (&self.path, brief(self.text));
-            let mut kept = super::quantity::Amounts::default();
+            let mut kept = super::quantity::Quantities::default();
             kept.set(&resource.dim, amount);
             let (least, kept) = (resource.least(), kept.settings().concat());
             notes.add(self.place, format!("{path}: {text} is finer than {least}, and rounded down: {kept}"));

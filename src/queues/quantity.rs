@@ -207,9 +207,9 @@ pub fn plain(name: &str) -> String {
 
 /// Amounts of resources in base units: cores first, then memory, GPUs, and the others by name. `None` is an unlimited amount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Amounts(Vec<(Dim, Option<u64>)>);
+pub struct Quantities(Vec<(Dim, Option<u64>)>);
 
-impl Amounts {
+impl Quantities {
     /// The amount of a resource, if there is a limited one.
     pub fn get(&self, dim: &Dim) -> Option<u64> {
         self.0.iter().find(|(known, _)| known == dim).and_then(|(_, amount)| *amount)
@@ -217,15 +217,15 @@ impl Amounts {
 
     /// Sets the amount of a resource.
     pub fn set(&mut self, dim: &Dim, amount: u64) {
-        self.put(dim, Some(amount));
+        self.set_amount(dim, Some(amount));
     }
 
     /// Sets an unlimited amount of a resource.
     pub fn set_unlimited(&mut self, dim: &Dim) {
-        self.put(dim, None);
+        self.set_amount(dim, None);
     }
 
-    fn put(&mut self, dim: &Dim, amount: Option<u64>) {
+    fn set_amount(&mut self, dim: &Dim, amount: Option<u64>) {
         match self.0.iter_mut().find(|(known, _)| known == dim) {
             Some((_, known)) => *known = amount,
             None => {
@@ -367,7 +367,7 @@ mod tests {
         ] {
             assert_eq!(Resource::kubernetes(name).dim.name, plain);
         }
-        let mut amounts = Amounts::default();
+        let mut amounts = Quantities::default();
         for (dim, amount) in [("z", 1500), ("gpu", 1), ("cpu", 2000)] {
             amounts.set(&Resource::units(dim).dim, amount);
         }

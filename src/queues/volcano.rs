@@ -6,11 +6,11 @@
 
 use std::collections::HashMap;
 
-use super::group::{Group, Queues, Setting};
-use super::notes::Notes;
+use super::diagnostics::Diagnostics;
+use super::group::{QueueGroup, Queues, Setting};
 use super::objects::{Fields, Written, objects};
-use super::quantity::{Amounts, Resource};
-use super::{FormatRow, Source, property};
+use super::quantity::{Quantities, Resource};
+use super::{FormatRow, ParsedSource, property};
 use crate::error::{Result, did_you_mean};
 use crate::tree::brief;
 
@@ -44,7 +44,7 @@ const API: &str = "scheduling.volcano.sh";
 
 const ORDER: [(&str, &str); 2] = [("fifo", "strict-fifo"), ("traverse", "best-effort-fifo")];
 
-fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
+fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
     let mut queues = Queues::default();
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut above = Vec::new();
@@ -63,9 +63,9 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
             spec.rest(notes);
             continue;
         }
-        let mut group = Group::new(head.name, head.place);
-        spec.whole("weight")?.into_iter().for_each(|digits| group.set("weight", Setting::Number(digits)));
-        spec.whole("priority")?.into_iter().for_each(|digits| group.set("priority", Setting::Number(digits)));
+        let mut group = QueueGroup::new(head.name, head.place);
+        spec.integer("weight")?.into_iter().for_each(|digits| group.set("weight", Setting::Number(digits)));
+        spec.integer("priority")?.into_iter().for_each(|digits| group.set("priority", Setting::Number(digits)));
         spec.truth("reclaimable")?.into_iter().for_each(|truth| group.set("reclaimable", Setting::Truth(truth)));
         spec.choice("dequeueStrategy", &ORDER)?.into_iter().for_each(|word| group.set("order", Setting::Word(word)));
         for key in ["deserved", "capability"] {
@@ -93,12 +93,12 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
 }
 
 /// A list of resources. Errors: an amount that is none, or two resources of one name.
-fn amounts(fields: &Fields, notes: &mut Notes) -> Result<Amounts> {
-    let mut amounts = Amounts::default();
+fn amounts(fields: &Fields, notes: &mut Diagnostics) -> Result<Quantities> {
+    let mut amounts = Quantities::default();
     for entry in fields.entries() {
         let resource = Resource::kubernetes(&entry.key);
         let path = fields.path_of(&brief(&entry.key));
-        let written = Written::of(&entry.node, path.clone())?;
+        let written = Written::scalar(&entry.node, path.clone())?;
         if amounts.get(&resource.dim).is_some() {
             let problem = format!("is the second that is called {} here; expected one", resource.dim.name);
             return Err(entry.place.wrong(&path, problem));

@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn elements_have_places() {
         let text = "<?xml version=\"1.0\"?>\n<a>\n  <!-- é -->\n  <b c=\"1\"> é <d/> f </b>\n</a>\n";
-        let root = read(&Place::whole("t.xml", text)).expect("XML");
+        let root = read(&Place::whole_text("t.xml", text)).expect("XML");
         let b = &root.children[0];
         assert_eq!((b.text.as_str(), b.attribute("c"), b.children.len()), ("é  f", Some("1"), 1));
         assert!(b.place.wrong("", "no").to_string().starts_with("t.xml: line 4, column 3: no"));
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn wrong_texts_have_their_places() {
-        let wrong = |text: &str| read(&Place::whole("t.xml", text)).expect_err("no XML").to_string();
+        let wrong = |text: &str| read(&Place::whole_text("t.xml", text)).expect_err("no XML").to_string();
         assert!(wrong("<a>\n<b></c>\n</a>").starts_with("t.xml: line 2, column 4: expected 'b' tag, not 'c'\n"));
         assert!(wrong("<a>&x;</a>").starts_with("t.xml: line 1"));
         assert!(wrong("").starts_with("t.xml: line 1, column 1: "));
@@ -140,7 +140,7 @@ mod tests {
         let deep = format!("{}{}", "<a>".repeat(50_000), "</a>".repeat(50_000));
         assert!(wrong(&deep).contains("nested too deep"), "{}", &wrong(&deep)[..200]);
         let flat = "<b c=\"/>\"/><!-- <a> --><?x <a>?><![CDATA[<a>]]><a></a>".repeat(1000);
-        assert_eq!(read(&Place::whole("t.xml", format!("<a>{flat}</a>"))).expect("XML").children.len(), 2000);
+        assert_eq!(read(&Place::whole_text("t.xml", format!("<a>{flat}</a>"))).expect("XML").children.len(), 2000);
         let entity = "<!DOCTYPE a [<!ENTITY x \"y\">]>\n<a>&x;</a>";
         assert!(wrong(entity).contains("DTD"), "{}", wrong(entity));
     }

@@ -20,7 +20,7 @@ const MOST_VALUES: usize = 2_000_000;
 /// beyond what a configuration has.
 pub fn read(whole: &Place) -> Result<Vec<Node>> {
     let text = whole.text();
-    let bytes = Bytes::of(text);
+    let bytes = Bytes::new(text);
     let mut builder = Builder { whole, documents: Vec::new(), open: Vec::new(), anchors: HashMap::new(), values: 0 };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
@@ -29,7 +29,7 @@ pub fn read(whole: &Place) -> Result<Vec<Node>> {
         })?;
         let start = bytes.at(&span.start);
         let place = whole.at(start..bytes.at(&span.end).max(start));
-        builder.take(event, place)?;
+        builder.handle(event, place)?;
     }
     Ok(builder.documents)
 }
@@ -42,7 +42,7 @@ struct Bytes {
 }
 
 impl Bytes {
-    fn of(text: &str) -> Bytes {
+    fn new(text: &str) -> Bytes {
         let starts = (!text.is_ascii()).then(|| text.char_indices().map(|(at, _)| at).collect());
         Bytes { len: text.len(), starts }
     }
@@ -77,19 +77,19 @@ struct Builder<'p> {
 }
 
 impl Builder<'_> {
-    fn take(&mut self, event: Event, place: Place) -> Result<()> {
+    fn handle(&mut self, event: Event, place: Place) -> Result<()> {
         match event {
             Event::Scalar(text, style, anchor, _) => {
                 let value = match style {
                     ScalarStyle::Plain => plain(&text),
                     _ => Value::Text(text.into_owned()),
                 };
-                self.put(Node { place, value }, anchor, 1)
+                self.push(Node { place, value }, anchor, 1)
             }
             Event::Alias(anchor) => match self.anchors.get(&anchor) {
                 Some((node, values)) => {
                     let (node, values) = (node.clone(), *values);
-                    self.put(Node { place, ..node }, 0, values)
+                    self.push(Node { place, ..node }, 0, values)
                 }
                 None => Err(place.wrong("", "an alias within its own value is not read")),
             },
@@ -103,7 +103,7 @@ impl Builder<'_> {
                     Content::List(items) => Value::List(items),
                     Content::Table { entries, .. } => Value::Table(entries),
                 };
-                self.put(Node { place, value }, anchor, values + 1)
+                self.push(Node { place, value }, anchor, values + 1)
             }
             Event::DocumentStart(_) => {
                 self.anchors.clear();
@@ -123,7 +123,7 @@ impl Builder<'_> {
     }
 
     /// Adds a complete value with its number of nested values.
-    fn put(&mut self, node: Node, anchor: usize, values: usize) -> Result<()> {
+    fn push(&mut self, node: Node, anchor: usize, values: usize) -> Result<()> {
         self.values += values;
         if self.values > MOST_VALUES {
             let problem = format!("more than {MOST_VALUES} values, with aliases written out, are not read");
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Node>> {
-        super::read(&Place::whole("t.yaml", text))
+        super::read(&Place::whole_text("t.yaml", text))
     }
 
     fn wrong(text: &str) -> String {

@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
+use super::diagnostics::Diagnostics;
 use super::group::Setting;
-use super::notes::Notes;
 use super::objects::Written;
-use super::quantity::{Amounts, Quantity, Resource, plain};
+use super::quantity::{Quantities, Quantity, Resource, plain};
 use crate::error::Result;
 use crate::tree::{Place, brief};
 
@@ -36,8 +36,8 @@ fn resource(name: &str) -> Resource {
 /// Parses amounts such as `memory-mb=1024, vcores=4`; memory may have a unit (`memory=10Gi`). A percentage is noted.
 ///
 /// Errors: a part that is none.
-pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Notes) -> Result<Amounts> {
-    let mut amounts = Amounts::default();
+pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> Result<Quantities> {
+    let mut amounts = Quantities::default();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let wrong = || {
             let problem =
@@ -79,8 +79,8 @@ pub fn truth(text: &str, key: &str, place: &Place) -> Result<Setting> {
 }
 
 /// Amounts in the words of the fair scheduler: `1024 mb, 4 vcores`. Errors: other words.
-pub fn words(text: &str, key: &str, place: &Place, notes: &mut Notes) -> Result<Amounts> {
-    let mut amounts = Amounts::default();
+pub fn words(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> Result<Quantities> {
+    let mut amounts = Quantities::default();
     let lower = text.to_ascii_lowercase();
     for part in lower.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let end = part.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(part.len());
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn amounts_are_read_in_both_ways() {
-        let (place, mut notes) = (Place::whole("t", ""), Notes::default());
+        let (place, mut notes) = (Place::whole_text("t", ""), Diagnostics::default());
         let mut both = |text: &str, pair: bool| {
             let read = if pair { pairs } else { words };
             read(text, "k", &place, &mut notes).map(|amounts| amounts.settings().join(" ")).map_err(|e| e.to_string())

@@ -7,13 +7,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::group::{Group, Queues, Setting};
-use super::notes::Notes;
+use super::diagnostics::Diagnostics;
+use super::group::{QueueGroup, Queues, Setting};
 use super::objects::Written;
 use super::quantity::Quantity;
 use super::yarn::{ROOT, names, pairs, truth};
 use super::yarn_checks::{self, Capacity};
-use super::{FormatRow, Source, property};
+use super::{FormatRow, ParsedSource, property};
 use crate::error::Result;
 use crate::tree::{Place, brief};
 
@@ -89,15 +89,15 @@ struct Properties<'n> {
     order: Vec<&'n str>,
 }
 
-fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
-    let mut properties = Properties::of(sources, notes)?;
+fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
+    let mut properties = Properties::from_sources(sources, notes)?;
     let paths = properties.paths()?;
     let mut queues = Queues { policy: properties.policy(notes)?, ..Queues::default() };
     let mut capacities = Vec::new();
     let mut at: HashMap<&str, usize> = HashMap::new();
     let all: Vec<String> = paths.iter().map(|(path, ..)| path.clone()).collect();
     for ((path, place, leaf), name) in paths.iter().zip(names(&all)) {
-        let mut group = Group::new(&name, place);
+        let mut group = QueueGroup::new(&name, place);
         capacities.push(properties.fill(&mut group, path, *leaf, notes)?);
         group.parent = path.rsplit_once('.').and_then(|(parent, _)| at.get(parent).copied());
         at.insert(path, queues.add(group)?);
@@ -111,7 +111,7 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
 
 impl<'n> Properties<'n> {
     /// The properties of some sources. Errors: a source or a property that is none.
-    fn of(sources: &'n [Source], notes: &mut Notes) -> Result<Properties<'n>> {
+    fn from_sources(sources: &'n [ParsedSource], notes: &mut Diagnostics) -> Result<Properties<'n>> {
         let (mut all, mut order): (HashMap<&str, Property>, _) = (HashMap::new(), Vec::new());
         for source in sources {
             for element in &source.root("configuration")?.children {
@@ -191,7 +191,7 @@ impl<'n> Properties<'n> {
     }
 
     /// The keys of the whole: by what amounts are compared, and the order of queues.
-    fn policy(&mut self, notes: &mut Notes) -> Result<Vec<(&'static str, Setting)>> {
+    fn policy(&mut self, notes: &mut Diagnostics) -> Result<Vec<(&'static str, Setting)>> {
         let mut policy = Vec::new();
         // The default of YARN compares memory alone.
         let calculator = self.get("", "resource-calculator");
@@ -218,7 +218,7 @@ impl<'n> Properties<'n> {
     }
 
     /// The keys of the whole that yarn-site.xml has. Errors: values that are not accepted.
-    fn site(&mut self, policy: &mut Vec<(&'static str, Setting)>, notes: &mut Notes) -> Result<()> {
+    fn site(&mut self, policy: &mut Vec<(&'static str, Setting)>, notes: &mut Diagnostics) -> Result<()> {
         let mut of = |name: &str| {
             let property = self.all.get_mut(name)?;
             property.read = true;
@@ -267,7 +267,13 @@ impl<'n> Properties<'n> {
     }
 
     /// The settings of a queue, and its capacity for the check.
-    fn fill(&mut self, group: &mut Group, path: &str, leaf: bool, notes: &mut Notes) -> Result<Capacity<'n>> {
+    fn fill(
+        &mut self,
+        group: &mut QueueGroup,
+        path: &str,
+        leaf: bool,
+        notes: &mut Diagnostics,
+    ) -> Result<Capacity<'n>> {
         let key = |key: &str| format!("{PREFIX}{path}.{key}");
         let mut capacity = Capacity::Absent;
         if let Some((value, place)) = self.get(path, "capacity") {
@@ -334,7 +340,7 @@ impl<'n> Properties<'n> {
         queues: &mut Queues,
         paths: &[(String, &Place, bool)],
         at: &HashMap<&str, usize>,
-        notes: &mut Notes,
+        notes: &mut Diagnostics,
     ) {
         let Some((list, place)) = self.get("", "queue-mappings") else { return };
         let mut users: Vec<Vec<String>> = vec![Vec::new(); queues.groups.len()];
@@ -361,8 +367,8 @@ impl<'n> Properties<'n> {
         }
     }
 
-    /// Notes the properties that were not read: by the last part of their names where they are of a queue.
-    fn rest(&self, paths: &[String], notes: &mut Notes) {
+    /// Diagnostics the properties that were not read: by the last part of their names where they are of a queue.
+    fn rest(&self, paths: &[String], notes: &mut Diagnostics) {
         let known: HashSet<&str> = paths.iter().map(String::as_str).chain([ROOT]).collect();
         for name in &self.order {
             let Property { value, place, read, .. } = &self.all[name];

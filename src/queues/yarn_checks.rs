@@ -3,7 +3,7 @@
 //! Source: Hadoop YARN, `ParentQueue.setChildQueues` (3.4), and docs of the CapacityScheduler.
 
 use super::group::{Queues, Setting};
-use super::quantity::Amounts;
+use super::quantity::Quantities;
 use super::yarn::ROOT;
 use crate::error::Result;
 use crate::tree::{Place, brief};
@@ -144,7 +144,8 @@ fn sum(all: &[Capacity], children: &[usize], name: &str, own: Option<Mode>, zero
 /// by all resources. YARN ignores resources without memory. Errors: some of them sum to more than those of the queue, and none to
 /// less.
 fn amounts(queues: &Queues, parent: usize, children: &[usize], name: &str, place: &Place) -> Result<()> {
-    let has_memory = |amounts: &&Amounts| amounts.dims().any(|dim| dim.name == "memory" && amounts.get(dim) != Some(0));
+    let has_memory =
+        |amounts: &&Quantities| amounts.dims().any(|dim| dim.name == "memory" && amounts.get(dim) != Some(0));
     let of = |at: &usize| match queues.groups[*at].get("guarantee") {
         Some(Setting::Amounts(amounts)) => Some(amounts).filter(has_memory),
         _ => None,
@@ -153,7 +154,8 @@ fn amounts(queues: &Queues, parent: usize, children: &[usize], name: &str, place
         return Ok(());
     }
     let memory_alone = queues.policy.contains(&("resources", Setting::Word("memory")));
-    let mut dims: Vec<&Dim> = std::iter::once(&parent).chain(children).filter_map(of).flat_map(Amounts::dims).collect();
+    let mut dims: Vec<&Dim> =
+        std::iter::once(&parent).chain(children).filter_map(of).flat_map(Quantities::dims).collect();
     dims.retain(|dim| !memory_alone || dim.name == "memory");
     let amount = |at: &usize, dim: &Dim| of(at).and_then(|amounts| amounts.get(dim)).unwrap_or(0);
     let sum = |dim: &Dim| children.iter().fold(0, |sum, at| amount(at, dim).saturating_add(sum));

@@ -7,13 +7,13 @@
 
 use std::collections::HashSet;
 
-use super::group::{Group, Queues, Setting};
-use super::notes::Notes;
+use super::diagnostics::Diagnostics;
+use super::group::{QueueGroup, Queues, Setting};
 use super::objects::Written;
-use super::quantity::Amounts;
+use super::quantity::Quantities;
 use super::xml::Element;
 use super::yarn::{ROOT, names, pairs, truth, words};
-use super::{FormatRow, Source, property};
+use super::{FormatRow, ParsedSource, property};
 use crate::error::Result;
 use crate::tree::brief;
 
@@ -49,7 +49,7 @@ pub static ROW: FormatRow = FormatRow {
 };
 
 /// A queue with the one above it, by its place in their list.
-struct Queue<'n> {
+struct QueueElement<'n> {
     element: &'n Element,
     path: String,
     parent: Option<usize>,
@@ -63,8 +63,8 @@ const PREEMPTIBLE: &str = "allowPreemptionFrom";
 /// The largest share of all queues without their own.
 const DEFAULT_MAX: &str = "queueMaxResourcesDefault";
 
-fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
-    let mut all: Vec<Queue> = Vec::new();
+fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
+    let mut all: Vec<QueueElement> = Vec::new();
     let (mut threshold, mut max) = (None, None);
     let mut queues = Queues::default();
     // The root, which a file need not name; its elements apply as those of a queue.
@@ -95,14 +95,14 @@ fn read(sources: &[Source], notes: &mut Notes) -> Result<Queues> {
         }
     }
     let mut known: HashSet<&str> = HashSet::new();
-    for Queue { element, path, .. } in &all {
+    for QueueElement { element, path, .. } in &all {
         if !known.insert(path) {
             return Err(element.place.wrong("name", format!("the queue '{}' stands twice", brief(path))));
         }
     }
     let paths: Vec<String> = all.iter().map(|queue| queue.path.clone()).collect();
-    for (Queue { element, parent, .. }, name) in all.iter().zip(names(&paths)) {
-        let mut group = Group::new(&name, &element.place);
+    for (QueueElement { element, parent, .. }, name) in all.iter().zip(names(&paths)) {
+        let mut group = QueueGroup::new(&name, &element.place);
         group.parent = *parent;
         let mut own_max = None;
         let mut own_threshold = None;
@@ -139,10 +139,15 @@ fn name_of(element: &Element) -> Result<&str> {
 }
 
 /// A queue, and behind it all those in it.
-fn collect<'n>(element: &'n Element, above: &str, parent: Option<usize>, all: &mut Vec<Queue<'n>>) -> Result<()> {
+fn collect<'n>(
+    element: &'n Element,
+    above: &str,
+    parent: Option<usize>,
+    all: &mut Vec<QueueElement<'n>>,
+) -> Result<()> {
     let path = format!("{above}.{}", name_of(element)?);
     let at = all.len();
-    all.push(Queue { element, path: path.clone(), parent });
+    all.push(QueueElement { element, path: path.clone(), parent });
     let below = element.children.iter().filter(|child| matches!(child.name.as_str(), "queue" | "pool"));
     below.into_iter().try_for_each(|child| collect(child, &path, Some(at), all))
 }
@@ -155,7 +160,7 @@ fn number(element: &Element) -> Result<Setting> {
 }
 
 /// Amounts in one of the two notations; none, with a note, where they are parts of the cluster.
-fn amounts(element: &Element, notes: &mut Notes) -> Result<Option<Amounts>> {
+fn amounts(element: &Element, notes: &mut Diagnostics) -> Result<Option<Quantities>> {
     let Element { name, place, text, .. } = element;
     if text.contains('%') && !text.contains('=') {
         let message =

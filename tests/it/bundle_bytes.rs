@@ -122,7 +122,7 @@ fn description(name: &str, bytes: &[u8], parts: &[&str]) -> Entry {
     deflated("b/ro-crate-metadata.json", graph.to_string().as_bytes())
 }
 
-fn whole(entries: &[Entry]) -> Vec<u8> {
+fn archive(entries: &[Entry]) -> Vec<u8> {
     let (bytes, catalogue) = packed(entries);
     [&bytes[..], &catalogue, &end(entries.len(), catalogue.len(), bytes.len())].concat()
 }
@@ -157,7 +157,7 @@ const GOOD: &[u8] = b"good, and long enough: good, good, good";
 fn changed(change: impl Fn(&mut Entry)) -> Vec<u8> {
     let mut file = deflated("b/a.txt", GOOD);
     change(&mut file);
-    whole(&[description("a.txt", GOOD, &[]), file])
+    archive(&[description("a.txt", GOOD, &[]), file])
 }
 
 /// Sizes behind the bytes of an entry.
@@ -186,7 +186,7 @@ fn what_other_programs_pack_passes() {
     let description = description("below/a.txt", GOOD, &["below/"]);
     let folder = |name: &str| Entry { attributes: 0o040_755 << 16 | 0x10, ..stored(name, b"") };
     let entries = [folder("b/"), folder("b/below/"), deflated("b/below/a.txt", GOOD), description];
-    place.passes(&whole(&entries));
+    place.passes(&archive(&entries));
     // The long form of the catalogue, asked for by each field of the short one, or by none.
     let (bytes, catalogue) = packed(&entries);
     let (start, size) = (bytes.len(), catalogue.len());
@@ -305,7 +305,7 @@ fn headers_that_differ_are_found() {
 fn names_that_are_one_file_somewhere_are_refused() {
     let place = Verified::new();
     let beside = |name: &str| {
-        whole(&[
+        archive(&[
             description("a.txt", GOOD, &[]),
             deflated("b/a.txt", GOOD),
             Entry { flags: 0x800, ..stored(name, b"") },
@@ -313,7 +313,7 @@ fn names_that_are_one_file_somewhere_are_refused() {
     };
     let both = |one: &str, other: &str| {
         let entries = [one, other].map(|name| Entry { flags: 0x800, ..stored(name, b"") });
-        whole(&[&[description("a.txt", GOOD, &[]), deflated("b/a.txt", GOOD)], &entries[..]].concat())
+        archive(&[&[description("a.txt", GOOD, &[]), deflated("b/a.txt", GOOD)], &entries[..]].concat())
     };
     place.refuses(&both("b/report-σ.html", "b/report-ς.html"), "there twice");
     place.refuses(&both("b/caf\u{e9}", "b/cafe\u{301}"), "an accent behind its letter");
@@ -328,6 +328,6 @@ fn parts_that_are_not_there_are_found() {
     let place = Verified::new();
     for part in ["gone.txt", "below/", "https://example.org/data.csv"] {
         let entries = [description("a.txt", GOOD, &[part]), deflated("b/a.txt", GOOD)];
-        place.refuses(&whole(&entries), &format!("{part}: it is listed as a part (hasPart) and not there"));
+        place.refuses(&archive(&entries), &format!("{part}: it is listed as a part (hasPart) and not there"));
     }
 }

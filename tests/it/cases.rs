@@ -143,7 +143,7 @@ fn a_horizon_cuts_the_run() {
 
 /// The column of a table, by job.
 fn by_job(table: &Frame, column: &str) -> Vec<(String, Option<i64>)> {
-    let values = table.whole(column).iter().copied();
+    let values = table.integers(column).iter().copied();
     let mut rows: Vec<(String, Option<i64>)> = table.names("job", "").into_iter().zip(values).collect();
     rows.sort();
     rows

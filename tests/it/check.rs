@@ -5,9 +5,9 @@ use std::sync::Arc;
 use plimsoll::error::Result;
 use plimsoll::fair::{Allocation, Bmf, Ceei, Exact, Filling, Instance, Limit, Mechanism, Norm, Tasks};
 use plimsoll::policy::{PolicySpec, Registry};
-use plimsoll::promises::{
-    Candidate, Change, Counterexample, Domain, Draft, DraftUser, Effort, Finding, Promise, Property, Reading, Search,
-    survey,
+use plimsoll::properties::{
+    Candidate, Change, Counterexample, Domain, Draft, DraftUser, Effort, Finding, Property, Reading, Requirement,
+    SearchSpace, survey,
 };
 
 use crate::replay::{plimsoll, run, said};
@@ -15,19 +15,19 @@ use crate::replay::{plimsoll, run, said};
 /// Enough to find every counterexample of the paper, quick enough for a test.
 const EFFORT: Effort = Effort { grid: 1_500, random: 150, climbs: 48, steps: 200 };
 
-pub fn search(domain: Domain) -> Search {
-    Search { domain, effort: EFFORT, seed: 1 }
+pub fn search(domain: Domain) -> SearchSpace {
+    SearchSpace { domain, effort: EFFORT, seed: 1 }
 }
 
-pub fn check(candidate: &Candidate, promises: &[Promise], domain: Domain) -> Vec<Finding> {
+pub fn check(candidate: &Candidate, promises: &[Requirement], domain: Domain) -> Vec<Finding> {
     survey(candidate, promises, &search(domain), &|_| Ok(())).expect("nobody ends the search")
 }
 
-fn divisible(property: Property) -> Promise {
-    Promise { property, reading: Reading::Divisible }
+fn divisible(property: Property) -> Requirement {
+    Requirement { property, reading: Reading::Divisible }
 }
 
-pub fn only(candidate: &Candidate, promise: Promise, domain: Domain) -> Finding {
+pub fn only(candidate: &Candidate, promise: Requirement, domain: Domain) -> Finding {
     check(candidate, &[promise], domain).remove(0)
 }
 
@@ -58,7 +58,7 @@ const TABLE_2: [(Property, [bool; 3]); 8] = [
 #[test]
 fn table_2_of_the_paper_comes_out_in_full() {
     for (column, candidate) in [asset(), ceei(), drf()].iter().enumerate() {
-        let promises: Vec<Promise> = TABLE_2.iter().map(|(property, _)| divisible(*property)).collect();
+        let promises: Vec<Requirement> = TABLE_2.iter().map(|(property, _)| divisible(*property)).collect();
         let findings = check(candidate, &promises, Domain::Positive);
         for ((property, expected), finding) in TABLE_2.iter().zip(&findings) {
             let what = format!("{} of {}", property.name(), candidate.name());
@@ -203,7 +203,7 @@ fn with_zero_demands_population_monotonicity_fails_for_drf_and_not_for_drf_alone
 #[test]
 fn finite_tasks_and_weights_cost_drf_nothing_but_weights_for_each_resource_do() {
     for domain in [Domain::Finite, Domain::Weighted, Domain::WeightedPerResource] {
-        for finding in check(&drf(), &Promise::divisible(), domain) {
+        for finding in check(&drf(), &Requirement::divisible(), domain) {
             let expected = match finding.promise.property {
                 Property::Resource => false,
                 Property::SharingIncentive => domain != Domain::WeightedPerResource,
@@ -224,7 +224,7 @@ fn finite_tasks_and_weights_cost_drf_nothing_but_weights_for_each_resource_do() 
 #[test]
 fn counterexamples_stay_in_their_domain() {
     for &(_, domain, _) in Domain::ALL {
-        for finding in check(&Candidate::own("bmf", Bmf), &Promise::divisible(), domain) {
+        for finding in check(&Candidate::own("bmf", Bmf), &Requirement::divisible(), domain) {
             let Some(found) = finding.counterexample else { continue };
             for user in found.instance.users() {
                 let lines = found.lines();
@@ -319,7 +319,7 @@ fn nonsense_is_told() {
     }
     for senseless in [f64::NAN, f64::INFINITY, -1.0] {
         let candidate = Candidate::own("senseless", Nonsense(senseless, 0));
-        let findings = check(&candidate, &Promise::divisible(), Domain::Positive);
+        let findings = check(&candidate, &Requirement::divisible(), Domain::Positive);
         let found = findings[0].counterexample.as_ref().expect("such an allocation is impossible");
         assert!(found.verdict().starts_with("A is given"), "{}", found.verdict());
         assert!(findings[1..].iter().all(|finding| finding.cases == 0), "nothing else is asked");
@@ -361,7 +361,7 @@ fn noise_is_not_a_counterexample() {
         }
     }
     let holds = |noise: f64| {
-        let findings = check(&Candidate::own("noisy", Noisy(noise)), &Promise::divisible(), Domain::Positive);
+        let findings = check(&Candidate::own("noisy", Noisy(noise)), &Requirement::divisible(), Domain::Positive);
         findings.iter().filter(|finding| finding.holds()).count()
     };
     assert_eq!(holds(1e-8), 8, "all but resource monotonicity");
@@ -373,8 +373,8 @@ fn findings_do_not_depend_on_the_number_of_threads() {
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
         let effort = Effort { grid: 300, random: 60, climbs: 8, steps: 80 };
-        let search = Search { domain: Domain::Zeros, effort, seed: 9 };
-        let findings = pool.install(|| survey(&ceei(), &Promise::divisible(), &search, &|_| Ok(())));
+        let search = SearchSpace { domain: Domain::Zeros, effort, seed: 9 };
+        let findings = pool.install(|| survey(&ceei(), &Requirement::divisible(), &search, &|_| Ok(())));
         let told = |finding: Finding| {
             let lines = finding.counterexample.map(|found| found.lines());
             (finding.promise, finding.instances, finding.cases, finding.unsolved, lines)

@@ -2,9 +2,9 @@
 
 use plimsoll::books::Books;
 use plimsoll::fair::OnBlocked;
-use plimsoll::fair::{self, Exact, Mechanism, Norm, Order, Tasks, WholeTasks};
+use plimsoll::fair::{self, Exact, Mechanism, Norm, ServingKey, Tasks, WholeTasks};
 use plimsoll::policy::{NamedPolicy, Policy, PolicySpec, Queue, Rank, Registry, Setup};
-use plimsoll::promises::{Candidate, Domain, Draft, DraftUser, Finding, Promise, Property, Reading};
+use plimsoll::properties::{Candidate, Domain, Draft, DraftUser, Finding, Property, Reading, Requirement};
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -14,15 +14,15 @@ use crate::replay::{plimsoll, run, said};
 
 fn simulated(name: &str, on_blocked: OnBlocked) -> Candidate {
     let policy = Registry::default().policy(name).expect("a built-in policy");
-    Candidate::whole(policy, on_blocked).expect("a policy for any cluster")
+    Candidate::integral(policy, on_blocked).expect("a policy for any cluster")
 }
 
 /// Whole tasks break the promises of divisible ones and keep them up to one task, if a blocked user ends the round.
 #[test]
 fn whole_tasks_keep_promises_up_to_one_task() {
-    let stop = check(&simulated("drf", OnBlocked::Stop), &Promise::whole(), Domain::Positive);
+    let stop = check(&simulated("drf", OnBlocked::Stop), &Requirement::integral(), Domain::Positive);
     let holds = |findings: &[Finding], property: Property, reading: Reading| {
-        let promise = Promise { property, reading };
+        let promise = Requirement { property, reading };
         let finding = findings.iter().find(|finding| finding.promise == promise).expect("it was checked");
         assert!(finding.cases > 100 || finding.counterexample.is_some(), "{}", promise.title());
         finding.holds()
@@ -36,13 +36,13 @@ fn whole_tasks_keep_promises_up_to_one_task() {
     }
     assert!(!holds(&stop, Property::EnvyFreeness, Reading::UpToOneOwnTask), "the share before the task decides");
     assert!(!holds(&stop, Property::ParetoEfficiency, Reading::Whole), "a blocked user blocks the others");
-    let skip = check(&simulated("drf", OnBlocked::Skip), &Promise::whole(), Domain::Positive);
+    let skip = check(&simulated("drf", OnBlocked::Skip), &Requirement::integral(), Domain::Positive);
     assert!(holds(&skip, Property::ParetoEfficiency, Reading::Whole));
     assert!(holds(&skip, Property::EnvyFreeness, Reading::UpToOneTask));
     assert!(!holds(&skip, Property::Levels, Reading::UpToOneTask), "small tasks fill what a large one leaves");
     let slots = only(
         &simulated("slot:1", OnBlocked::Skip),
-        Promise { property: Property::Feasibility, reading: Reading::Whole },
+        Requirement { property: Property::Feasibility, reading: Reading::Whole },
         Domain::Positive,
     );
     assert!(!slots.holds(), "slots overfill machines");
@@ -53,7 +53,7 @@ fn whole_tasks_keep_promises_up_to_one_task() {
 #[test]
 fn sequential_min_max_keeps_what_its_paper_promises() {
     let (on_blocked, ties) = (OnBlocked::Skip, fair::Ties::default());
-    let after = WholeTasks { order: Order::After(Norm::Largest), on_blocked, ties, onto: fair::Onto::Pool };
+    let after = WholeTasks { order: ServingKey::After(Norm::Largest), on_blocked, ties, onto: fair::FillingRoom::Pool };
     let (exact, relaxed) = (Reading::Whole, Reading::UpToOneTask);
     let candidate = Candidate::own("min-max", after);
     for (property, reading, expected) in [
@@ -65,7 +65,7 @@ fn sequential_min_max_keeps_what_its_paper_promises() {
         (Property::ParetoEfficiency, exact, true),
         (Property::StrategyProofness, exact, false),
     ] {
-        let finding = only(&candidate, Promise { property, reading }, Domain::Positive);
+        let finding = only(&candidate, Requirement { property, reading }, Domain::Positive);
         assert_eq!(finding.holds(), expected, "{}: {:?}", finding.promise.title(), finding.counterexample);
     }
 }
@@ -113,9 +113,9 @@ impl Policy for Favourite {
 #[test]
 fn a_users_own_policy_is_caught() {
     let own = NamedPolicy::new("favourite", |_: &Setup| Ok(Box::new(Favourite) as Box<dyn Policy>));
-    let candidate = Candidate::whole(own, OnBlocked::Skip).expect("a policy for any cluster");
+    let candidate = Candidate::integral(own, OnBlocked::Skip).expect("a policy for any cluster");
     for property in [Property::EnvyFreeness, Property::SharingIncentive] {
-        let promise = Promise { property, reading: Reading::UpToOneTask };
+        let promise = Requirement { property, reading: Reading::UpToOneTask };
         let found = only(&candidate, promise, Domain::Positive).counterexample.expect("it has a favourite");
         assert_eq!((found.draft.users.len(), found.draft.dims()), (2, 1), "{:?}", found.lines());
     }

@@ -98,7 +98,7 @@ fn story(trace: &[&str], rest: &str) -> (Vec<(String, f64, f64, String)>, Frame)
         |folder: PathBuf| std::fs::read_dir(folder).expect("a folder").flatten().next().expect("an entry").path();
     let table = |name: &str| Frame::open(&only(only(only(out.join(name)))));
     let tasks = table("tasks");
-    let seconds = |name: &str, row: usize| tasks.whole(name)[row].map_or(f64::NAN, |us| us as f64 / 1e6);
+    let seconds = |name: &str, row: usize| tasks.integers(name)[row].map_or(f64::NAN, |us| us as f64 / 1e6);
     let (jobs, fates) = (tasks.names("job", ""), tasks.names("outcome", ""));
     let mut story: Vec<_> = (0..tasks.height())
         .map(|row| (jobs[row].clone(), seconds("start_us", row), seconds("finish_us", row), fates[row].clone()))
@@ -123,9 +123,9 @@ fn while_no_master_decides_nothing_new_starts() {
     assert_eq!(story[..2], [finished("a", 2.0, 22.0), finished("a", 2.0, 22.0)]);
     // The master of `c` starts only when FuxiMaster speaks again.
     assert_eq!(story[2..], [finished("b", 25.0, 55.0), finished("c", 27.0, 57.0)]);
-    assert_eq!(runs.whole("control_down_us"), [Some(15_000_000)]);
-    assert_eq!(runs.whole("control_faults"), [Some(1)]);
-    assert_eq!(runs.whole("offline_workers_stopped"), [Some(0)]);
+    assert_eq!(runs.integers("control_down_us"), [Some(15_000_000)]);
+    assert_eq!(runs.integers("control_faults"), [Some(1)]);
+    assert_eq!(runs.integers("offline_workers_stopped"), [Some(0)]);
 }
 
 /// A machine that is down loses its workers at once, and FuxiMaster gives it up 5 s after its last heartbeat: within the second
@@ -138,7 +138,7 @@ fn a_machine_that_is_down_costs_its_work_and_the_time_until_it_is_missed() {
     assert_eq!((*first, fate.as_str(), finished.as_str()), (2.0, "revoked", "finished"));
     assert!((14.0..=15.0).contains(lost) && (19.0..=20.0).contains(again), "missed at {lost} s, again at {again} s");
     assert_eq!(*end, again + 30.0);
-    assert_eq!(runs.whole("offline_workers_stopped"), [Some(1)]);
+    assert_eq!(runs.integers("offline_workers_stopped"), [Some(1)]);
     // Of 30 s of demanded work, 8 s were wasted.
     let discarded = runs.real("offline_discarded")[0].expect("a share");
     assert!((discarded - 8.0 / (8.0 + 4.0 + 30.0)).abs() < 0.1, "{discarded}");
@@ -151,7 +151,7 @@ fn a_lost_application_master_costs_no_worker_while_fuximaster_lives() {
     let lost = fault("10s", "app-lost", "app = 0");
     let (story, runs) = story(&["a,u,0,30,1,4,1"], &lost);
     assert_eq!(story, [("a".to_owned(), 2.0, 32.0, "finished".to_owned())]);
-    assert_eq!(runs.whole("offline_workers_stopped"), [Some(0)]);
+    assert_eq!(runs.integers("offline_workers_stopped"), [Some(0)]);
     // Done at 12 s, but the report arrives only after the next one has started: then the second task may begin.
     let (story, _) = self::story(&["a,u,0,10,1,4,1", "a,u,10.5,10,1,4,1"], &lost);
     let [.., (_, second, ..)] = &story[..] else { panic!("{story:?}") };
@@ -163,7 +163,7 @@ fn a_lost_application_master_costs_no_worker_while_fuximaster_lives() {
 fn a_restarted_tubo_costs_nothing() {
     let (story, runs) = story(&["a,u,0,30,1,4,1"], &fault("10s", "tubo-crash", "machine = 0\nlasts = \"3s\""));
     assert_eq!(story, [("a".to_owned(), 2.0, 32.0, "finished".to_owned())]);
-    assert_eq!(runs.whole("offline_workers_stopped"), [Some(0)]);
+    assert_eq!(runs.integers("offline_workers_stopped"), [Some(0)]);
 }
 
 /// The scenario of `order_by_hints`: machine 0 is out of sight for so long that its task has moved to machine 1, FuxiMaster fails, and
@@ -191,7 +191,7 @@ fn a_worker_that_fails_costs_its_work_and_perhaps_its_machine() {
     let machines = |rest: &str, trace: &[&str]| {
         let (story, runs) = story(trace, rest);
         let ends: Vec<f64> = story.iter().filter(|task| task.3 == "finished").map(|task| task.2).collect();
-        let count = |name: &str| runs.whole(name)[0].expect("a count");
+        let count = |name: &str| runs.integers(name)[0].expect("a count");
         (ends, count("control_workers_failed"), count("control_machines_shunned"), count("offline_workers_stopped"))
     };
     let fails = |at: &str| fault(at, "worker-failure", "machine = 0");
@@ -218,7 +218,7 @@ fn a_service_is_harmed_where_a_rule_is_missing() {
         + "[[service]]\nname = \"web\"\ntasks = 1\ndemand = { cpu = 4, memory_gib = 1 }\n";
     let harmed = |rest: &str| {
         let (_, runs) = story(&["a,u,0,60,1,4,1"], rest);
-        (runs.whole("online_workers_harmed")[0], runs.whole("online_workers_stopped")[0])
+        (runs.integers("online_workers_harmed")[0], runs.integers("online_workers_stopped")[0])
     };
     assert_eq!(harmed(&rest), (Some(0), Some(0)));
     let without = rest.replacen("[[control.fault]]", "without = [\"keep-stable\"]\n[[control.fault]]", 1);
@@ -232,8 +232,8 @@ fn fuximaster_is_busy_for_its_requests() {
     let trace: Vec<&str> = trace.iter().map(String::as_str).collect();
     let work = |rest: &str| {
         let (_, runs) = story(&trace, rest);
-        let end = runs.whole("end_us")[0].expect("an end") as f64 / 1e6;
-        (runs.whole("control_requests")[0].expect("a count"), runs.real("control_busy")[0].expect("a share") * end)
+        let end = runs.integers("end_us")[0].expect("an end") as f64 / 1e6;
+        (runs.integers("control_requests")[0].expect("a count"), runs.real("control_busy")[0].expect("a share") * end)
     };
     let (requests, busy) = work("decide = \"10ms\"\n");
     assert!(requests >= 80 && (busy - 0.01 * requests as f64).abs() < 1e-6, "{requests} requests, busy for {busy} s");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use plimsoll::books::Weights;
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
-use plimsoll::engine::{self, Displacing, Faults, Options, Preempt, PreemptFor, PreemptFrom};
+use plimsoll::engine::{self, Faults, Options, Preempt, PreemptFor, PreemptFrom, PreemptionLimits};
 use plimsoll::error::Result;
 use plimsoll::policy::{Registry, Setup};
 use plimsoll::record::{Fate, Recorder, TaskRecord};
@@ -86,7 +86,7 @@ fn preempt(whom: PreemptFor, within: u64) -> Options {
     Options { placement: Placement::FirstFit, preempt, ..Options::default() }
 }
 
-fn with(options: Options, displacing: Displacing) -> Options {
+fn with(options: Options, displacing: PreemptionLimits) -> Options {
     Options { displacing, ..options }
 }
 
@@ -115,7 +115,7 @@ use Fate::{Failed, Finished, GivenUp, Preempted};
 #[test]
 fn a_task_is_spared_until_it_has_run_long_enough() {
     let run = |min_run: u64| {
-        let displacing = Displacing { min_run: seconds(min_run), ..Displacing::default() };
+        let displacing = PreemptionLimits { min_run: seconds(min_run), ..PreemptionLimits::default() };
         let options = with(preempt(PreemptFor::Urgent, 0), displacing);
         lines(&replay("drf", BY_PRIORITY, &batch(&[5]), "1x1c", &options).expect("a run"))
     };
@@ -132,7 +132,7 @@ fn no_more_are_stopped_than_the_limit_allows() {
     let rows = "batch,a,0,60,3,1,9\nu0,b,10,100,3,1,0\n";
     let run = |limit: &str| {
         let limit = Some(limit.parse().expect("a limit"));
-        let options = with(preempt(PreemptFor::Urgent, 0), Displacing { limit, ..Displacing::default() });
+        let options = with(preempt(PreemptFor::Urgent, 0), PreemptionLimits { limit, ..PreemptionLimits::default() });
         let ran = replay("drf", BY_PRIORITY, rows, "1x3c", &options).expect("a run");
         let stops = ran.iter().filter(|ran| ran.fate == Preempted);
         stops.map(|ran| (ran.finish / SECOND, ran.count)).collect::<Vec<_>>()
@@ -149,7 +149,7 @@ fn a_gang_is_stopped_whole_or_not_at_all() {
     let rows = "gang,a,0,60,3,1,9,true\nsingle,c,0,60,1,1,8,false\nu0,b,10,10,1,1,0,false\n";
     let run = |most: &str| {
         let limit = Some(format!("{most}/20s").parse().expect("a limit"));
-        let options = with(preempt(PreemptFor::Urgent, 0), Displacing { limit, ..Displacing::default() });
+        let options = with(preempt(PreemptFor::Urgent, 0), PreemptionLimits { limit, ..PreemptionLimits::default() });
         let ran = replay("drf", header, rows, "1x4c", &options).expect("a run");
         let stops = ran.iter().filter(|ran| ran.fate == Preempted);
         stops.map(|ran| (ran.user, ran.count)).collect::<Vec<_>>()
@@ -160,8 +160,11 @@ fn a_gang_is_stopped_whole_or_not_at_all() {
 #[test]
 fn a_stopped_task_resumes_from_its_last_checkpoint() {
     let run = |checkpoint: u64, delay: u64, urgent: &[u64]| {
-        let displacing =
-            Displacing { checkpoint: seconds(checkpoint), restart_delay: seconds(delay), ..Displacing::default() };
+        let displacing = PreemptionLimits {
+            checkpoint: seconds(checkpoint),
+            restart_delay: seconds(delay),
+            ..PreemptionLimits::default()
+        };
         let options = with(preempt(PreemptFor::Urgent, 0), displacing);
         lines(&replay("drf", BY_PRIORITY, &batch(urgent), "1x1c", &options).expect("a run"))
     };
@@ -190,7 +193,10 @@ fn a_stopped_task_resumes_from_its_last_checkpoint() {
 /// Half of the work of a task of 20 s at twice the speed: 6 of the 7 s that it ran are kept, which are 12 s of work.
 #[test]
 fn checkpoints_go_by_running_time_and_save_work() {
-    let options = with(preempt(PreemptFor::Urgent, 0), Displacing { checkpoint: seconds(3), ..Displacing::default() });
+    let options = with(
+        preempt(PreemptFor::Urgent, 0),
+        PreemptionLimits { checkpoint: seconds(3), ..PreemptionLimits::default() },
+    );
     let dir = tempfile::tempdir().expect("a temporary folder");
     let machines = dir.path().join("machines.csv");
     std::fs::write(&machines, "cpu,speed\n1,2\n").expect("a writable folder");
@@ -289,7 +295,7 @@ fn policies_without_shares_and_costs_that_are_not_known_are_refused() {
     for policy in ["fifo", "ceei", "bmf", "longterm:1m:10s", "line"] {
         assert!(refused(policy, &preempt(PreemptFor::Share, 0)).contains("no shares"), "{policy}");
     }
-    let costs = Displacing { checkpoint: seconds(1), ..Displacing::default() };
+    let costs = PreemptionLimits { checkpoint: seconds(1), ..PreemptionLimits::default() };
     let backups: Faults = "backup=0.5x2".parse().expect("faults");
     let options = Options { faults: Some(backups), displacing: costs, ..Options::default() };
     assert!(refused("drf", &options).contains("no checkpoint"));
@@ -319,7 +325,7 @@ fn laws_of_displacing() {
         let rows = random_rows(&mut rng);
         let rng = &mut rng;
         let (min_run, within, most) = (pick(rng, &[0, 3, 8]), pick(rng, &[5, 20]), pick(rng, &[6, 7, 9]));
-        let displacing = Displacing {
+        let displacing = PreemptionLimits {
             min_run: seconds(min_run),
             limit: chance(rng, 50).then(|| format!("{most}/{within}s").parse().expect("a limit")),
             checkpoint: seconds(pick(rng, &[0, 0, 1, 4, 7])),
@@ -377,7 +383,7 @@ fn without_settings_nothing_changes() {
         let rows = random_rows(&mut ChaCha8Rng::seed_from_u64(seed));
         let options = preempt(PreemptFor::Urgent, seed % 3);
         let zero = "1000000/1us".parse().expect("a limit");
-        let none = Displacing { limit: Some(zero), ..Displacing::default() };
+        let none = PreemptionLimits { limit: Some(zero), ..PreemptionLimits::default() };
         let [plain, other] = [options, with(options, none)]
             .map(|options| replay("drf", WITH_GANGS, &rows, "2x6c", &options).expect("a run"));
         assert_eq!(plain, other, "seed {seed}");

@@ -103,11 +103,11 @@ exec PROGRAM "$@"
 const CARGO: &str = "#!/bin/sh\n[ \"$1 $2 $3\" = 'run --release --' ] || exit 0\nshift 3\nexec plimsoll \"$@\"\n";
 
 /// A copy of the repository's data, with the programs of the docs in `bin`.
-struct Yard(tempfile::TempDir);
+struct Sandbox(tempfile::TempDir);
 
-impl Yard {
-    fn new() -> Yard {
-        let yard = Yard(tempfile::tempdir().expect("a temporary folder"));
+impl Sandbox {
+    fn new() -> Sandbox {
+        let yard = Sandbox(tempfile::tempdir().expect("a temporary folder"));
         for folder in ["docs", "experiments", "traces", "notebooks"] {
             for file in files(&root().join(folder)) {
                 let to = yard.0.path().join(file.strip_prefix(root()).expect("files were listed there"));
@@ -183,7 +183,7 @@ fn check(page: &Path) -> Vec<String> {
     let text = read(page);
     let blocks = blocks(&text);
     let (mut wrong, mut updated) = (Vec::new(), text.clone());
-    let yard = Yard::new();
+    let yard = Sandbox::new();
     for block in &blocks {
         let at = format!("{}, line {}", page.display(), block.line);
         if let Some(name) = block.directive.as_ref().and_then(|directive| directive.strip_prefix("file ")) {

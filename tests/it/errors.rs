@@ -19,58 +19,58 @@ const GOOD: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,u,0,10,
 
 /// A trace in `t.csv` with wrong rows under the usual header.
 fn rows(what: &'static str, rows: &str, says: &'static [&'static str]) -> Wrong {
-    whole(what, &format!("{HEADER}{rows}"), says)
+    trace(what, &format!("{HEADER}{rows}"), says)
 }
 
-fn whole(what: &'static str, trace: &str, says: &'static [&'static str]) -> Wrong {
+fn trace(what: &'static str, trace: &str, says: &'static [&'static str]) -> Wrong {
     Wrong { what, file: "t.csv", trace: trace.as_bytes().to_vec(), args: &[], says }
 }
 
 /// A good trace with wrong arguments.
 fn args(what: &'static str, args: &'static [&'static str], says: &'static [&'static str]) -> Wrong {
-    Wrong { args, ..whole(what, GOOD, says) }
+    Wrong { args, ..trace(what, GOOD, says) }
 }
 
 fn table() -> Vec<Wrong> {
     let staged = "job,user,submit_s,duration_s,cpu,stage,after,priority\n";
     let gpu = "job,user,submit_s,duration_s,cpu,gpu\na,u,0,10,1,1\n";
     vec![
-        whole("empty file", "", &["t.csv", "empty"]),
-        whole("blank file", "\n\n", &["t.csv"]),
-        whole("header only", HEADER, &["t.csv"]),
-        whole("missing column", "job,user,submit_s,tasks,cpu\na,u,0,1,1\n", &["t.csv", "duration_s"]),
-        whole("missing submit", "job,user,duration_s,cpu\na,u,0,1\n", &["t.csv", "submit_s"]),
-        whole("no resource", "job,user,submit_s,duration_s\na,u,0,1\n", &["t.csv", "cpu"]),
-        whole("a column twice", "job,user,submit_s,duration_s,cpu,cpu\na,u,0,1,1,1\n", &["t.csv", "cpu"]),
-        whole(
+        trace("empty file", "", &["t.csv", "empty"]),
+        trace("blank file", "\n\n", &["t.csv"]),
+        trace("header only", HEADER, &["t.csv"]),
+        trace("missing column", "job,user,submit_s,tasks,cpu\na,u,0,1,1\n", &["t.csv", "duration_s"]),
+        trace("missing submit", "job,user,duration_s,cpu\na,u,0,1\n", &["t.csv", "submit_s"]),
+        trace("no resource", "job,user,submit_s,duration_s\na,u,0,1\n", &["t.csv", "cpu"]),
+        trace("a column twice", "job,user,submit_s,duration_s,cpu,cpu\na,u,0,1,1,1\n", &["t.csv", "cpu"]),
+        trace(
             "a misspelt column",
             "job,user,submit_s,duration_s,cpu,priorty\na,u,0,1,1,1\n",
             &["t.csv", "line 1", "priorty", "did you mean 'priority'", "--resource priorty"],
         ),
-        whole(
+        trace(
             "memory without unit",
             "job,user,submit_s,duration_s,memory\na,u,0,1,1\n",
             &["has no unit", "memory_gib"],
         ),
-        whole(
+        trace(
             "memory in a unit of another tool",
             "job,user,submit_s,duration_s,cpu,memory_gb\na,u,0,1,1,1\n",
             &["memory_gb", "did you mean 'memory_gib'"],
         ),
-        whole(
+        trace(
             "another name of a required column",
             "job_id,user,submit_s,duration_s,cpu\na,u,0,1,1\n",
             &["column 'job': is missing", "rename job_id to job"],
         ),
-        whole("JSON", "{\"jobs\": [1]}\n", &["t.csv: is in no known format", "JSON"]),
-        whole("no header", "M1,2,j_10,1,Terminated,100,160,100,0.5\n", &["no known format", "9 fields", "no header"]),
-        whole("semicolons", "job;user;submit_s\na;u;1\n", &["separated by semicolons", "has commas"]),
-        whole(
+        trace("JSON", "{\"jobs\": [1]}\n", &["t.csv: is in no known format", "JSON"]),
+        trace("no header", "M1,2,j_10,1,Terminated,100,160,100,0.5\n", &["no known format", "9 fields", "no header"]),
+        trace("semicolons", "job;user;submit_s\na;u;1\n", &["separated by semicolons", "has commas"]),
+        trace(
             "a column of another tool",
             "job,user,submit_s,duration_s,cpu,exit_code\na,u,0,1,1,0\n",
             &["t.csv", "line 1", "exit_code", "not a trace column", "resources = [\"exit_code\"]"],
         ),
-        whole(
+        trace(
             "two units of one time",
             "job,user,submit_s,submit_ms,duration_s,cpu\na,u,0,0,1,1\n",
             &["t.csv", "submit_"],
@@ -110,20 +110,20 @@ fn table() -> Vec<Wrong> {
         rows("a NUL in a number", "a,u,0,1,1,1,1\nb,u,0,\u{0},1,1,1\n", &["t.csv", "line 3", "duration_s"]),
         Wrong {
             trace: [HEADER.as_bytes(), b"a,u,0,1,1,1,1\nb,J\xfcrgen,0,1,1,1,1\n"].concat(),
-            ..whole("Latin-1", "", &["t.csv", "line 3", "user", "UTF-8"])
+            ..trace("Latin-1", "", &["t.csv", "line 3", "user", "UTF-8"])
         },
-        whole("priority 12", &format!("{staged}a,u,0,1,1,,,12\n"), &["t.csv", "line 2", "priority", "12"]),
-        whole(
+        trace("priority 12", &format!("{staged}a,u,0,1,1,,,12\n"), &["t.csv", "line 2", "priority", "12"]),
+        trace(
             "after nothing",
             &format!("{staged}a,u,0,1,1,map,,0\na,u,0,1,1,,mop,0\n"),
             &["t.csv", "line 3", "after", "mop"],
         ),
-        whole("a resource that the cluster lacks", gpu, &["gpu"]),
+        trace("a resource that the cluster lacks", gpu, &["gpu"]),
         Wrong {
             file: "t.parquet",
-            ..whole("truncated Parquet", &format!("PAR1{}", "\u{1}".repeat(96)), &["t.parquet"])
+            ..trace("truncated Parquet", &format!("PAR1{}", "\u{1}".repeat(96)), &["t.parquet"])
         },
-        whole("10 MB in one line", &"x".repeat(10 << 20), &["t.csv"]),
+        trace("10 MB in one line", &"x".repeat(10 << 20), &["t.csv"]),
         rows("10 MB in one field", &format!("a,u,0,{},1,1,1\n", "7".repeat(10 << 20)), &["t.csv", "line 2"]),
         args("unknown policy", &["--policy", "drff"], &["drff", "did you mean 'drf'", "fifo", "plimsoll policies"]),
         args("slots without number", &["--policy", "slot"], &["slot"]),

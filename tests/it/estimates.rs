@@ -10,9 +10,9 @@ use plimsoll::workload::{Estimated, Estimates, Source};
 use crate::replay::{plimsoll, read_tasks, run, said};
 
 /// The estimate and the duration of each task set by its job's name.
-fn told(source: &mut dyn Source) -> BTreeMap<String, Vec<(u64, u64)>> {
+fn estimates(source: &mut dyn Source) -> BTreeMap<String, Vec<(u64, u64)>> {
     let mut told: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
-    while let Some(set) = source.take().expect("a source in memory") {
+    while let Some(set) = source.next_set().expect("a source in memory") {
         let name = source.job_names().text(&source.job_name()).to_string();
         told.entry(name).or_default().push((set.estimate.expect("an estimate").0, set.duration.0));
     }
@@ -29,8 +29,8 @@ fn jobs_that_are_kept_keep_their_estimates() {
         let made = Supply::generate(&generator("generator = 'facebook'\nhours = 0.1"), 3).expect("a workload");
         made.estimated(Estimates::Uniform(3_000_000), 3)
     };
-    let whole = told(&mut *supply().source().expect("a source"));
-    let thinned = told(&mut *supply().thinned(0.4, 3).source().expect("a source"));
+    let whole = estimates(&mut *supply().source().expect("a source"));
+    let thinned = estimates(&mut *supply().thinned(0.4, 3).source().expect("a source"));
     assert!(!thinned.is_empty() && thinned.len() < whole.len());
     assert!(thinned.iter().all(|(job, sets)| whole[job] == *sets));
     let factors = || whole.values().flatten().map(|(estimate, duration)| *estimate as f64 / *duration as f64);
@@ -45,7 +45,7 @@ fn users_of_a_closed_loop_estimate_alike_whoever_goes_first() {
         let supply = Supply::generate(&generator(text), 1).expect("a workload");
         let mut source = Estimated::new(supply.source().expect("a source"), Estimates::Lognormal(1_000_000), 1);
         let (mut now, mut all) = (0, BTreeMap::<u32, Vec<u64>>::new());
-        while let Some(set) = source.take().expect("a source in memory") {
+        while let Some(set) = source.next_set().expect("a source in memory") {
             now += 10_000_000;
             all.entry(set.user.0).or_default().push(set.estimate.expect("an estimate").0);
             let more = if set.user.index() == late { 100_000_000 } else { 0 };

@@ -70,7 +70,7 @@ impl Policy for Own {
     }
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        let (held, waiting) = (i128::from(books.held(queue.user)[0]), i128::from(books.waiting(queue.user)));
+        let (held, waiting) = (i128::from(books.allocated(queue.user)[0]), i128::from(books.waiting(queue.user)));
         let value = match self.name {
             "waits" => -waiting,
             "served" => books.service(queue.user, 0) as i128,
@@ -89,7 +89,7 @@ impl Policy for Own {
                         .filter(|(e, _)| *e != d)
                         .map(|(_, c)| *c)
                         .product();
-                    i128::from(books.held(queue.user)[d]) * i128::from(others)
+                    i128::from(books.allocated(queue.user)[d]) * i128::from(others)
                 };
                 (0..books.dims()).map(share).max().unwrap_or(0)
             }
@@ -99,7 +99,7 @@ impl Policy for Own {
 
     fn admit(&self, queue: &Queue, ask: &Ask, books: &Books) -> Verdict {
         let yes = match self.name {
-            "capped" => 2 * (books.held(queue.user)[0] + u64::from(ask.tasks) * ask.demand[0]) <= self.capacity,
+            "capped" => 2 * (books.allocated(queue.user)[0] + u64::from(ask.tasks) * ask.demand[0]) <= self.capacity,
             "empty" => books.total_held().0[1] == 0 || books.running(queue.user) > 0,
             _ => true,
         };

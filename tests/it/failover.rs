@@ -5,7 +5,7 @@
 
 use plimsoll::control::chaos::Chaos;
 use plimsoll::control::rules::{Rule, Rules};
-use plimsoll::control::scenario::{Scenario, State};
+use plimsoll::control::scenario::{ProcessState, Scenario};
 use plimsoll::control::trial::{Trial, matrix};
 use plimsoll::control::world::plan::{Network, Timing};
 use plimsoll::control::world::watch::{Fate, Origin, Watch};
@@ -48,10 +48,10 @@ fn all_seventeen_hold_on_links_that_keep_order_and_on_links_that_do_not() {
 fn offline_roles_see_what_the_article_says() {
     for scenario in Scenario::all() {
         let plain = Trial::new(scenario, Rules::ALL, Network::ORDERED, Timing::default());
-        let gone = scenario.master && scenario.app == State::Timeout;
+        let gone = scenario.master && scenario.app == ProcessState::Timeout;
         let (sql, index) = match (gone, scenario.tubo) {
             (true, _) => ((0, 4, 0), (0, 2, 0)),
-            (false, State::Timeout) => ((4, 0, 0), (1, 1, 0)),
+            (false, ProcessState::Timeout) => ((4, 0, 0), (1, 1, 0)),
             (false, _) => ((4, 0, 0), (2, 0, 0)),
         };
         assert_eq!(fates(plain.plain()), [sql, (3, 0, 0), (2, 0, 0), index], "{}", scenario.name());

@@ -25,7 +25,7 @@ fn written(dir: &Path, figures: &str) -> PathBuf {
 }
 
 /// Runs a plan into `out` and returns its messages.
-fn made(dir: &Path, figures: &str) -> String {
+fn messages(dir: &Path, figures: &str) -> String {
     let plan = written(dir, figures);
     let output = run(plimsoll(&["run", "-o"]).arg(dir.join("out")).arg(&plan));
     assert!(output.status.success(), "{}", said(&output));
@@ -44,7 +44,7 @@ fn names(folder: &Path) -> Vec<String> {
 fn another_figure_runs_nothing_anew_and_is_drawn_from_the_tables() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let lines = "[[figure]]\nkind = \"lines\"\nx = \"load\"\ny = \"completion_mean_s\"\nfacet = \"machines\"\n";
-    made(dir.path(), lines);
+    messages(dir.path(), lines);
     let folder = dir.path().join("out/figures");
     assert_eq!(names(&folder), ["lines.csv", "lines.pdf", "lines.png", "lines.svg"]);
     let csv = std::fs::read_to_string(folder.join("lines.csv")).expect("data");
@@ -57,7 +57,7 @@ fn another_figure_runs_nothing_anew_and_is_drawn_from_the_tables() {
         assert!(report.contains(part), "{part} is missing in the report");
     }
     // Another figure: all runs are kept, whatever the figure is.
-    let told = made(
+    let told = messages(
         dir.path(),
         "[figures]\nwidth = 300\n[[figure]]\nkind = \"cdf\"\nbands = true\nname = \"mine\"\nlog = \"x\"\n",
     );
@@ -89,7 +89,7 @@ fn provenance(svg: &str) -> serde_json::Value {
 #[test]
 fn every_file_says_what_it_is_made_of() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    made(dir.path(), "[[figure]]\nkind = \"lines\"\nx = \"load\"\ny = \"speed_jain\"\nfacet = \"machines\"\n");
+    messages(dir.path(), "[[figure]]\nkind = \"lines\"\nx = \"load\"\ny = \"speed_jain\"\nfacet = \"machines\"\n");
     let out = dir.path().join("out");
     for svg in ["figures/lines.svg", "cell=load-0.1,machines-8x4c8g/figures/reduction.svg"] {
         let about = provenance(&std::fs::read_to_string(out.join(svg)).expect("a figure"));
@@ -128,13 +128,13 @@ fn figures_that_are_no_longer_made_go() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let out = dir.path().join("out");
     let figure = |name: &str| format!("[[figure]]\nkind = \"cdf\"\nbands = true\nname = \"{name}\"\n");
-    made(dir.path(), &format!("{}{}", figure("one"), figure("two")));
+    messages(dir.path(), &format!("{}{}", figure("one"), figure("two")));
     let cell = out.join("cell=load-0.05,machines-4x4c8g/figures");
     assert!(cell.join("completion.svg").is_file());
     std::fs::write(out.join("figures/mine.svg"), "<svg/>").expect("a writable folder");
     std::fs::write(out.join("figures/two.csv"), "changed\n").expect("a writable folder");
     // Draws again under another name, without the second figure and with only one built-in figure.
-    made(dir.path(), &format!("{}[[figure]]\nkind = \"utilisation\"\n", figure("three")));
+    messages(dir.path(), &format!("{}[[figure]]\nkind = \"utilisation\"\n", figure("three")));
     let left = ["mine.svg", "three.csv", "three.pdf", "three.png", "three.svg", "two.csv"];
     assert_eq!(names(&out.join("figures")), left, "foreign and changed files stay");
     assert!(!cell.join("completion.svg").exists() && cell.join("utilisation.svg").is_file());
@@ -222,7 +222,7 @@ fn policies_stand_in_order_with_their_intervals() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let figure = |name: &str, more: &str| format!("[[figure]]\nkind = \"ranks\"\nname = \"{name}\"\n{more}");
     let where_ = "where = { load = 0.1, machines = \"4x4c8g\" }\n";
-    made(
+    messages(
         dir.path(),
         &[
             figure("times", &format!("y = \"completion_mean_s\"\n{where_}")),
@@ -251,7 +251,7 @@ fn policies_stand_in_order_with_their_intervals() {
 #[test]
 fn a_sweep_without_figures_gets_sensible_ones() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    made(dir.path(), "");
+    messages(dir.path(), "");
     let folder = dir.path().join("out/figures");
     let stems: Vec<String> =
         names(&folder).iter().filter_map(|name| name.strip_suffix(".svg").map(str::to_owned)).collect();
@@ -320,7 +320,7 @@ fn wrong_figures_are_refused_before_anything_runs() {
 #[test]
 fn the_text_of_a_pdf_is_text() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    made(dir.path(), "[[figure]]\nkind = \"bars\"\nx = \"load\"\ny = \"completion_mean_s\"\n");
+    messages(dir.path(), "[[figure]]\nkind = \"bars\"\nx = \"load\"\ny = \"completion_mean_s\"\n");
     let pdf = dir.path().join("out/figures/bars.pdf");
     let bytes = std::fs::read(&pdf).expect("a PDF");
     let text = String::from_utf8_lossy(&bytes);

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use plimsoll::cluster::Placement;
-use plimsoll::engine::{Displacing, Options, Preempt, PreemptFor, PreemptFrom, Ties};
+use plimsoll::engine::{Options, Preempt, PreemptFor, PreemptFrom, PreemptionLimits, Ties};
 use plimsoll::record::Fate;
 use plimsoll::units::Span;
 use rand::{RngExt, SeedableRng};
@@ -20,7 +20,7 @@ const SECOND: u64 = 1_000_000;
 /// Returns options for immediate preemption. Victims keep their progress if `kept`.
 fn options(kept: bool) -> Options {
     let preempt = Some(Preempt { within: Span::ZERO, whom: PreemptFor::Order, from: PreemptFrom::Any });
-    let displacing = Displacing { checkpoint: Span(u64::from(kept)), ..Displacing::default() };
+    let displacing = PreemptionLimits { checkpoint: Span(u64::from(kept)), ..PreemptionLimits::default() };
     Options { placement: Placement::FirstFit, ties: Ties::LowestId, preempt, displacing, ..Options::default() }
 }
 

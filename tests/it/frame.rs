@@ -24,7 +24,7 @@ pub enum Values {
 }
 
 impl Values {
-    fn of(dtype: &ArrowDataType) -> Option<Values> {
+    fn from_type(dtype: &ArrowDataType) -> Option<Values> {
         match dtype {
             ArrowDataType::Int64 | ArrowDataType::UInt64 | ArrowDataType::UInt32 => Some(Values::Whole(Vec::new())),
             ArrowDataType::Float64 => Some(Values::Real(Vec::new())),
@@ -108,7 +108,7 @@ impl Frame {
     }
 
     /// A column of integers.
-    pub fn whole(&self, name: &str) -> &[Option<i64>] {
+    pub fn integers(&self, name: &str) -> &[Option<i64>] {
         let Values::Whole(values) = self.column(name) else { panic!("column '{name}' is not of integers") };
         values
     }
@@ -145,7 +145,8 @@ fn read(path: &Path) -> Result<Frame, Box<dyn std::error::Error>> {
     let file = read_metadata(&mut Cursor::new(&bytes))?;
     let schema = infer_schema(&file)?;
     let empty = |field: &Field| {
-        let values = Values::of(&field.dtype).ok_or_else(|| format!("{} is of type {:?}", field.name, field.dtype))?;
+        let values =
+            Values::from_type(&field.dtype).ok_or_else(|| format!("{} is of type {:?}", field.name, field.dtype))?;
         Ok((field.name.to_string(), values))
     };
     let mut columns = schema.iter_values().map(empty).collect::<Result<Vec<_>, String>>()?;

@@ -16,7 +16,7 @@ type Standing = (u64, u64, Vec<u64>);
 
 /// The recorded tasks of a job.
 #[derive(Default)]
-struct Heard {
+struct SeenTasks {
     numbers: BTreeSet<u64>,
     finished: u64,
     start: Option<Time>,
@@ -45,7 +45,7 @@ pub struct Laws {
     settled: Option<Time>,
     users: Vec<String>,
     jobs: BTreeMap<JobId, Submitted>,
-    heard: BTreeMap<String, Heard>,
+    heard: BTreeMap<String, SeenTasks>,
     running: Vec<u64>,
     used: Vec<Vec<u64>>,
     standing: Vec<Standing>,
@@ -170,7 +170,7 @@ impl Laws {
         }
     }
 
-    fn hear(&mut self, name: &Named, first: u64, count: u64) -> &mut Heard {
+    fn record(&mut self, name: &Named, first: u64, count: u64) -> &mut SeenTasks {
         let heard = self.heard.entry(render(name)).or_default();
         for number in first..first + count {
             assert!(heard.numbers.insert(number), "task {number} of {} is reported twice", render(name));
@@ -231,7 +231,7 @@ impl Recorder for Laws {
         let count = u64::from(tasks.count);
         assert!(tasks.start >= tasks.release, "nothing starts before it is released");
         assert!(tasks.finish.is_none_or(|finish| finish == tasks.start + tasks.duration), "tasks take their time");
-        let heard = self.hear(&tasks.name, tasks.first, count);
+        let heard = self.record(&tasks.name, tasks.first, count);
         heard.start = Some(heard.start.map_or(tasks.start, |start| start.min(tasks.start)));
         match tasks.finish {
             Some(finish) => {
@@ -269,7 +269,7 @@ impl Recorder for Laws {
     }
 
     fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
-        self.hear(&stuck.name, stuck.first, stuck.tasks);
+        self.record(&stuck.name, stuck.first, stuck.tasks);
         self.stuck += stuck.tasks;
         let need = self.footprint(stuck.demand);
         let fits = match self.options.placement {

@@ -62,7 +62,7 @@ fn the_fast_filling_equals_the_exact_one() {
     let (mut rounds, mut stopped) = ([0; 8], [0; 2]);
     for case in 0..4000 {
         let instance = draw(&mut rng, 50, Weighting::Scalar);
-        let problem = Problem::of(&instance).expect("one weight a user");
+        let problem = Problem::from_instance(&instance).expect("one weight a user");
         let single = Norm::Single(rng.random_range(0..instance.resources().len()));
         let norm = [Norm::Largest, Norm::Largest, Norm::Sum, single, Norm::Power(2.5)][case % 5];
         let exact = Filling { norm }.allocate(&instance).expect("a filling ends");

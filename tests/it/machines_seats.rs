@@ -65,7 +65,7 @@ impl Simulation<'_> {
     pub fn will_do(&self, task: usize, machine: usize) -> bool {
         let Task { row, place, .. } = self.tasks[task];
         let carries = self.asks[row].label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
-        self.there[machine] && self.world.stands(machine, place) && carries
+        self.there[machine] && self.world.is_at(machine, place) && carries
     }
 
     /// What neither tasks nor gangs hold on a machine.

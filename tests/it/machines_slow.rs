@@ -311,7 +311,7 @@ impl<'a> Simulation<'a> {
         let place = if self.world.fall_back.is_some() { Location::Cluster } else { *place };
         let relabels = self.world.events.iter().any(|event| matches!(event.change, Change::Relabel(_)));
         let carries = |machine: usize| label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
-        let may_use = |machine: &usize| self.world.stands(*machine, place) && (relabels || carries(*machine));
+        let may_use = |machine: &usize| self.world.is_at(*machine, place) && (relabels || carries(*machine));
         let room = |machine: usize| self.room_on_empty(machine, need, &machines[machine]);
         (0..machines.len()).filter(may_use).map(room).sum()
     }

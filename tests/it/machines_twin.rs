@@ -198,7 +198,7 @@ fn named(outcomes: Vec<Outcome>) -> Named {
 /// Reads the `tasks` table of one policy. Jobs are identified by name; their number is left out.
 pub fn read(dir: &Path, policy: &str) -> Result<Named, String> {
     let table = tasks_table(dir, policy)?;
-    let (attempts, fates) = (table.whole("attempt"), table.texts("outcome"));
+    let (attempts, fates) = (table.integers("attempt"), table.texts("outcome"));
     let all = outcomes(&table).into_iter().zip(attempts).zip(fates).zip(table.names("devices", ""));
     let whole = all.map(|((((name, plain), attempt), fate), devices)| {
         let outcome = Outcome {

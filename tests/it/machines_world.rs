@@ -121,7 +121,7 @@ impl World {
     }
 
     /// Returns whether a machine is at a place.
-    pub fn stands(&self, machine: usize, place: Location) -> bool {
+    pub fn is_at(&self, machine: usize, place: Location) -> bool {
         let site = &self.sites[machine];
         match place {
             Location::Machine(other) => other == machine,

@@ -38,6 +38,7 @@ mod horizon;
 mod interior;
 #[cfg(unix)]
 mod interrupt;
+mod language;
 mod laws;
 mod laws_recorder;
 mod leximin;

@@ -2,7 +2,7 @@
 
 use plimsoll::fair::{Exact, Instance, Tasks, User};
 use plimsoll::metrics::{Incentive, UserSnapshot, envy, standings};
-use plimsoll::promises::{Case, Judgement, Promise, Property, Reading, judge};
+use plimsoll::properties::{Case, Judgement, Property, Reading, Requirement, judge};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -35,7 +35,7 @@ fn judged(world: &World, property: Property) -> Judgement {
     let users = world.users.iter().enumerate().map(user).collect();
     let instance = Instance::new(names, exact(&world.capacity), users).expect("a sound instance");
     let tasks = Tasks::Exact(world.users.iter().map(|(.., running)| Exact::from(*running)).collect());
-    let promise = Promise { property, reading: Reading::Divisible };
+    let promise = Requirement { property, reading: Reading::Divisible };
     judge(promise, &Case { instance: &instance, tasks: &tasks, after: None }).expect("there are users to judge")
 }
 
@@ -87,7 +87,7 @@ fn the_metric_and_the_check_agree_on_random_states() {
         }
         let check = judged(&world, Property::SharingIncentive);
         let each: Vec<_> = standings(users.iter().copied()).collect();
-        assert_eq!(check.broken, Incentive::of(&each).is_some_and(|all| all.below > 0), "{users:?}");
+        assert_eq!(check.broken, Incentive::from_standings(&each).is_some_and(|all| all.below > 0), "{users:?}");
         if check.broken {
             let standing = each[check.loser.expect("somebody is below")].expect("it is backlogged");
             near(standing.ratio, check.worse.float() / check.better.float());

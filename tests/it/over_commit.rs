@@ -12,7 +12,7 @@ const SMALL: &str = "machines = \"1x2c4g\"\n";
 const USED: &str = "slot:4 used more CPU than the cluster has 100 % of the time, up to 200 %, and more memory 100 % of the time, up to 200 %.";
 
 /// Runs a plan, and returns the printed text and the report, both with single spaces.
-fn made(folder: &Path, policies: &str, cluster: &str, rest: &str) -> (String, String) {
+fn outputs(folder: &Path, policies: &str, cluster: &str, rest: &str) -> (String, String) {
     let plan = format!(
         "name = \"over\"\npolicies = {policies}\n[cluster]\nplacement = \"first-fit\"\n{cluster}\n[workload]\n\
          trace = \"trace.csv\"\n{rest}"
@@ -33,7 +33,7 @@ fn both(policies: &str, cluster: &str, rest: &str) -> [String; 2] {
 
 fn on(cluster: &str, policies: &str, rest: &str) -> [String; 2] {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let (printed, report) = made(dir.path(), policies, cluster, rest);
+    let (printed, report) = outputs(dir.path(), policies, cluster, rest);
     [printed, report]
 }
 

@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 use plimsoll::policy::PolicySpec;
 use plimsoll::queues::{FORMATS, KEYS, import};
 use plimsoll::tree::{Entry, Node, Place, Value};
-use plimsoll::units::{Dim, Round, decimal};
+use plimsoll::units::{Dim, Rounding, decimal};
 
 use crate::replay::{plimsoll, run, said};
 
@@ -35,7 +35,7 @@ fn printed(output: &Output) -> String {
 }
 
 fn tree(text: &str) -> Node {
-    Node::toml(&Place::whole("made.toml", text)).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    Node::toml(&Place::whole_text("made.toml", text)).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// The groups of a file.
@@ -84,7 +84,7 @@ fn files_are_trees_with_exact_numbers() {
             };
             let (_, scale) = Dim::parse(&entry.key);
             let read = |round| decimal(digits.as_bytes(), scale, round).expect("a number");
-            assert_eq!(read(Round::Up), read(Round::Down), "{made}: {} = {digits}", entry.key);
+            assert_eq!(read(Rounding::Up), read(Rounding::Down), "{made}: {} = {digits}", entry.key);
         }
     }
 }
@@ -170,7 +170,7 @@ fn notes_are_warnings_and_comments() {
 }
 
 /// Imports a text of this name.
-fn of(name: &str, text: &str) -> Result<String, String> {
+fn imported_text(name: &str, text: &str) -> Result<String, String> {
     let format = name.split('.').next().and_then(|name| FORMATS.iter().copied().find(|format| format.name == name));
     import(vec![(name.into(), text.to_owned())], format).map(|made| made.text).map_err(|error| error.to_string())
 }
@@ -184,7 +184,7 @@ fn kueues_names_are_told_apart() {
     let cohort =
         "apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {name: a}\nspec: {parentName: root}\n---\n";
     let text = format!("{}{}{cohort}", queue("a", "{cohortName: a}"), queue("a-cohort", "{cohort: a}"));
-    let made = of("kueue.yaml", &text).expect("queues");
+    let made = imported_text("kueue.yaml", &text).expect("queues");
     assert!(made.contains("the cohort 'a' is called 'a-cohort-' here: a ClusterQueue has its name"), "{made}");
     assert!(made.contains("the cohort 'root' is called 'root-cohort' here"), "{made}");
     let tree = tree(&made);
@@ -214,7 +214,8 @@ fn kueues_selectors_name_users_unless_two_select_one() {
         let expression = format!("{{key: kubernetes.io/metadata.name, operator: In, values: [{names}]}}");
         format!("{{cohort: c, namespaceSelector: {{matchExpressions: [{expression}]}}}}")
     };
-    let made = of("kueue.yaml", &(queue("a", &selector("x, y")) + &queue("b", &selector("y, z")))).expect("queues");
+    let made =
+        imported_text("kueue.yaml", &(queue("a", &selector("x, y")) + &queue("b", &selector("y, z")))).expect("queues");
     assert!(made.contains("users = [\"x/*\"]") && made.contains("users = [\"z/*\"]"), "{made}");
     assert!(made.contains("lines 4 and 9: the namespace 'y' is selected by several queues"), "{made}");
 }
@@ -223,7 +224,7 @@ fn kueues_selectors_name_users_unless_two_select_one() {
 fn kueues_strategies_are_those_of_its_defaults() {
     let configuration = |version: &str, sharing: &str| {
         let text = format!("apiVersion: config.kueue.x-k8s.io/{version}\nkind: Configuration\n{sharing}\n---\n");
-        of("kueue.yaml", &(text + &queue("a", "{}"))).expect("queues")
+        imported_text("kueue.yaml", &(text + &queue("a", "{}"))).expect("queues")
     };
     let both = "preemption_strategies = [\"less-than-or-equal-to-final-share\", \"less-than-initial-share\"]";
     for (version, sharing, is_on) in [
@@ -410,7 +411,7 @@ fn yarn_s_default_calculator_is_in_the_file() {
     let text = |calculator: &[(&'static str, &'static str)]| {
         let queues = [("root.queues", "a,b"), ("root.a.capacity", "50"), ("root.b.capacity", "50")];
         let more = [("root.b.disable_preemption", "true"), ("root.queue-ordering-policy", "priority-utilization")];
-        of("yarn-capacity.xml", &capacities(&[&queues[..], &more, calculator].concat())).expect("queues")
+        imported_text("yarn-capacity.xml", &capacities(&[&queues[..], &more, calculator].concat())).expect("queues")
     };
     let (default, dominant) = ("org.example.DefaultResourceCalculator", "org.example.DominantResourceCalculator");
     let made = text(&[]);
@@ -442,7 +443,7 @@ fn yarn_s_monitor_is_off_by_default() {
     let made = |monitor: &str| {
         let queues = "<property><name>yarn.scheduler.capacity.root.queues</name><value>a</value></property>\
             <property><name>yarn.scheduler.capacity.root.a.capacity</name><value>100</value></property>";
-        of("yarn-capacity.xml", &format!("<configuration>{queues}{monitor}</configuration>"))
+        imported_text("yarn-capacity.xml", &format!("<configuration>{queues}{monitor}</configuration>"))
     };
     let property = |name: &str, value: &str| format!("<property><name>{name}</name><value>{value}</value></property>");
     assert!(!made("").expect("queues").contains("preemption"));
@@ -462,7 +463,7 @@ fn yarn_s_monitor_is_off_by_default() {
 fn yarn_s_capacities_sum_to_the_whole() {
     let import = |properties: &[(&str, &str)]| {
         let queues = [("root.queues", "a,b"), ("root.a.queues", "x,y")];
-        of("yarn-capacity.xml", &capacities(&[&queues[..], properties].concat()))
+        imported_text("yarn-capacity.xml", &capacities(&[&queues[..], properties].concat()))
     };
     let [whole, half] = [("root.a.capacity", "100"), ("root.a.capacity", "50")];
     let (b, x, y) = (("root.b.capacity", "50"), ("root.a.x.capacity", "33.3"), ("root.a.y.capacity", "66.7"));
@@ -533,7 +534,7 @@ fn final_properties_of_hadoop_stay() {
     let import = |properties: &[String]| {
         let queues = capacities(&[("root.queues", "a"), ("root.a.capacity", "10"), ("root.a.capacity", "100")]);
         let text = queues.replace("</configuration>", &(properties.concat() + "</configuration>"));
-        of("yarn-capacity.xml", &text).expect("queues")
+        imported_text("yarn-capacity.xml", &text).expect("queues")
     };
     let (first, last) = ("max_percent = 60\n", "max_percent = 80\n");
     assert!(import(&[property("60", "false"), property("80", "false")]).ends_with(last));
@@ -546,7 +547,7 @@ fn final_properties_of_hadoop_stay() {
 #[test]
 fn wrong_files_are_refused_with_their_places() {
     let wrong = WRONG.iter().filter_map(|(name, text, said)| {
-        let answer = of(name, text).expect_err(text);
+        let answer = imported_text(name, text).expect_err(text);
         (!answer.starts_with(said)).then(|| format!("{answer}\nexpected\n{said}"))
     });
     let wrong: Vec<String> = wrong.collect();

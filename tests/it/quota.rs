@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll::fair::quota::{Group, GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
+use plimsoll::fair::quota::{GroupAllocation, GroupInstance, Method, Overcommit, Quota, QuotaGroup, Rounding, Variant};
 use plimsoll::fair::{Exact, Number};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -113,7 +113,7 @@ fn production_systems_agree() {
     assert_eq!((instances, compared), (175, 664), "published instances and numbers, as docs/quota.md counts them");
 }
 
-pub fn whole(value: i64) -> Exact {
+pub fn exact(value: i64) -> Exact {
     Exact::ratio(value, 1)
 }
 
@@ -121,7 +121,7 @@ fn amount(rng: &mut ChaCha8Rng, most: i64, fractions: bool) -> Exact {
     match rng.random_range(0..5) {
         0 => Exact::ZERO,
         1 if fractions => Exact::ratio(rng.random_range(0..=most * 3), rng.random_range(2..=5)),
-        _ => whole(rng.random_range(0..=most)),
+        _ => exact(rng.random_range(0..=most)),
     }
 }
 
@@ -132,7 +132,7 @@ fn tree(rng: &mut ChaCha8Rng, fractions: bool) -> GroupInstance {
     let groups = (0..rng.random_range(1..=12)).map(|i| {
         let mut amounts = |most| (0..dims).map(|_| amount(rng, most, fractions)).collect::<Vec<_>>();
         let (request, min, max, used, ratio) = (amounts(30), amounts(12), amounts(40), amounts(15), amounts(5));
-        Group {
+        QuotaGroup {
             parent: (i > 0 && rng.random_range(0..2) == 0).then(|| rng.random_range(0..i)),
             ratio,
             min,
@@ -140,10 +140,10 @@ fn tree(rng: &mut ChaCha8Rng, fractions: bool) -> GroupInstance {
             used: (floors && rng.random_range(0..2) == 0).then_some(used),
             lend: rng.random_range(0..4) > 0,
             // Names in another order than the groups.
-            ..Group::new(format!("g{}", (i * 7) % 13), request)
+            ..QuotaGroup::new(format!("g{}", (i * 7) % 13), request)
         }
     });
-    let groups: Vec<Group> = groups.collect();
+    let groups: Vec<QuotaGroup> = groups.collect();
     let capacity = (0..dims).map(|_| amount(rng, 120, fractions)).map(Some).collect();
     GroupInstance::new((0..dims).map(|r| format!("r{r}")).collect(), capacity, groups).expect("a good instance")
 }
@@ -363,7 +363,7 @@ fn quotas_grow_with_the_total_unless_rounded_by_remainders() {
     for case in 0..4_000 {
         let instance = tree(&mut rng, false);
         let total = rng.random_range(0..100);
-        let [less, more] = [0, 1].map(|one| with_total(&instance, whole(total + one)));
+        let [less, more] = [0, 1].map(|one| with_total(&instance, exact(total + one)));
         for variant in VARIANTS {
             for rounding in [Rounding::Exact, Rounding::Monotone, Rounding::LargestRemainder] {
                 let quota = Quota { variant, rounding, overcommit: OVERCOMMITS[case % 3], ..Quota::default() };

@@ -2,7 +2,7 @@
 
 use plimsoll::fair::{Exact, Instance, User};
 use plimsoll::policy::Registry;
-use plimsoll::promises::{Candidate, Domain, Promise, Property};
+use plimsoll::properties::{Candidate, Domain, Property, Requirement};
 
 use crate::check::check;
 use crate::replay::{plimsoll, run, said};
@@ -92,7 +92,7 @@ fn lesser(instance: &Instance) -> Vec<Instance> {
 fn quotas_of_users_keep_everything_but_efficiency() {
     let candidate = quota();
     for &(_, domain, _) in Domain::ALL {
-        for finding in check(&candidate, &Promise::divisible(), domain) {
+        for finding in check(&candidate, &Requirement::divisible(), domain) {
             let property = finding.promise.property;
             let fails = match property {
                 Property::ParetoEfficiency => true,

@@ -7,7 +7,7 @@ use plimsoll::books::Books;
 use plimsoll::engine::OnBlocked;
 use plimsoll::error::Result;
 use plimsoll::fair::Exact;
-use plimsoll::metrics::{GroupLog, GroupSums, GroupTimes, Holding, Promise};
+use plimsoll::metrics::{GroupLog, GroupSums, GroupTimes, Guarantee, Holding};
 use plimsoll::policy::{GroupTree, Reclaim};
 use plimsoll::record::{Recorder, State};
 use plimsoll::units::{Span, Time, UserId};
@@ -243,7 +243,7 @@ impl Twin<'_> {
         }
     }
 
-    fn tell(&mut self) {
+    fn record_changes(&mut self) {
         let (Some(log), Some(tree)) = (&mut self.log, &self.tree) else { return };
         self.owner = self.names.iter().map(|name| tree.group_of(name).expect("a group")).collect();
         for (now, user, after) in self.told.drain(..) {
@@ -289,12 +289,12 @@ impl Recorder for Twin<'_> {
                 let each = |of: fn(&plimsoll::policy::GroupLimits) -> u64| {
                     std::array::from_fn(|d| group.limits.get(d).map_or(0, of))
                 };
-                Promise { parent: group.parent, min: each(|at| at.min), max: each(|at| at.max) }
+                Guarantee { parent: group.parent, min: each(|at| at.min), max: each(|at| at.max) }
             };
             self.log = Some(GroupLog::new(2, &tree.groups.iter().map(promise).collect::<Vec<_>>()));
             self.tree = Some(tree.clone());
         }
-        self.tell();
+        self.record_changes();
         self.check_levels(state);
         let span = to.since(from).0;
         for group in 0..self.case.file.groups.len() {
@@ -335,7 +335,7 @@ fn accumulators_and_levels_agree_with_everything_computed_anew() {
         let case = draw(seed);
         let machines = format!("1x{}c{}g", case.capacity[0], case.capacity[1]);
         let mut twin = replay(&case.toml, &case.csv, &machines, OnBlocked::Skip, Twin::new(&case));
-        twin.tell();
+        twin.record_changes();
         let Some(mut log) = twin.log.take() else { continue };
         log.finish(twin.end);
         for group in 0..case.file.groups.len() {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use plimsoll::books::{Books, Partition, Weights};
-use plimsoll::cluster::{Change, Cluster, ClusterSpec, LabelIndex, MachineEvent, MachineEvents, Placement};
+use plimsoll::cluster::{Cluster, ClusterSpec, LabelIndex, MachineChange, MachineEvent, MachineEvents, Placement};
 use plimsoll::engine::{self, Options, Preempt, PreemptFor, PreemptFrom, Ties};
 use plimsoll::error::Result;
 use plimsoll::policy::{Ask, Needs, Policy, Queue, Quota, QuotaFile, Rank, Setup, Stale, Verdict};
@@ -41,13 +41,13 @@ struct Case<'a> {
 }
 
 #[derive(Default)]
-struct Heard {
+struct RunLog {
     starts: Starts,
     /// At the beginning of each interval, the capacity of each partition.
     totals: BTreeMap<u64, Vec<Resources>>,
 }
 
-impl Recorder for Heard {
+impl Recorder for RunLog {
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
         let mut name = String::new();
         tasks.name.render(&mut name);
@@ -80,7 +80,7 @@ fn file(toml: &str) -> QuotaFile {
 
 /// Replays rows `job,user,submit,duration,tasks,cpu,memory,priority,label` under a file of groups; `plain` knows no
 /// shortcuts.
-fn replay(toml: &str, rows: &str, case: &Case, plain: bool) -> Result<Heard> {
+fn replay(toml: &str, rows: &str, case: &Case, plain: bool) -> Result<RunLog> {
     let text = format!("job,user,submit_s,duration_s,tasks,cpu,memory_gib,priority,label\n{rows}");
     let mut source = CsvTrace::new(&Input::Bytes(PathBuf::from("drawn.csv"), text.as_bytes().into()))?;
     let cluster = cluster(case.machines, case.events.clone(), source.dims());
@@ -96,7 +96,7 @@ fn replay(toml: &str, rows: &str, case: &Case, plain: bool) -> Result<Heard> {
     let trees = files.iter().map(|file| Plain::new(file, &cluster.dims, Resources::ZERO)).collect();
     let mut twin = Twin { labels: file.labels.iter().map(|tree| tree.name.clone()).collect(), trees };
     let policy: &mut dyn Policy = if plain { &mut twin } else { &mut quota };
-    let mut heard = Heard::default();
+    let mut heard = RunLog::default();
     engine::run(&mut source, policy, cluster, weights.clone(), &case.options, &mut heard)?;
     Ok(heard)
 }
@@ -302,17 +302,17 @@ fn events(rng: &mut ChaCha8Rng) -> MachineEvents {
         at += rng.random_range(0..8);
         let machine = rng.random_range(0..6);
         let change = match (rng.random_range(0..4), there[machine]) {
-            (0, true) => Change::Fail,
-            (1, true) => Change::Leave,
-            (0 | 1, false) => Change::Join,
-            _ => Change::Relabel(
+            (0, true) => MachineChange::Fail,
+            (1, true) => MachineChange::Leave,
+            (0 | 1, false) => MachineChange::Join,
+            _ => MachineChange::Relabel(
                 ["g", "s", "x"].map(str::to_owned).into_iter().filter(|_| rng.random_bool(0.4)).collect(),
             ),
         };
         there[machine] = match change {
-            Change::Fail | Change::Leave => false,
-            Change::Join => true,
-            Change::Relabel(_) => there[machine],
+            MachineChange::Fail | MachineChange::Leave => false,
+            MachineChange::Join => true,
+            MachineChange::Relabel(_) => there[machine],
         };
         all.events.push(MachineEvent { at: Time(at * 1_000_000), machine: MachineId(machine as u32), change });
     }
@@ -326,9 +326,9 @@ fn totals(case: &Case, at: u64) -> Vec<Resources> {
     let mut there = vec![true; labels.len()];
     for event in case.events.events.iter().filter(|event| event.at.0 <= at) {
         match &event.change {
-            Change::Fail | Change::Leave => there[event.machine.index()] = false,
-            Change::Join => there[event.machine.index()] = true,
-            Change::Relabel(new) => labels[event.machine.index()] = new.iter().map(String::as_str).collect(),
+            MachineChange::Fail | MachineChange::Leave => there[event.machine.index()] = false,
+            MachineChange::Join => there[event.machine.index()] = true,
+            MachineChange::Relabel(new) => labels[event.machine.index()] = new.iter().map(String::as_str).collect(),
         }
     }
     let of = |holds: &dyn Fn(&BTreeSet<&str>) -> bool| {
@@ -388,7 +388,7 @@ const TWO: &str = "[[group]]\nname = 'a'\nusers = ['a']\n[[group]]\nname = 'b'\n
                    [[label]]\nname = 'g'\n[[label.group]]\nname = 'a'\nmin = { cpu = 2 }\n[[label.group]]\nname = 'b'\n";
 
 /// The starts of a job in seconds, with machines.
-fn starts(heard: &Heard, job: &str) -> Vec<Option<(u64, u32)>> {
+fn starts(heard: &RunLog, job: &str) -> Vec<Option<(u64, u32)>> {
     let mine = heard.starts.iter().filter(|((name, ..), _)| name == job);
     mine.map(|(_, start)| start.map(|(at, machine, _)| (at / 1_000_000, machine))).collect()
 }
@@ -418,7 +418,7 @@ fn relabelling_moves_what_a_label_has() {
     let relabel = |at: u64, machine, labels: &[&str]| MachineEvent {
         at: Time(at * 1_000_000),
         machine: MachineId(machine),
-        change: Change::Relabel(labels.iter().map(|label| (*label).to_owned()).collect()),
+        change: MachineChange::Relabel(labels.iter().map(|label| (*label).to_owned()).collect()),
     };
     let rows = "1,a,0,9,8,1,1,0,g\n2,b,0,9,8,1,1,0,g\n3,b,5,9,1,1,1,0,\n";
     let heard = replay(TWO, rows, &by_hand(&["", "g"], vec![relabel(4, 0, &["g"])]), false).expect("a run");

@@ -12,17 +12,17 @@ use plimsoll::record::{Decision, Recorder, State, StuckRecord, TaskRecord, Turn}
 use plimsoll::units::{Resources, Time};
 use plimsoll::workload::{CsvTrace, Input, Source};
 
-use crate::quota_slow::{Starts, Told, draw, slow};
+use crate::quota_slow::{CaseResult, Starts, draw, slow};
 
 #[derive(Default)]
-struct Heard {
+struct GroupEvents {
     starts: Starts,
     refusals: u64,
     /// Per group: the overdue amount that could not be reclaimed, times seconds.
     unreturned: Vec<[u64; 2]>,
 }
 
-impl Recorder for Heard {
+impl Recorder for GroupEvents {
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
         let mut name = String::new();
         tasks.name.render(&mut name);
@@ -80,7 +80,7 @@ pub fn replay<R: Recorder>(groups: &str, rows: &str, machines: &str, on_blocked:
 
 /// The starts of jobs on a pool, in seconds.
 fn starts(groups: &str, rows: &str, machines: &str, job: &str) -> Vec<Option<u64>> {
-    let heard = replay(groups, rows, machines, OnBlocked::Skip, Heard::default());
+    let heard = replay(groups, rows, machines, OnBlocked::Skip, GroupEvents::default());
     heard.starts.iter().filter(|((name, ..), _)| name == job).map(|(_, start)| *start).collect()
 }
 
@@ -126,7 +126,7 @@ fn stable_tasks_are_never_taken_back() {
     // a has allocated 4 of 4 when b arrives at 2. At 5 two tasks would be stopped, but all except one are stable.
     let rows = "1,a,0,9,3,1,1,5,true\n2,a,1,9,1,1,1,0,false\n3,b,2,9,2,1,1,0,false\n";
     let groups = format!("reclaim = 'kill-after:3s'\n{TWO}");
-    let heard = replay(&groups, rows, "1x4c4g", OnBlocked::Skip, Heard::default());
+    let heard = replay(&groups, rows, "1x4c4g", OnBlocked::Skip, GroupEvents::default());
     let starts = |job: &str| -> Vec<Option<u64>> {
         heard.starts.iter().filter(|((name, ..), _)| name == job).map(|(_, start)| *start).collect()
     };
@@ -144,7 +144,7 @@ fn who_cannot_give_back_hides_nobody() {
     let groups = "reclaim = 'kill-after:3s'\n[[group]]\nname = 'a'\nusers = ['a']\n[[group]]\nname = 'b'\nusers = ['b']\n\
                   [[group]]\nname = 'c'\nratio = 4\nusers = ['c']\n";
     let rows = "1,a,0,60,6,1,1,5,true\n2,b,1,60,3,1,1,5,false\n3,c,2,60,2,1,1,0,false\n4,c,4,60,7,1,1,0,false\n";
-    let heard = replay(groups, rows, "1x9c9g", OnBlocked::Skip, Heard::default());
+    let heard = replay(groups, rows, "1x9c9g", OnBlocked::Skip, GroupEvents::default());
     let at = |job: &str, second: u64| {
         heard.starts.iter().filter(|((name, ..), start)| name == job && **start == Some(second)).count()
     };
@@ -206,7 +206,8 @@ fn inside_a_group_priority_then_fifo_or_fair() {
 #[test]
 fn a_user_of_no_group_is_an_error() {
     let (groups, rows) = (TWO, "1,c,0,1,1,1,1,0\n");
-    let message = std::panic::catch_unwind(|| replay(groups, rows, "1x4c4g", OnBlocked::Skip, Heard::default())).err();
+    let message =
+        std::panic::catch_unwind(|| replay(groups, rows, "1x4c4g", OnBlocked::Skip, GroupEvents::default())).err();
     let message = message.and_then(|message| message.downcast_ref::<String>().cloned()).expect("a message");
     assert!(message.contains("'c'") && message.contains("default = true"), "{message}");
 }
@@ -218,8 +219,8 @@ fn agrees_with_quotas_computed_anew_from_their_definition() {
         let case = draw(seed);
         let machines = format!("1x{}c{}g", case.capacity[0], case.capacity[1]);
         let on_blocked = if seed % 3 == 0 { OnBlocked::Stop } else { OnBlocked::Skip };
-        let mut heard = replay(&case.toml, &case.csv, &machines, on_blocked, Heard::default());
-        let Told { starts: expected, stopped: stops, unreturned: kept } = slow(&case, on_blocked);
+        let mut heard = replay(&case.toml, &case.csv, &machines, on_blocked, GroupEvents::default());
+        let CaseResult { starts: expected, stopped: stops, unreturned: kept } = slow(&case, on_blocked);
         let differ = expected.iter().filter(|(task, start)| heard.starts.get(*task) != Some(*start));
         let early = |(task, start): &(&(String, u64, u64), &Option<u64>)| {
             let given = heard.starts.get(*task).copied().flatten();

@@ -356,7 +356,7 @@ impl Slow<'_> {
 
 /// The results of a case.
 #[derive(Default)]
-pub struct Told {
+pub struct CaseResult {
     pub starts: Starts,
     /// How many tasks were stopped.
     pub stopped: u64,
@@ -365,7 +365,7 @@ pub struct Told {
 }
 
 /// What the slow simulator says.
-pub fn slow(case: &Case, on_blocked: OnBlocked) -> Told {
+pub fn slow(case: &Case, on_blocked: OnBlocked) -> CaseResult {
     let leaf = std::array::from_fn(|user| {
         let groups = &case.file.groups;
         let named = groups.iter().position(|group| group.users.iter().any(|name| name == USERS[user]));
@@ -401,5 +401,5 @@ pub fn slow(case: &Case, on_blocked: OnBlocked) -> Told {
     for (row, waiting) in slow.waiting.iter().enumerate() {
         slow.starts.extend(waiting.iter().map(|(task, attempt)| ((row.to_string(), *task, *attempt), None)));
     }
-    Told { starts: slow.starts, stopped: slow.stopped, unreturned: sums }
+    CaseResult { starts: slow.starts, stopped: slow.stopped, unreturned: sums }
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use plimsoll::fair::Exact;
-use plimsoll::fair::quota::{Concern, Group, GroupInstance, Quota};
+use plimsoll::fair::quota::{GroupInstance, Quota, QuotaGroup, QuotaWarning};
 use serde_json::Value;
 
-use crate::quota::{solved, whole};
+use crate::quota::{exact, solved};
 
 fn json(total: i64, groups: &[(&str, [i64; 3])]) -> Value {
     let group = |(name, [min, request, ratio]): &(&str, [i64; 3])| serde_json::json!({ "name": name, "ratio": ratio, "min": { "cpu": min }, "request": { "cpu": request } });
@@ -62,11 +62,11 @@ fn a_tree_is_not_flat() {
 /// What the capacity lacks is 0, a max cuts the min, and children may be promised more than their parent: all of it said.
 #[test]
 fn what_is_odd_is_answered_and_said() {
-    let group = |name: &str| Group::new(name, vec![whole(5), whole(2)]);
-    let parent = Group { min: vec![whole(3), Exact::ZERO], max: vec![Some(whole(2)), None], ..group("p") };
-    let child = Group { parent: Some(0), min: vec![whole(4), Exact::ONE], lend: false, ..group("c") };
+    let group = |name: &str| QuotaGroup::new(name, vec![exact(5), exact(2)]);
+    let parent = QuotaGroup { min: vec![exact(3), Exact::ZERO], max: vec![Some(exact(2)), None], ..group("p") };
+    let child = QuotaGroup { parent: Some(0), min: vec![exact(4), Exact::ONE], lend: false, ..group("c") };
     let names = vec!["cpu".to_owned(), "gpu".to_owned()];
-    let instance = GroupInstance::new(names, vec![Some(whole(9)), None], vec![parent, child]).expect("good");
+    let instance = GroupInstance::new(names, vec![Some(exact(9)), None], vec![parent, child]).expect("good");
     let said: Vec<String> = instance.concerns().iter().map(ToString::to_string).collect();
     assert_eq!(
         said,
@@ -77,10 +77,10 @@ fn what_is_odd_is_answered_and_said() {
             "group 'p': the mins of its children add up to 1 gpu, its own min is 0",
         ]
     );
-    assert!(matches!(instance.concerns()[0], Concern::Lacking { .. }));
+    assert!(matches!(instance.concerns()[0], QuotaWarning::Lacking { .. }));
     let allocation = Quota::default().allocate(&instance).expect("solved");
-    assert_eq!(allocation.groups[0].runtime, [whole(2), Exact::ZERO]);
-    assert_eq!(allocation.groups[1].runtime, [whole(4), Exact::ZERO], "kept, although the parent has 2");
+    assert_eq!(allocation.groups[0].runtime, [exact(2), Exact::ZERO]);
+    assert_eq!(allocation.groups[1].runtime, [exact(4), Exact::ZERO], "kept, although the parent has 2");
     assert_eq!(allocation.overcommitted, [(Some(0), 0)]);
 }
 

@@ -9,7 +9,7 @@ use plimsoll::books::{Books, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
 use plimsoll::error::Result;
-use plimsoll::fair::water::{Group, Standing, UnusedMin};
+use plimsoll::fair::water::{Group, ReducedGroup, UnusedMin};
 use plimsoll::policy::{
     Amount, Ask, Needs, Policy, Queue, Quota, QuotaFile, Rank, Reason, Reclaim, Setup, Stale, Verdict,
 };
@@ -42,7 +42,7 @@ impl<'a> Plain<'a> {
 
     fn held(&self, group: usize, d: usize, books: &Books) -> u64 {
         let mine = (0..self.leaves.len()).filter(|&user| self.within(self.leaves[user], group));
-        mine.map(|user| books.held(UserId(user as u32))[d]).sum()
+        mine.map(|user| books.allocated(UserId(user as u32))[d]).sum()
     }
 
     fn group(&self, at: usize, d: usize, books: &Books) -> Group {
@@ -71,7 +71,8 @@ impl<'a> Plain<'a> {
         let total = parent.map_or(self.capacity[d], |parent| self.runtime[parent][d]);
         let members: Vec<usize> =
             (0..self.file.groups.len()).filter(|&at| self.file.groups[at].parent == parent).collect();
-        let standings: Vec<Standing> = members.iter().map(|&at| Standing::of(&self.group(at, d, books))).collect();
+        let standings: Vec<ReducedGroup> =
+            members.iter().map(|&at| ReducedGroup::from_group(&self.group(at, d, books))).collect();
         let level = by_sort(self.file.variant, &standings, total)?;
         for (at, standing) in members.into_iter().zip(standings) {
             self.runtime[at][d] = standing.runtime(self.file.variant, level);

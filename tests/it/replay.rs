@@ -58,7 +58,7 @@ fn decoded(name: &str) -> String {
 
 /// What became of each task.
 pub fn outcomes(table: &Frame) -> Vec<(String, Outcome)> {
-    let [task, machine, start, finish] = ["task", "machine", "start_us", "finish_us"].map(|name| table.whole(name));
+    let [task, machine, start, finish] = ["task", "machine", "start_us", "finish_us"].map(|name| table.integers(name));
     let mut ids: HashMap<String, usize> = HashMap::new();
     let mut outcomes = Vec::new();
     for (at, name) in table.texts("job").iter().enumerate() {

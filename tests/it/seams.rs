@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use plimsoll::books::{Books, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement, Shortage};
-use plimsoll::engine::{self, Options, Outcome, Parties, Preempt, PreemptFor, PreemptFrom};
+use plimsoll::engine::{self, Options, Outcome, Preempt, PreemptFor, PreemptFrom, RunContext};
 use plimsoll::error::Result;
 use plimsoll::policy::inside::ORDERS;
 use plimsoll::policy::{
-    Ask, Displaces, Lens, Needs, Policy, Preemption, Queue, Rank, Reason, Room, RunningView, Verdict, Victims,
+    Ask, Lens, Needs, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Room, RunningView, Verdict, Victims,
 };
 use plimsoll::record::{Decision, Fate, Launch, Recorder, State, TaskRecord, Turn};
 use plimsoll::units::{MachineId, Span, Time, UserId};
@@ -46,7 +46,7 @@ struct Bully {
 
 impl Policy for Bully {
     fn needs(&self) -> Needs {
-        Needs { displaces: Displaces::ForOthers, ..Needs::default() }
+        Needs { displaces: PreemptsFor::ForOthers, ..Needs::default() }
     }
 
     fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
@@ -215,7 +215,7 @@ impl Recorder for Served {
     fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
         self.0.resize(state.books.users(), 0);
         for (user, sum) in self.0.iter_mut().enumerate() {
-            *sum += u128::from(state.books.held(UserId(user as u32))[0]) * u128::from(to.since(from).0);
+            *sum += u128::from(state.books.allocated(UserId(user as u32))[0]) * u128::from(to.since(from).0);
         }
         Ok(())
     }
@@ -317,7 +317,7 @@ fn a_run_begins_from_a_state_and_is_stepped() {
     let options = Options { placement: Placement::FirstFit, audit: true, ..Options::default() };
     let (mut policy, mut recorder) = (Counting, Ends::default());
     let weights = Weights::default();
-    let parties = Parties::lent(&mut source, &mut policy, &mut recorder);
+    let parties = RunContext::lent(&mut source, &mut policy, &mut recorder);
     let mut engine = engine::Engine::new(parties, Arc::clone(&cluster), weights, &options).expect("a run");
     engine.begin(&[(MachineId(1), 2)], Time::ZERO).expect("room for two");
     let full = engine.begin(&[(MachineId(1), 1)], Time::ZERO).expect_err("no room for a third").to_string();
@@ -327,7 +327,7 @@ fn a_run_begins_from_a_state_and_is_stepped() {
     let mut source = CsvTrace::new(&input).expect("a trace");
     let (mut policy, mut recorder) = (Counting, Ends::default());
     let weights = Weights::default();
-    let parties = Parties::lent(&mut source, &mut policy, &mut recorder);
+    let parties = RunContext::lent(&mut source, &mut policy, &mut recorder);
     let mut engine = engine::Engine::new(parties, cluster, weights, &options).expect("a run");
     engine.begin(&[(MachineId(1), 2)], Time::ZERO).expect("room for two");
     engine.begin(&[(MachineId(0), 1)], Time::ZERO).expect("room for one");
@@ -367,7 +367,7 @@ fn an_engine_that_owns_its_parties_goes_on_in_another_thread() {
     let spec = ClusterSpec::parse("machines", "1x2c").expect("machines");
     let cluster = Cluster::new(&spec, source.dims()).expect("a cluster");
     let (tell, heard) = std::sync::mpsc::channel();
-    let parties = Parties::own(Box::new(source), Box::new(Counting), Box::new(Launches(tell, 0)));
+    let parties = RunContext::own(Box::new(source), Box::new(Counting), Box::new(Launches(tell, 0)));
     let mut engine: engine::Engine<'static> =
         engine::Engine::new(parties, cluster, Weights::default(), &Options::default()).expect("a run");
     assert_eq!(engine.step().expect("an instant"), Some(Time::ZERO));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use plimsoll::output::made::{FILE as MADE, Made, State};
+use plimsoll::output::manifest::{FILE as MADE, FileState, Manifest};
 
 use crate::determinism::differences;
 use crate::replay::{run, said};
@@ -32,8 +32,8 @@ pub fn is_as_it_will_be(folder: &Path, path: &str, bytes: &[u8], expected: &BTre
     match path.strip_suffix(MADE) {
         Some(place) => {
             let place = folder.join(place);
-            let made = Made::read(&place).ok().flatten();
-            made.is_some_and(|made| made.states(&place).values().all(|state| *state != State::Changed))
+            let made = Manifest::read(&place).ok().flatten();
+            made.is_some_and(|made| made.states(&place).values().all(|state| *state != FileState::Changed))
         }
         None => expected.get(path).is_some_and(|whole| whole == bytes),
     }

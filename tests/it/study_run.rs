@@ -421,7 +421,7 @@ fn seeds_are_added_until_the_interval_is_narrow() {
     let whole = contents(&place.path("one"));
     assert_eq!(differences(&whole, &contents(&place.path("two"))), [""; 0]);
     let estimates = Frame::open(&place.path("one/statistics/estimates.parquet"));
-    let (metric, seeds) = (estimates.names("metric", ""), estimates.whole("seeds"));
+    let (metric, seeds) = (estimates.names("metric", ""), estimates.integers("seeds"));
     let (mean, high) = (estimates.real("mean"), estimates.real("high"));
     let rows: Vec<usize> = (0..estimates.height()).filter(|&at| metric[at] == "completion_mean_s").collect();
     assert_eq!(rows.len(), 4);
@@ -448,8 +448,8 @@ fn a_window_is_measured() {
     let jobs = |out: &str| -> (i64, i64) {
         let runs = Frame::open(&place.path(out).join("runs/policy=drf/run=0/runs.parquet"));
         let bins = Frame::open(&place.path(out).join("bins/policy=drf/run=0/bins.parquet"));
-        let binned = bins.whole("jobs").iter().flatten().sum();
-        (runs.whole("jobs_finished")[0].expect("a value"), binned)
+        let binned = bins.integers("jobs").iter().flatten().sum();
+        (runs.integers("jobs_finished")[0].expect("a value"), binned)
     };
     let ((all, in_bins), (same, measured)) = (jobs("all"), jobs("part"));
     assert_eq!((all, in_bins), (same, all));
@@ -474,7 +474,7 @@ fn a_run_without_files_sums_up_the_same() {
                 tables: tables.to_vec(),
                 metadata: Vec::new(),
             };
-            let summary = simulate(&Simulation::of(plan, &supply, "w"), policy, &to, &mut |_, _| Ok(()));
+            let summary = simulate(&Simulation::new(plan, &supply, "w"), policy, &to, &mut |_, _| Ok(()));
             serde_json::to_value(summary.expect("a run").summary).expect("a summary is JSON")
         };
         let all: Vec<Table> = Table::all().collect();

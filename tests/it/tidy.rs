@@ -11,7 +11,7 @@ const NEVER: &[(&str, &str)] = &[
     ("books", "policy engine record"),
     ("policy", "engine"),
     ("record", "engine"),
-    ("carrier", "engine"),
+    ("backend", "engine"),
     ("engine", ""),
     ("rows", "pinned"),
     ("output", "cli experiment queues"),
@@ -20,7 +20,7 @@ const NEVER: &[(&str, &str)] = &[
 ];
 
 /// The crates that are one module each.
-const CRATES: [&str; 9] = ["charts", "control", "court", "fair", "gym", "metrics", "policies", "promises", "store"];
+const CRATES: [&str; 9] = ["charts", "control", "court", "fair", "gym", "metrics", "policies", "properties", "store"];
 
 /// Words that may stand only in the code of some folders or files.
 const ONLY_IN: &[(&str, &[&str])] = &[

@@ -58,7 +58,7 @@ fn every_job_has_a_decision_at_the_instant_of_its_submission() {
     for policy in ["drf", "fifo", "asset", "tsf"] {
         for on_blocked in ["skip", "stop"] {
             let table = decisions_table(&trace, policy, &["--placement", "first-fit", "--on-blocked", on_blocked]);
-            let (jobs, times) = (table.names("job", ""), table.whole("time_us"));
+            let (jobs, times) = (table.names("job", ""), table.integers("time_us"));
             for job in 0..40 {
                 let first = jobs.iter().position(|name| *name == format!("j{job}")).map(|row| times[row]);
                 assert_eq!(first, Some(Some(submit(job) as i64 * 1_000_000)), "{policy}, {on_blocked}: job {job}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll::fair::Exact;
-use plimsoll::fair::water::{Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water, by_selection};
+use plimsoll::fair::water::{Group, GroupId, LIMIT, Level, ReducedGroup, Semantics, UnusedMin, Water, by_selection};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -25,14 +25,14 @@ fn water(semantics: Semantics, total: u64, groups: &[Group]) -> Water {
 fn runtimes(semantics: Semantics, total: u64, groups: &[Group]) -> Vec<Exact> {
     let mut water = water(semantics, total, groups);
     let level = water.level();
-    let standings: Vec<Standing> = groups.iter().map(Standing::of).collect();
+    let standings: Vec<ReducedGroup> = groups.iter().map(ReducedGroup::from_group).collect();
     agree(semantics, total, &standings, level);
     assert_eq!(level.exact(), defined(semantics, total, &standings));
     (0..groups.len()).map(|at| water.runtime_exact(GroupId(at as u32))).collect()
 }
 
 /// The methods without memory, against a level.
-fn agree(semantics: Semantics, total: u64, standings: &[Standing], level: Level) {
+fn agree(semantics: Semantics, total: u64, standings: &[ReducedGroup], level: Level) {
     let of = |level: Level| level.exact();
     assert_eq!(of(by_sort(semantics, standings, total).expect("within limits")), of(level), "sort {standings:?}");
     assert_eq!(of(by_selection(semantics, standings, total).expect("within limits")), of(level), "selection");
@@ -44,7 +44,7 @@ fn agree(semantics: Semantics, total: u64, standings: &[Standing], level: Level)
 /// Computes the level by definition: the lowest level that hands out the total or the entire requested amount.
 ///
 /// The amount handed out is linear between two neighbouring levels where the formula of some group bends.
-fn defined(semantics: Semantics, total: u64, standings: &[Standing]) -> Exact {
+fn defined(semantics: Semantics, total: u64, standings: &[ReducedGroup]) -> Exact {
     let exact = |value: u64| Exact::from(value);
     let handed = |level: &Exact| {
         standings.iter().fold(Exact::ZERO, |sum, standing| {
@@ -57,7 +57,7 @@ fn defined(semantics: Semantics, total: u64, standings: &[Standing]) -> Exact {
             &sum + &runtime
         })
     };
-    let reach: u64 = standings.iter().map(Standing::reach).sum();
+    let reach: u64 = standings.iter().map(ReducedGroup::reach).sum();
     let target = exact(total.min(reach));
     let mut bends = vec![Exact::ZERO];
     for standing in standings.iter().filter(|standing| standing.ratio() > 0) {
@@ -79,7 +79,7 @@ fn defined(semantics: Semantics, total: u64, standings: &[Standing]) -> Exact {
 }
 
 /// Checks the invariants of the runtime quotas at a level: their sum and the bounds of each quota.
-fn laws(semantics: Semantics, total: u64, standings: &[Standing], level: Level) {
+fn laws(semantics: Semantics, total: u64, standings: &[ReducedGroup], level: Level) {
     let (mut sum, mut whole) = (Exact::ZERO, 0);
     let (mut bases, mut reaches) = (0, 0);
     for standing in standings {
@@ -180,7 +180,7 @@ fn sums_beyond_the_limit_are_errors_and_change_nothing() {
     let error = water.change(id, &Group::new(5, 0, NO_MAX, u64::MAX)).expect_err("a ratio").to_string();
     assert!(error.starts_with("ratio: 18446744073709551615 is not accepted"), "{error}");
     assert!(water.change(id, &Group::new(u64::MAX, 0, NO_MAX, 1)).is_err());
-    let many = [Standing::of(&Group::new(u64::MAX, 0, NO_MAX, 1)); 3];
+    let many = [ReducedGroup::from_group(&Group::new(u64::MAX, 0, NO_MAX, 1)); 3];
     for result in [by_sort, by_selection].map(|method| method(Semantics::MinPlusShare, &many, 1)) {
         let error = result.expect_err("three times too much").to_string();
         assert_eq!(error, format!("request: a sum of 55340232221128654845 is not accepted; expected at most {LIMIT}"));
@@ -228,9 +228,9 @@ fn group(rng: &mut ChaCha8Rng, draw: Draw) -> Group {
 }
 
 /// A total that is often too small, often too large, often at a level.
-fn total(rng: &mut ChaCha8Rng, standings: &BTreeMap<GroupId, Standing>) -> u64 {
-    let reach: u64 = standings.values().map(Standing::reach).sum();
-    let base: u64 = standings.values().map(Standing::base).sum();
+fn total(rng: &mut ChaCha8Rng, standings: &BTreeMap<GroupId, ReducedGroup>) -> u64 {
+    let reach: u64 = standings.values().map(ReducedGroup::reach).sum();
+    let base: u64 = standings.values().map(ReducedGroup::base).sum();
     match rng.random_range(0..8) {
         0 => reach + rng.random_range(0..3),
         1 => rng.random_range(0..=base),
@@ -245,7 +245,7 @@ fn churn(
     draw: Draw,
     size: usize,
     changes: usize,
-    mut check: impl FnMut(usize, u64, &mut Water, &BTreeMap<GroupId, Standing>),
+    mut check: impl FnMut(usize, u64, &mut Water, &BTreeMap<GroupId, ReducedGroup>),
 ) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut water = Water::new(semantics);
@@ -264,7 +264,7 @@ fn churn(
             kind if kind < join || pool.is_empty() => {
                 let group = group(&mut rng, draw);
                 let id = water.join(&group).expect("within limits");
-                assert!(standings.insert(id, Standing::of(&group)).is_none());
+                assert!(standings.insert(id, ReducedGroup::from_group(&group)).is_none());
                 pool.push(id);
             }
             kind if kind < join + leave => {
@@ -275,7 +275,7 @@ fn churn(
             _ => {
                 let (id, group) = (pool[rng.random_range(0..pool.len())], group(&mut rng, draw));
                 water.change(id, &group).expect("within limits");
-                standings.insert(id, Standing::of(&group));
+                standings.insert(id, ReducedGroup::from_group(&group));
             }
         }
         assert_eq!(water.len(), standings.len());
@@ -289,7 +289,7 @@ fn a_million_changes_of_few_groups() {
     for (at, draw) in [Draw::Few, Draw::Many, Draw::Long].into_iter().enumerate() {
         for semantics in BOTH {
             churn(at as u64, semantics, draw, 6, 150_000, |change, total, water, standings| {
-                let standings: Vec<Standing> = standings.values().copied().collect();
+                let standings: Vec<ReducedGroup> = standings.values().copied().collect();
                 let level = water.level();
                 agree(semantics, total, &standings, level);
                 if change % 32 == 0 {
@@ -312,7 +312,7 @@ fn many_changes_of_many_groups() {
                         water.level();
                     }
                     if change % each == 0 {
-                        let standings: Vec<Standing> = standings.values().copied().collect();
+                        let standings: Vec<ReducedGroup> = standings.values().copied().collect();
                         let level = water.level();
                         let selected = by_selection(semantics, &standings, total).expect("within limits");
                         assert_eq!(level.exact(), selected.exact());
@@ -368,8 +368,8 @@ fn the_rounds_of_the_articles_worst_case() {
             requests.push(level + 1);
         }
         requests.push(total);
-        let groups: Vec<Standing> =
-            requests.iter().map(|&request| Standing::of(&Group::new(request, 0, NO_MAX, 1))).collect();
+        let groups: Vec<ReducedGroup> =
+            requests.iter().map(|&request| ReducedGroup::from_group(&Group::new(request, 0, NO_MAX, 1))).collect();
         let found = by_rounds(Semantics::MinPlusShare, &groups, total).expect("within limits");
         agree(Semantics::MinPlusShare, total, &groups, found.level);
         found.rounds

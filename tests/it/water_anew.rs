@@ -2,7 +2,7 @@
 //! [`Water`](plimsoll::fair::water::Water) in tests, baselines in its benchmark.
 
 use plimsoll::error::{Error, Result};
-use plimsoll::fair::water::{LIMIT, Level, Semantics, Standing};
+use plimsoll::fair::water::{LIMIT, Level, ReducedGroup, Semantics};
 
 /// A level and how many rounds over the groups it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ struct Point {
 
 impl Point {
     fn level(&self) -> Level {
-        Level::of(self.amount, self.ratio)
+        Level::from_amount(self.amount, self.ratio)
     }
 }
 
@@ -35,14 +35,14 @@ struct Sums {
 
 impl Sums {
     /// Errors: requests or ratios sum to more than [`LIMIT`].
-    fn of(standings: &[Standing]) -> Result<Sums> {
-        let within = |key: &str, of: fn(&Standing) -> u64| {
+    fn from_standings(standings: &[ReducedGroup]) -> Result<Sums> {
+        let within = |key: &str, of: fn(&ReducedGroup) -> u64| {
             let sum: u128 = standings.iter().map(|standing| u128::from(of(standing))).sum();
             let fits = u64::try_from(sum).ok().filter(|&sum| sum <= LIMIT);
             fits.ok_or_else(|| Error::plan(key, format!("a sum of {sum}"), format!("at most {LIMIT}")))
         };
-        let (reach, _) = (within("request", Standing::reach)?, within("ratio", Standing::ratio)?);
-        Ok(Sums { base: within("min", Standing::base)?, reach })
+        let (reach, _) = (within("request", ReducedGroup::reach)?, within("ratio", ReducedGroup::ratio)?);
+        Ok(Sums { base: within("min", ReducedGroup::base)?, reach })
     }
 
     /// The amount to be handed out above the bases.
@@ -51,7 +51,7 @@ impl Sums {
     }
 }
 
-fn points(semantics: Semantics, standings: &[Standing]) -> Vec<Point> {
+fn points(semantics: Semantics, standings: &[ReducedGroup]) -> Vec<Point> {
     let mut points = Vec::with_capacity(standings.len());
     for standing in standings.iter().filter(|standing| standing.ratio() > 0) {
         let (base, ratio) = (standing.base(), standing.ratio());
@@ -70,15 +70,15 @@ fn points(semantics: Semantics, standings: &[Standing]) -> Vec<Point> {
 /// The lowest level that assigns the total, or all requests: the break points in order, until it is reached.
 ///
 /// O(n log n). Errors: a sum passes [`LIMIT`].
-pub fn by_sort(semantics: Semantics, standings: &[Standing], total: u64) -> Result<Level> {
-    let above = Sums::of(standings)?.above(total);
+pub fn by_sort(semantics: Semantics, standings: &[ReducedGroup], total: u64) -> Result<Level> {
+    let above = Sums::from_standings(standings)?.above(total);
     if above == 0 {
         return Ok(Level::ZERO);
     }
     let mut points = points(semantics, standings);
     points.sort_unstable_by_key(Point::level);
-    let starts = |standing: &&Standing| semantics == Semantics::MinPlusShare || standing.base() == 0;
-    let open: u64 = standings.iter().filter(starts).map(Standing::ratio).sum();
+    let starts = |standing: &&ReducedGroup| semantics == Semantics::MinPlusShare || standing.base() == 0;
+    let open: u64 = standings.iter().filter(starts).map(ReducedGroup::ratio).sum();
     // Still to be handed out, and the ratios that take part, behind the points passed.
     let (mut amount, mut ratio) = (i128::from(above), i128::from(open));
     for point in &points {
@@ -89,7 +89,7 @@ pub fn by_sort(semantics: Semantics, standings: &[Standing], total: u64) -> Resu
         amount -= sign * i128::from(point.amount);
         ratio -= sign * i128::from(point.ratio);
     }
-    Ok(Level::of(amount as u64, ratio as u64))
+    Ok(Level::from_amount(amount as u64, ratio as u64))
 }
 
 /// The same level by rounds: share by ratio, settle the groups for which that is too much (or too little), share again.
@@ -98,8 +98,8 @@ pub fn by_sort(semantics: Semantics, standings: &[Standing], total: u64) -> Resu
 /// is met exactly is full; the test whether all can be served looks at requests cut to the maximum. All groups that
 /// still share have one common level, so the loop keeps that level instead of a quota for each. O(n) a round, at most n
 /// rounds. Errors: a sum passes [`LIMIT`].
-pub fn by_rounds(semantics: Semantics, standings: &[Standing], total: u64) -> Result<Rounds> {
-    let sums = Sums::of(standings)?;
+pub fn by_rounds(semantics: Semantics, standings: &[ReducedGroup], total: u64) -> Result<Rounds> {
+    let sums = Sums::from_standings(standings)?;
     if sums.above(total) == 0 {
         return Ok(Rounds { level: Level::ZERO, rounds: 0 });
     }
@@ -111,8 +111,8 @@ pub fn by_rounds(semantics: Semantics, standings: &[Standing], total: u64) -> Re
     Ok(match semantics {
         Semantics::MinPlusShare => lend(points(semantics, standings), sums.above(total)),
         Semantics::MaxMinLevel => {
-            let takes_part = |standing: &&Standing| standing.ratio() > 0;
-            let fixed: u64 = standings.iter().filter(|s| !takes_part(s)).map(Standing::reach).sum();
+            let takes_part = |standing: &&ReducedGroup| standing.ratio() > 0;
+            let fixed: u64 = standings.iter().filter(|s| !takes_part(s)).map(ReducedGroup::reach).sum();
             settle(standings.iter().filter(takes_part).copied().collect(), total - fixed)
         }
     })
@@ -128,14 +128,14 @@ fn lend(mut hungry: Vec<Point>, mut rest: u64) -> Rounds {
         let (mut amount, mut width, mut kept) = (0, 0, 0);
         for at in 0..hungry.len() {
             let point = hungry[at];
-            let full = point.level() <= Level::of(rest, ratio);
+            let full = point.level() <= Level::from_amount(rest, ratio);
             amount += if full { point.amount } else { 0 };
             width += if full { point.ratio } else { 0 };
             hungry[kept] = point;
             kept += usize::from(!full);
         }
         if width == 0 || kept == 0 {
-            return Rounds { level: Level::of(rest, ratio), rounds };
+            return Rounds { level: Level::from_amount(rest, ratio), rounds };
         }
         hungry.truncate(kept);
         rest -= amount;
@@ -145,16 +145,16 @@ fn lend(mut hungry: Vec<Point>, mut rest: u64) -> Rounds {
 
 /// Shares `total` among groups with a least and a most amount: when holding groups up to their least costs more than
 /// the full ones leave, the former are settled, else the latter, until both cancel.
-fn settle(groups: Vec<Standing>, total: u64) -> Rounds {
+fn settle(groups: Vec<ReducedGroup>, total: u64) -> Rounds {
     let mut sharing = groups.clone();
     let mut rest = i128::from(total);
     let mut rounds = 0;
     loop {
         rounds += 1;
         let ratio: i128 = sharing.iter().map(|group| i128::from(group.ratio())).sum();
-        let poured = |group: &Standing| rest * i128::from(group.ratio());
-        let low = |group: &Standing| poured(group) < i128::from(group.base()) * ratio;
-        let full = |group: &Standing| poured(group) > i128::from(group.reach()) * ratio;
+        let poured = |group: &ReducedGroup| rest * i128::from(group.ratio());
+        let low = |group: &ReducedGroup| poured(group) < i128::from(group.base()) * ratio;
+        let full = |group: &ReducedGroup| poured(group) > i128::from(group.reach()) * ratio;
         // The amount that settling adds to the one handed out now, times the ratio.
         let (mut amounts, mut ratios) = (0, 0);
         for group in &sharing {
@@ -166,21 +166,21 @@ fn settle(groups: Vec<Standing>, total: u64) -> Rounds {
         }
         let added = amounts * ratio - rest * ratios;
         if added == 0 {
-            return Rounds { level: lowest(&groups, Level::of(rest as u64, ratio as u64)), rounds };
+            return Rounds { level: lowest(&groups, Level::from_amount(rest as u64, ratio as u64)), rounds };
         }
-        let settled = |group: &Standing| if added > 0 { low(group) } else { full(group) };
-        let bound = |group: &Standing| if added > 0 { group.base() } else { group.reach() };
+        let settled = |group: &ReducedGroup| if added > 0 { low(group) } else { full(group) };
+        let bound = |group: &ReducedGroup| if added > 0 { group.base() } else { group.reach() };
         let gone: i128 = sharing.iter().filter(|group| settled(group)).map(|group| i128::from(bound(group))).sum();
-        let stays: Vec<Standing> = sharing.iter().filter(|group| !settled(group)).copied().collect();
+        let stays: Vec<ReducedGroup> = sharing.iter().filter(|group| !settled(group)).copied().collect();
         sharing = stays;
         rest -= gone;
     }
 }
 
 /// The lowest level that assigns as much as this one: if no group rises there, the one at which the last group stopped.
-fn lowest(groups: &[Standing], level: Level) -> Level {
-    let reach = |group: &Standing| Level::of(group.reach(), group.ratio());
-    let rises = |group: &Standing| Level::of(group.base(), group.ratio()) < level && level <= reach(group);
+fn lowest(groups: &[ReducedGroup], level: Level) -> Level {
+    let reach = |group: &ReducedGroup| Level::from_amount(group.reach(), group.ratio());
+    let rises = |group: &ReducedGroup| Level::from_amount(group.base(), group.ratio()) < level && level <= reach(group);
     if groups.iter().any(rises) {
         return level;
     }

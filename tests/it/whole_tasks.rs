@@ -1,7 +1,7 @@
 //! Compares whole tasks with a loop that examines every user before each task, and bounds the differences between users.
 
 use plimsoll::fair::{
-    Exact, Instance, Machines, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, User, WholeTasks,
+    Exact, FillingRoom, Instance, Machines, Mechanism, Norm, OnBlocked, ServingKey, Slots, Ties, User, WholeTasks,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,7 +23,7 @@ fn draw(rng: &mut ChaCha8Rng) -> Instance {
 }
 
 /// Returns the position of a user that runs `tasks` tasks in the order: the stage, then the key.
-fn standing(order: &Order, instance: &Instance, i: usize, tasks: u64) -> (bool, Exact) {
+fn standing(order: &ServingKey, instance: &Instance, i: usize, tasks: u64) -> (bool, Exact) {
     let user = &instance.users()[i];
     let norm = |norm: &Norm, tasks: u64| {
         let counted = |&r: &usize| instance.capacity()[r] != Exact::ZERO;
@@ -38,9 +38,9 @@ fn standing(order: &Order, instance: &Instance, i: usize, tasks: u64) -> (bool, 
             _ => shares.map(share).fold(Exact::ZERO, |sum, share| &sum + &share),
         }
     };
-    let ahead = tasks + u64::from(matches!(order, Order::After(_)));
+    let ahead = tasks + u64::from(matches!(order, ServingKey::After(_)));
     match order {
-        Order::Before(by) | Order::After(by) => match norm(by, 1) == Exact::ZERO {
+        ServingKey::Before(by) | ServingKey::After(by) => match norm(by, 1) == Exact::ZERO {
             true => (false, norm(&Norm::Largest, ahead)),
             false => (true, norm(by, ahead)),
         },
@@ -63,7 +63,7 @@ fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
         let fits_alone =
             |i: usize| (0..instance.capacity().len()).all(|r| users[i].demand[r] <= instance.capacity()[r]);
         let served = |i: usize| {
-            instance.lacking(&users[i]).is_none() && (matches!(whole.order, Order::Slots(_)) || fits_alone(i))
+            instance.lacking(&users[i]).is_none() && (matches!(whole.order, ServingKey::Slots(_)) || fits_alone(i))
         };
         let open = (0..users.len()).filter(|&i| !out[i] && served(i) && wants(i));
         let mut open: Vec<usize> = open.collect();
@@ -79,7 +79,7 @@ fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
         log.push(next);
         let held = |r: usize| log.iter().fold(Exact::ZERO, |sum, &i| &sum + &users[i].demand[r]);
         let fits = match &whole.order {
-            Order::Slots(slots) => log.len() as u64 <= u64::from(slots.per_machine) * instance.machine_count(),
+            ServingKey::Slots(slots) => log.len() as u64 <= u64::from(slots.per_machine) * instance.machine_count(),
             _ => (0..instance.capacity().len()).all(|r| held(r) <= instance.capacity()[r]),
         };
         if !fits {
@@ -101,13 +101,13 @@ fn the_line_serves_as_a_rescan_of_everybody_does() {
         let instance = draw(&mut rng);
         let norm = [Norm::Largest, Norm::Sum, Norm::Single(0)][rng.random_range(0..3)];
         let order = match rng.random_range(0..3) {
-            0 => Order::Before(norm),
-            1 => Order::After(norm),
-            _ => Order::Slots(Slots { per_machine: rng.random_range(1..30) }),
+            0 => ServingKey::Before(norm),
+            1 => ServingKey::After(norm),
+            _ => ServingKey::Slots(Slots { per_machine: rng.random_range(1..30) }),
         };
         let on_blocked = [OnBlocked::Skip, OnBlocked::Stop][rng.random_range(0..2)];
         let ties = Ties::ALL[rng.random_range(0..Ties::ALL.len())].1;
-        let whole = WholeTasks { order, on_blocked, ties, onto: Onto::Pool };
+        let whole = WholeTasks { order, on_blocked, ties, onto: FillingRoom::Pool };
         let log = whole.decisions(&instance).expect("it ends");
         assert_eq!(log, rescan(&whole, &instance), "case {case}: {instance:?}");
         decisions += log.len();
@@ -116,8 +116,8 @@ fn the_line_serves_as_a_rescan_of_everybody_does() {
 }
 
 /// By a norm, where the first that is blocked ends it.
-fn before(norm: Norm, onto: Onto) -> WholeTasks {
-    WholeTasks { order: Order::Before(norm), on_blocked: OnBlocked::Stop, ties: Ties::LowestId, onto }
+fn before(norm: Norm, onto: FillingRoom) -> WholeTasks {
+    WholeTasks { order: ServingKey::Before(norm), on_blocked: OnBlocked::Stop, ties: Ties::LowestId, onto }
 }
 
 /// By how much a task raises its user.
@@ -138,7 +138,7 @@ fn levels_differ_by_one_task_among_users_that_are_not_blocked() {
     for case in 0..1000 {
         let instance = draw(&mut rng);
         let norm = [Norm::Largest, Norm::Sum, Norm::Power(3.0)][case % 3];
-        let drf = before(norm, Onto::Pool);
+        let drf = before(norm, FillingRoom::Pool);
         let log = drf.decisions(&instance).expect("it ends");
         let units: Vec<f64> = instance.users().iter().map(|user| level_of_a_task(norm, &instance, user)).collect();
         let mut tasks = vec![0; units.len()];
@@ -181,7 +181,7 @@ fn theorem_7_holds_machine_by_machine() {
         let users = (0..count).map(|i| User::new(format!("user {i}"), demand(&mut rng))).collect();
         let names = vec!["cpu".to_owned(), "memory".to_owned()];
         let instance = Instance::on_machines(names, machines, users).expect("a good instance");
-        let whole = before(Norm::Largest, Onto::EachMachine);
+        let whole = before(Norm::Largest, FillingRoom::EachMachine);
         let tasks = whole.allocate(&instance).expect("it ends").tasks.floats();
         let unit: Vec<f64> =
             instance.users().iter().map(|user| level_of_a_task(Norm::Largest, &instance, user)).collect();

@@ -137,7 +137,7 @@ pub struct Headline<T = &'static str> {
 }
 
 /// A kind of row of a table.
-pub trait Row: Sized + 'static {
+pub trait TableRow: Sized + 'static {
     /// The data of one row, possibly borrowed.
     type Of<'a>;
 
@@ -145,24 +145,24 @@ pub trait Row: Sized + 'static {
     const TABLE: &'static str;
 
     /// Its columns, in order.
-    fn columns() -> Vec<Column<Value<Self>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>>;
 }
 
 /// Gives a name.
-pub type OfText<R> = for<'a> fn(&'a <R as Row>::Of<'a>) -> Option<&'a str>;
+pub type OfText<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>) -> Option<&'a str>;
 /// Gives a name of a list.
-pub type OfName<R> = for<'a> fn(&'a <R as Row>::Of<'a>) -> Listed<'a>;
+pub type OfName<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>) -> Listed<'a>;
 /// Gives a count or an instant.
-pub type OfInt<R> = for<'a> fn(&'a <R as Row>::Of<'a>) -> Option<u64>;
+pub type OfInt<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>) -> Option<u64>;
 /// Gives a measure.
-pub type OfFloat<R> = for<'a> fn(&'a <R as Row>::Of<'a>) -> Option<f64>;
+pub type OfFloat<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>) -> Option<f64>;
 /// Gives an amount of a resource in base units.
-pub type OfInts<R> = for<'a> fn(&'a <R as Row>::Of<'a>, usize) -> Option<u64>;
+pub type OfInts<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>, usize) -> Option<u64>;
 /// Gives a measure of a resource.
-pub type OfFloats<R> = for<'a> fn(&'a <R as Row>::Of<'a>, usize) -> Option<f64>;
+pub type OfFloats<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>, usize) -> Option<f64>;
 
 /// How the value of a column is computed from a row: one, or one a resource.
-pub enum Value<R: Row> {
+pub enum ColumnValue<R: TableRow> {
     /// A name.
     Text(OfText<R>),
     /// A name of a list, which many rows have.
@@ -178,24 +178,24 @@ pub enum Value<R: Row> {
 }
 
 // What would be derived asks the rows to be `Copy`, too.
-impl<R: Row> Clone for Value<R> {
+impl<R: TableRow> Clone for ColumnValue<R> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<R: Row> Copy for Value<R> {}
+impl<R: TableRow> Copy for ColumnValue<R> {}
 
-impl<R: Row> Value<R> {
+impl<R: TableRow> ColumnValue<R> {
     /// Computes it, for resource `d` if there is a column a resource.
     pub fn cell<'a>(&self, row: &'a R::Of<'a>, d: usize) -> Cell<'a> {
         match self {
-            Value::Text(of) => of(row).into(),
-            Value::Name(of) => of(row).name().into(),
-            Value::Int(of) => of(row).into(),
-            Value::Float(of) => of(row).into(),
-            Value::Ints(of) => of(row, d).into(),
-            Value::Floats(of) => of(row, d).into(),
+            ColumnValue::Text(of) => of(row).into(),
+            ColumnValue::Name(of) => of(row).name().into(),
+            ColumnValue::Int(of) => of(row).into(),
+            ColumnValue::Float(of) => of(row).into(),
+            ColumnValue::Ints(of) => of(row, d).into(),
+            ColumnValue::Floats(of) => of(row, d).into(),
         }
     }
 }
@@ -220,17 +220,17 @@ impl Computed for Kind {
     }
 }
 
-impl<R: Row> Computed for Value<R> {
+impl<R: TableRow> Computed for ColumnValue<R> {
     fn kind(&self) -> Kind {
         match self {
-            Value::Text(_) | Value::Name(_) => Kind::Text,
-            Value::Int(_) | Value::Ints(_) => Kind::Int,
-            Value::Float(_) | Value::Floats(_) => Kind::Float,
+            ColumnValue::Text(_) | ColumnValue::Name(_) => Kind::Text,
+            ColumnValue::Int(_) | ColumnValue::Ints(_) => Kind::Int,
+            ColumnValue::Float(_) | ColumnValue::Floats(_) => Kind::Float,
         }
     }
 
     fn each(&self) -> bool {
-        matches!(self, Value::Ints(_) | Value::Floats(_))
+        matches!(self, ColumnValue::Ints(_) | ColumnValue::Floats(_))
     }
 }
 
@@ -308,20 +308,20 @@ impl<V: Copy> Column<V> {
     }
 }
 
-impl<R: Row> Column<Value<R>> {
+impl<R: TableRow> Column<ColumnValue<R>> {
     /// A column of names.
     pub const fn text(name: &'static str, about: &'static str, of: OfText<R>) -> Self {
-        Column::new(name, about, Value::Text(of))
+        Column::new(name, about, ColumnValue::Text(of))
     }
 
     /// A column of names of a list.
     pub const fn listed(name: &'static str, about: &'static str, of: OfName<R>) -> Self {
-        Column::new(name, about, Value::Name(of))
+        Column::new(name, about, ColumnValue::Name(of))
     }
 
     /// A column of integers.
     pub const fn int(name: &'static str, about: &'static str, of: OfInt<R>) -> Self {
-        Column::new(name, about, Value::Int(of))
+        Column::new(name, about, ColumnValue::Int(of))
     }
 
     /// A column of instants or spans in microseconds.
@@ -331,7 +331,7 @@ impl<R: Row> Column<Value<R>> {
 
     /// A column of numbers.
     pub const fn float(name: &'static str, about: &'static str, of: OfFloat<R>) -> Self {
-        Column::new(name, about, Value::Float(of))
+        Column::new(name, about, ColumnValue::Float(of))
     }
 
     /// A column of amounts in the unit people write.
@@ -356,7 +356,7 @@ impl<R: Row> Column<Value<R>> {
 
     /// A column of numbers for each resource.
     pub const fn floats(name: &'static str, about: &'static str, of: OfFloats<R>) -> Self {
-        Column::new(name, about, Value::Floats(of))
+        Column::new(name, about, ColumnValue::Floats(of))
     }
 }
 

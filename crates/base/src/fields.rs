@@ -67,7 +67,7 @@ impl Fields {
     /// The rows of an open `input`, which messages call `path`.
     pub fn new(input: Input, path: &Path) -> Fields {
         // The last line gets a line feed if it lacks it: so every row ends with one.
-        let (lines, ended) = Lines::of(input);
+        let (lines, ended) = Lines::new(input);
         let plain = Plain {
             input: Box::new(lines),
             ended,

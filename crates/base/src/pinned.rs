@@ -30,7 +30,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(metadata: &Metadata) -> Stamp {
+    fn from_metadata(metadata: &Metadata) -> Stamp {
         Stamp {
             size: metadata.len(),
             modified: metadata.modified().ok(),
@@ -79,7 +79,7 @@ impl Pinned {
     fn after(path: &Path, rest: impl Fn(&Stamp) -> Option<Duration>) -> Result<Pinned> {
         for _ in 0..ROUNDS {
             let file = rows::open(path)?;
-            let stamp = Stamp::of(&file.metadata().map_err(|source| Error::io(path, source))?);
+            let stamp = Stamp::from_metadata(&file.metadata().map_err(|source| Error::io(path, source))?);
             let Some(rest) = rest(&stamp) else { return Ok(Pinned { path: path.to_owned(), stamp }) };
             std::thread::sleep(rest);
         }
@@ -106,7 +106,7 @@ impl Pinned {
 
     fn compare(&self, now: io::Result<Metadata>) -> Result<()> {
         let now = now.map_err(|source| Error::io(&self.path, source))?;
-        if Stamp::of(&now) == self.stamp {
+        if Stamp::from_metadata(&now) == self.stamp {
             return Ok(());
         }
         let problem = "was changed or replaced while it was being used; its results are discarded: start again";

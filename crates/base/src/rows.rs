@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use csv::ByteRecord;
 
 use crate::error::{Error, Result};
-use crate::units::{NumberProblem, Round, decimal};
+use crate::units::{NumberProblem, Rounding, decimal};
 
 /// The most bytes of a text that is read whole.
 const TEXT_MOST: u64 = 64 << 20;
@@ -107,17 +107,17 @@ pub enum Separator {
 
 /// A column: its position, and its name in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column<'a> {
+pub struct InputColumn<'a> {
     /// Position in the row, from 0.
     pub at: usize,
     /// Its name.
     pub name: &'a str,
 }
 
-impl<'a> Column<'a> {
+impl<'a> InputColumn<'a> {
     /// The column at position `at`, called `name`.
-    pub const fn new(at: usize, name: &'a str) -> Column<'a> {
-        Column { at, name }
+    pub const fn new(at: usize, name: &'a str) -> InputColumn<'a> {
+        InputColumn { at, name }
     }
 }
 
@@ -179,31 +179,31 @@ impl Records {
 }
 
 /// A file's rows, one at a time.
-pub struct Rows {
+pub struct InputRows {
     path: PathBuf,
     records: Records,
 }
 
-impl Rows {
+impl InputRows {
     /// Opens a file. Errors: those of [`open`].
-    pub fn open(path: &Path, separator: Separator) -> Result<Rows> {
-        Ok(Rows::new(Box::new(open(path)?), path, separator))
+    pub fn open(path: &Path, separator: Separator) -> Result<InputRows> {
+        Ok(InputRows::new(Box::new(open(path)?), path, separator))
     }
 
     /// Rows of an open `input`, which messages call `path`.
-    pub fn new(input: Box<dyn Read + Send>, path: &Path, separator: Separator) -> Rows {
+    pub fn new(input: Box<dyn Read + Send>, path: &Path, separator: Separator) -> InputRows {
         // A line's end is the line feed alone; the trim takes a carriage return away.
-        let (lines, ended) = Lines::of(input);
-        Rows { path: path.to_owned(), records: Records::new(Box::new(lines), ended, separator, 1) }
+        let (lines, ended) = Lines::new(input);
+        InputRows { path: path.to_owned(), records: Records::new(Box::new(lines), ended, separator, 1) }
     }
 
     /// The next row that is not blank, or `None` at the end. Errors: [`Error::Io`], and [`Error::Trace`] for a quote that is not
     /// closed.
-    pub fn read(&mut self) -> Result<Option<Row<'_>>> {
+    pub fn read(&mut self) -> Result<Option<InputRow<'_>>> {
         while let Some(line) = self.records.read(&self.path)? {
             self.records.record.trim();
             if self.records.record.len() > 1 || self.records.record.iter().any(|field| !field.is_empty()) {
-                return Ok(Some(Row { path: &self.path, line, record: &self.records.record }));
+                return Ok(Some(InputRow { path: &self.path, line, record: &self.records.record }));
             }
         }
         Ok(None)
@@ -212,7 +212,7 @@ impl Rows {
 
 /// One row and where it stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
+pub struct InputRow<'a> {
     /// The file.
     pub path: &'a Path,
     /// The line that it begins on, from 1.
@@ -221,7 +221,7 @@ pub struct Row<'a> {
     pub record: &'a ByteRecord,
 }
 
-impl<'a> Row<'a> {
+impl<'a> InputRow<'a> {
     /// How many fields there are.
     pub fn fields(&self) -> usize {
         self.record.len()
@@ -241,57 +241,57 @@ impl<'a> Row<'a> {
     }
 
     /// The field's bytes; empty when the row is too short.
-    pub fn bytes(&self, column: Column<'_>) -> &'a [u8] {
+    pub fn bytes(&self, column: InputColumn<'_>) -> &'a [u8] {
         self.record.get(column.at).unwrap_or_default()
     }
 
     /// Whether the field is absent: empty, `nan` or `null`.
-    pub fn is_null(&self, column: Column<'_>) -> bool {
+    pub fn is_null(&self, column: InputColumn<'_>) -> bool {
         let field = self.bytes(column);
         field.is_empty() || field.eq_ignore_ascii_case(b"nan") || field.eq_ignore_ascii_case(b"null")
     }
 
     /// The field as text without blanks around it, possibly empty.
-    pub fn text(&self, column: Column<'_>) -> Result<&'a str> {
+    pub fn text(&self, column: InputColumn<'_>) -> Result<&'a str> {
         let field = trimmed(self.bytes(column));
         std::str::from_utf8(field)
             .map_err(|_| self.error(column.name, format!("'{}' is not UTF-8 text", shorten(field))))
     }
 
     /// The field as a name, not empty.
-    pub fn name(&self, column: Column<'_>) -> Result<&'a str> {
+    pub fn name(&self, column: InputColumn<'_>) -> Result<&'a str> {
         let name = self.text(column)?;
         if name.is_empty() { Err(self.error(column.name, "is empty; expected a name")) } else { Ok(name) }
     }
 
     /// A number from 0, times `scale`; `expected` describes the accepted values.
-    pub fn number(&self, column: Column<'_>, scale: u64, round: Round, expected: &str) -> Result<u64> {
+    pub fn number(&self, column: InputColumn<'_>, scale: u64, round: Rounding, expected: &str) -> Result<u64> {
         decimal(self.bytes(column), scale, round).map_err(|problem| self.not(column, problem, expected))
     }
 
     /// A number of either sign, times `scale`, to the nearest.
-    pub fn signed(&self, column: Column<'_>, scale: u64, expected: &str) -> Result<i64> {
+    pub fn signed(&self, column: InputColumn<'_>, scale: u64, expected: &str) -> Result<i64> {
         signed(self.bytes(column), scale).map_err(|problem| self.not(column, problem, expected))
     }
 
     /// A whole number from 0 (`12846.0` is one, `0.5` is not).
-    pub fn whole(&self, column: Column<'_>, expected: &str) -> Result<u64> {
-        let up = self.number(column, 1, Round::Up, expected)?;
-        if up == self.number(column, 1, Round::Down, expected)? {
+    pub fn integer(&self, column: InputColumn<'_>, expected: &str) -> Result<u64> {
+        let up = self.number(column, 1, Rounding::Up, expected)?;
+        if up == self.number(column, 1, Rounding::Down, expected)? {
             return Ok(up);
         }
         Err(self.wrong(column, "is not a whole number", expected))
     }
 
     /// An error about this field's value.
-    pub fn wrong(&self, column: Column<'_>, problem: &str, expected: &str) -> Error {
+    pub fn wrong(&self, column: InputColumn<'_>, problem: &str, expected: &str) -> Error {
         let field = self.bytes(column);
         let value = if field.is_empty() { String::new() } else { format!("'{}' ", shorten(field)) };
         let problem = if field.is_empty() { "is empty" } else { problem };
         self.error(column.name, format!("{value}{problem}; expected {expected}"))
     }
 
-    fn not(&self, column: Column<'_>, problem: NumberProblem, expected: &str) -> Error {
+    fn not(&self, column: InputColumn<'_>, problem: NumberProblem, expected: &str) -> Error {
         self.wrong(column, &problem.to_string(), expected)
     }
 }
@@ -306,7 +306,7 @@ pub(crate) struct Lines<R> {
 
 impl<R: Read> Lines<R> {
     /// The lines of `input`, and whether all have been read.
-    pub fn of(input: R) -> (Lines<R>, Arc<AtomicBool>) {
+    pub fn new(input: R) -> (Lines<R>, Arc<AtomicBool>) {
         let ended = Arc::new(AtomicBool::new(false));
         (Lines { bytes: input.chain(&b"\n"[..]), ended: ended.clone() }, ended)
     }
@@ -336,7 +336,7 @@ pub fn signed(text: &[u8], scale: u64) -> std::result::Result<i64, NumberProblem
         [b'-', rest @ ..] => (-1, rest),
         _ => (1, text),
     };
-    let value = decimal(digits, scale, Round::Nearest)?;
+    let value = decimal(digits, scale, Rounding::Nearest)?;
     i64::try_from(value).map(|value| sign * value).map_err(|_| NumberProblem::TooLarge)
 }
 
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &'static str) -> Vec<(u64, Vec<String>)> {
-        let mut rows = Rows::new(Box::new(text.as_bytes()), Path::new("t.csv"), Separator::Comma);
+        let mut rows = InputRows::new(Box::new(text.as_bytes()), Path::new("t.csv"), Separator::Comma);
         let mut read = Vec::new();
         while let Some(row) = rows.read().expect("readable") {
             let fields = row.record.iter().map(|field| String::from_utf8_lossy(field).into_owned());
@@ -390,7 +390,7 @@ mod tests {
         if cfg!(unix) {
             for device in ["/dev/zero", "/dev/null"] {
                 assert!(refusal(Path::new(device)).contains("is no regular file but a device"));
-                assert!(Rows::open(Path::new(device), Separator::Comma).is_err());
+                assert!(InputRows::open(Path::new(device), Separator::Comma).is_err());
             }
         }
     }
@@ -402,7 +402,7 @@ mod tests {
             [(1, vec!["a".into(), "b\nc".into()]), (4, vec!["d".into(), "e".into()])]
         );
         for (text, line) in [("a,b\nc,\"d\ne,f\n", 2), ("a,b\nc,\"d", 2), ("a,\"b\nc\",\"d\n", 2), ("\"", 1)] {
-            let mut rows = Rows::new(Box::new(text.as_bytes()), Path::new("t.csv"), Separator::Comma);
+            let mut rows = InputRows::new(Box::new(text.as_bytes()), Path::new("t.csv"), Separator::Comma);
             let error = loop {
                 match rows.read() {
                     Ok(row) => assert!(row.is_some(), "{text:?}"),
@@ -428,21 +428,22 @@ mod tests {
 
     #[test]
     fn wrong_fields_say_where_and_what_would_be_accepted() {
-        let mut rows = Rows::new(Box::new("x\n-1,1.5,,--2,12846.0\n".as_bytes()), Path::new("t.csv"), Separator::Comma);
+        let mut rows =
+            InputRows::new(Box::new("x\n-1,1.5,,--2,12846.0\n".as_bytes()), Path::new("t.csv"), Separator::Comma);
         rows.read().expect("readable");
         let row = rows.read().expect("readable").expect("a second row");
-        let at = |at| Column::new(at, "n");
+        let at = |at| InputColumn::new(at, "n");
         let message = |result: Result<u64>| result.unwrap_err().to_string();
         assert_eq!(
-            message(row.whole(at(0), "a count from 0")),
+            message(row.integer(at(0), "a count from 0")),
             "t.csv, line 2, column 'n': '-1' is negative; expected a count from 0"
         );
         assert_eq!(
-            message(row.whole(at(1), "a count from 0")),
+            message(row.integer(at(1), "a count from 0")),
             "t.csv, line 2, column 'n': '1.5' is not a whole number; expected a count from 0"
         );
-        assert_eq!(message(row.whole(at(2), "a count")), "t.csv, line 2, column 'n': is empty; expected a count");
-        assert_eq!(row.whole(at(4), "a count").ok(), Some(12846));
+        assert_eq!(message(row.integer(at(2), "a count")), "t.csv, line 2, column 'n': is empty; expected a count");
+        assert_eq!(row.integer(at(4), "a count").ok(), Some(12846));
         assert_eq!(row.signed(at(0), 10, "a number").ok(), Some(-10));
         assert!(row.signed(at(3), 1, "a number").unwrap_err().to_string().contains("'--2' is not a number"));
         assert!(row.expect_fields(1..=2, "1 or 2").unwrap_err().to_string().ends_with("has 5 fields; expected 1 or 2"));

@@ -11,7 +11,7 @@ mod path;
 mod place;
 mod read;
 
-pub use path::{Step, path_of, steps};
+pub use path::{PathStep, path_of, steps};
 pub use place::Place;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
@@ -323,11 +323,11 @@ mod tests {
     use super::*;
 
     fn toml(text: &str) -> Result<Node, Error> {
-        Node::toml(&Place::whole("t", text))
+        Node::toml(&Place::whole_text("t", text))
     }
 
     fn json(text: &str) -> Result<Node, Error> {
-        Node::json(&Place::whole("t", text))
+        Node::json(&Place::whole_text("t", text))
     }
 
     #[test]

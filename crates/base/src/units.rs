@@ -225,7 +225,7 @@ pub fn trim_float(value: f64) -> String {
 
 /// How [`decimal`] rounds digits finer than the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Round {
+pub enum Rounding {
     /// To the nearest, halves up: times.
     Nearest,
     /// Up: demands.
@@ -262,7 +262,7 @@ impl fmt::Display for NumberProblem {
 ///
 /// No float is involved, so `0.1` cores are 100 milli-cores and never 101. Surrounding blanks are allowed.
 /// Errors: a [`NumberProblem`]; more than 10^18 base units is `TooLarge`.
-pub fn decimal(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberProblem> {
+pub fn decimal(text: &[u8], scale: u64, round: Rounding) -> Result<u64, NumberProblem> {
     // The common case first: digits, perhaps with a point among them.
     let (mut digits, mut rest) = (0u64, text);
     let mut run = |rest: &mut &[u8]| {
@@ -291,9 +291,9 @@ pub fn decimal(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberProbl
             let divisor = 10u64.pow(places as u32);
             let (whole, rest) = (product / divisor, product % divisor);
             let up = match round {
-                Round::Down => false,
-                Round::Up => rest > 0,
-                Round::Nearest => rest >= divisor - divisor / 2,
+                Rounding::Down => false,
+                Rounding::Up => rest > 0,
+                Rounding::Nearest => rest >= divisor - divisor / 2,
             };
             Ok(whole + u64::from(up))
         }
@@ -305,7 +305,7 @@ pub fn decimal(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberProbl
 /// The largest amount [`decimal`] returns.
 pub const DECIMAL_MAX: u64 = 1_000_000_000_000_000_000;
 
-fn decimal_general(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberProblem> {
+fn decimal_general(text: &[u8], scale: u64, round: Rounding) -> Result<u64, NumberProblem> {
     let (negative, body) = match text {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
@@ -361,9 +361,9 @@ fn decimal_general(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberP
         }
     };
     let up = match round {
-        Round::Down => false,
-        Round::Up => remainder > 0 || lost,
-        Round::Nearest => remainder >= divisor - divisor / 2 && remainder > 0,
+        Rounding::Down => false,
+        Rounding::Up => remainder > 0 || lost,
+        Rounding::Nearest => remainder >= divisor - divisor / 2 && remainder > 0,
     };
     let value = whole + u128::from(up);
     u64::try_from(value).ok().filter(|&v| v <= DECIMAL_MAX).ok_or(NumberProblem::TooLarge)
@@ -390,7 +390,7 @@ pub fn span(text: &str) -> Result<Span, NumberProblem> {
         "d" => 86_400 * US_PER_S,
         _ => return Err(NumberProblem::NotANumber),
     };
-    decimal(&text.as_bytes()[..split], scale, Round::Nearest).map(Span)
+    decimal(&text.as_bytes()[..split], scale, Rounding::Nearest).map(Span)
 }
 
 #[cfg(test)]
@@ -399,18 +399,18 @@ mod tests {
 
     #[test]
     fn decimals_are_exact_and_round_as_told() {
-        let up = |text: &str| decimal(text.as_bytes(), 1000, Round::Up);
+        let up = |text: &str| decimal(text.as_bytes(), 1000, Rounding::Up);
         assert_eq!(up("0.1"), Ok(100));
         assert_eq!(up("0.1001"), Ok(101));
         assert_eq!(up("1e-3"), Ok(1));
         assert_eq!(up("1e-40"), Ok(1));
         assert_eq!(up("2.5E2"), Ok(250_000));
         assert_eq!(up("0.1000000000000000000000000000000001"), Ok(101));
-        assert_eq!(decimal(b"0.0015", 1000, Round::Nearest), Ok(2));
-        assert_eq!(decimal(b"0.0014999", 1000, Round::Nearest), Ok(1));
-        assert_eq!(decimal(b"0.0019", 1000, Round::Down), Ok(1));
-        assert_eq!(decimal(b" 7 ", 1, Round::Down), Ok(7));
-        assert_eq!(decimal(b"-0", 1, Round::Down), Ok(0));
+        assert_eq!(decimal(b"0.0015", 1000, Rounding::Nearest), Ok(2));
+        assert_eq!(decimal(b"0.0014999", 1000, Rounding::Nearest), Ok(1));
+        assert_eq!(decimal(b"0.0019", 1000, Rounding::Down), Ok(1));
+        assert_eq!(decimal(b" 7 ", 1, Rounding::Down), Ok(7));
+        assert_eq!(decimal(b"-0", 1, Rounding::Down), Ok(0));
     }
 
     #[test]
@@ -430,7 +430,7 @@ mod tests {
                 (0..places).for_each(|_| text.push((b'0' + next(10) as u8) as char));
             }
             let scale = [1, 1000, 1024, 1_000_000][next(4) as usize];
-            for round in [Round::Nearest, Round::Up, Round::Down] {
+            for round in [Rounding::Nearest, Rounding::Up, Rounding::Down] {
                 let general = decimal_general(text.as_bytes(), scale, round);
                 assert_eq!(decimal(text.as_bytes(), scale, round), general, "{text} x {scale} {round:?}");
             }
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn bad_numbers_say_why() {
-        let read = |text: &str| decimal(text.as_bytes(), 1000, Round::Up).unwrap_err();
+        let read = |text: &str| decimal(text.as_bytes(), 1000, Rounding::Up).unwrap_err();
         assert_eq!(read(""), NumberProblem::NotANumber);
         assert_eq!(read("1,5"), NumberProblem::NotANumber);
         assert_eq!(read("NaN"), NumberProblem::NotFinite);

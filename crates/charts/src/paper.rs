@@ -59,7 +59,7 @@ impl Default for Paper {
 
 impl Paper {
     /// The paper of a preset; one without it if there is none.
-    pub fn of(preset: Option<Preset>) -> Paper {
+    pub fn from_preset(preset: Option<Preset>) -> Paper {
         preset.map(Preset::paper).unwrap_or_default()
     }
 
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn panels_without_room_move_below() {
-        let fit = |preset, columns, panels| Paper::of(preset).fit(chart(columns), panels);
+        let fit = |preset, columns, panels| Paper::from_preset(preset).fit(chart(columns), panels);
         assert_eq!(fit(None, Some(3), 3).size_pt, (506.0, 160.0));
         let narrow = fit(Some(Preset::Acm), Some(3), 3);
         assert_eq!((narrow.columns, narrow.size_pt), (Some(2), (241.1, 280.0)));
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn slides_are_larger_but_not_other() {
         let drawn = lines(&chart(None), Join::Straight, &[Series::new("drf", vec![(0.0, 1.0), (1.0, 2.0)])]);
-        let zoomed = Paper::of(Some(Preset::Slides)).zoomed(drawn.clone());
+        let zoomed = Paper::from_preset(Some(Preset::Slides)).zoomed(drawn.clone());
         assert!(
             zoomed.starts_with("<svg ") && zoomed.contains("width=\"1012\" height=\"320\" viewBox=\"0 0 5060 1600\"")
         );

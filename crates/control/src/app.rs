@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counts::Counts;
-use super::message::{Bar, Message, Node, Note, Output, Position, Sender, Units};
+use super::message::{Bar, Endpoint, Message, Note, Output, Position, Sender, Units};
 use super::rules::Rule;
 use super::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::MachineId;
@@ -56,7 +56,7 @@ pub struct AppMaster {
 
 /// An input of an application master.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Input {
+pub enum AppInput {
     /// A message arrives.
     Message(Message),
     /// Time to say that it is alive.
@@ -107,21 +107,21 @@ impl AppMaster {
     }
 
     /// The next state of an application master, and its outputs. A pure function of its arguments.
-    pub fn step(mut self, setup: &Setup, input: Input) -> (AppMaster, Vec<Output>) {
+    pub fn step(mut self, setup: &Setup, input: AppInput) -> (AppMaster, Vec<Output>) {
         let mut outputs = Vec::new();
         if self.fenced {
             return (self, outputs);
         }
         match input {
-            Input::Beat => outputs.push(self.beat()),
-            Input::Want(role, count) => self.resize(role, count, &mut outputs),
-            Input::Move(machine) => self.leave(setup, machine, &mut outputs),
-            Input::Forgive(machine) => self.forgive(machine, &mut outputs),
-            Input::Message(Message::Ask { epoch }) if epoch >= self.at.epoch => self.report(epoch, &mut outputs),
-            Input::Message(Message::Hints { at, heard, full, list, away, back }) => {
+            AppInput::Beat => outputs.push(self.beat()),
+            AppInput::Want(role, count) => self.resize(role, count, &mut outputs),
+            AppInput::Move(machine) => self.leave(setup, machine, &mut outputs),
+            AppInput::Forgive(machine) => self.forgive(machine, &mut outputs),
+            AppInput::Message(Message::Ask { epoch }) if epoch >= self.at.epoch => self.report(epoch, &mut outputs),
+            AppInput::Message(Message::Hints { at, heard, full, list, away, back }) => {
                 let first = self.restarted;
                 if self.is_news(setup, at, full, &mut outputs) {
-                    self.hear_hints(setup, heard, full, first, &list, &mut outputs);
+                    self.apply_hints(setup, heard, full, first, &list, &mut outputs);
                     if full {
                         self.away.clear();
                     }
@@ -131,19 +131,19 @@ impl AppMaster {
                     });
                 }
             }
-            Input::Message(Message::Fenced) => self.fenced = true,
-            Input::Message(Message::NeedPlan { machine, role }) => {
+            AppInput::Message(Message::Fenced) => self.fenced = true,
+            AppInput::Message(Message::NeedPlan { machine, role }) => {
                 if self.hint(machine, role) > 0 {
                     self.plan(machine, role, &mut outputs);
                 }
             }
-            Input::Message(Message::Done { machine, at, role, count }) => {
+            AppInput::Message(Message::Done { machine, at, role, count }) => {
                 self.finish(machine, at, role, count, &mut outputs);
             }
-            Input::Message(Message::Failed { machine, at, role }) => {
+            AppInput::Message(Message::Failed { machine, at, role }) => {
                 self.worker_failed(setup, machine, at, role, &mut outputs);
             }
-            Input::Message(_) => {}
+            AppInput::Message(_) => {}
         }
         (self, outputs)
     }
@@ -155,7 +155,7 @@ impl AppMaster {
         let last = Position { epoch: self.epoch, number };
         if at < last {
             // It may have been lost.
-            outputs.push(Output::Send(Node::Tubo(machine), Message::Plan { at: last, role, count }));
+            outputs.push(Output::Send(Endpoint::Tubo(machine), Message::Plan { at: last, role, count }));
         }
         at == last && self.hint(machine, role) > 0
     }
@@ -204,7 +204,8 @@ impl AppMaster {
     fn say_bars(&mut self, outputs: &mut Vec<Output>) {
         self.sent += 1;
         let bars = self.bars.iter().copied().collect();
-        outputs.push(Output::Send(Node::Master, Message::AppBars { from: self.sender(), epoch: self.at.epoch, bars }));
+        outputs
+            .push(Output::Send(Endpoint::Master, Message::AppBars { from: self.sender(), epoch: self.at.epoch, bars }));
     }
 
     /// Workers have done their tasks: gives their units back, and wants as many less.
@@ -225,7 +226,7 @@ impl AppMaster {
     }
 
     /// Units of a role that it knows to have.
-    pub fn held(&self, role: RoleId) -> u32 {
+    pub fn allocated(&self, role: RoleId) -> u32 {
         self.held.get(role)
     }
 
@@ -234,7 +235,7 @@ impl AppMaster {
     }
 
     fn beat(&self) -> Output {
-        Output::Send(Node::Master, Message::AppBeat { from: self.sender(), at: self.at })
+        Output::Send(Endpoint::Master, Message::AppBeat { from: self.sender(), at: self.at })
     }
 
     /// Sends a full report to the FuxiMaster that requests it, and ignores earlier ones from now on.
@@ -248,7 +249,7 @@ impl AppMaster {
         let (request, restarted) = (self.want.clone(), self.restarted);
         let bars = self.bars.iter().copied().collect();
         let report = Message::AppReport { from: self.sender(), epoch, request, hints, bars, restarted };
-        outputs.push(Output::Send(Node::Master, report));
+        outputs.push(Output::Send(Endpoint::Master, report));
     }
 
     /// Whether to apply hints: no old ones, and of increments only the next one.
@@ -271,7 +272,7 @@ impl AppMaster {
     }
 
     /// Applies hints, plans workers for new units, and returns surplus units.
-    fn hear_hints(
+    fn apply_hints(
         &mut self,
         setup: &Setup,
         heard: u32,
@@ -398,7 +399,7 @@ impl AppMaster {
         }
         let change =
             Message::AppChange { from: self.sender(), epoch: self.at.epoch, request, returned: returned.clone() };
-        outputs.push(Output::Send(Node::Master, change));
+        outputs.push(Output::Send(Endpoint::Master, change));
         for Units { machine, role, .. } in returned {
             self.plan(machine, role, outputs);
         }
@@ -415,6 +416,6 @@ impl AppMaster {
         }
         let at = Position { epoch: self.epoch, number: self.plans };
         let plan = Message::Plan { at, role, count };
-        outputs.push(Output::Send(Node::Tubo(machine), plan));
+        outputs.push(Output::Send(Endpoint::Tubo(machine), plan));
     }
 }

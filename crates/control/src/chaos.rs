@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::rules::Rules;
 use super::setup::{AppId, Blacklist};
-use super::stage::{GoOn, Play, Row, Rule, Stage};
+use super::stage::{GoOn, PlayOptions, StagePolicy, Testbed, WorkRow};
 use super::trial::Trace;
 use super::world::World;
 use super::world::plan::{Avoidance, Fault, Network, Script, Strike, Timing};
@@ -22,7 +22,7 @@ pub struct Chaos {
     /// The first seed.
     pub seed: u64,
     /// The cluster, its work and its faults.
-    pub stage: Stage,
+    pub stage: Testbed,
 }
 
 /// When faults begin and end to strike, in seconds.
@@ -42,11 +42,11 @@ impl Chaos {
             })
             .collect();
         let apps: u32 = rng.random_range(2..=if machines > 100 { 20 } else { 5 });
-        let mut rows: Vec<Row> = (0..apps).flat_map(|app| work(&mut rng, app, apps, &sizes)).collect();
+        let mut rows: Vec<WorkRow> = (0..apps).flat_map(|app| work(&mut rng, app, apps, &sizes)).collect();
         rows.sort_by_key(|row| row.job);
         let policy = match rng.random_range(0..4) {
-            0 => Rule::Named("drf"),
-            1 => Rule::Named("fifo"),
+            0 => StagePolicy::Named("drf"),
+            1 => StagePolicy::Named("fifo"),
             _ => quota(&mut rng),
         };
         let placements = [Placement::WorstFit, Placement::FirstFit, Placement::BestFit, Placement::Random];
@@ -71,12 +71,12 @@ impl Chaos {
         let patience = [None, Some(2), Some(20)][rng.random_range(0..3)].map(Span::from_secs);
         let timing = Timing::default();
         let script = Script { strikes, network, timing, patience, avoidance, seed, ..Script::default() };
-        Chaos { seed, stage: Stage { machines: sizes, rows, policy, options, script, rules } }
+        Chaos { seed, stage: Testbed { machines: sizes, rows, policy, options, script, rules } }
     }
 
     /// Plays it, to the first violation. Errors: those of `go_on`, which is asked now and then.
     pub fn run(&self, go_on: &GoOn) -> Result<World> {
-        self.stage.play(Play { recorded: false, strict: true }, go_on)
+        self.stage.play(PlayOptions { recorded: false, strict: true }, go_on)
     }
 
     /// The first violation, if there is one. Panics: when the stage cannot be played (a programmer error).
@@ -157,13 +157,13 @@ impl Chaos {
 
     /// The lines that led to a violation.
     pub fn trace(&self, violation: Violation) -> Trace {
-        Trace::of(&self.stage, violation)
+        Trace::record(&self.stage, violation)
     }
 }
 
 /// The rows of an application: a role, perhaps one of the other class besides, and perhaps more or fewer units of the first
 /// later on. All applications together ask for about nine tenths of what there is, give or take.
-fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, machines: &[[u64; 2]]) -> Vec<Row> {
+fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, machines: &[[u64; 2]]) -> Vec<WorkRow> {
     let capacity: u64 = machines.iter().map(|[cpu, _]| cpu / 1000).sum();
     let stable = rng.random_range(0..3) < 2;
     let both = rng.random_range(0..4) == 0;
@@ -183,7 +183,7 @@ fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, machines: &[[u64; 2]]) -> Vec
             let ends = rng.random_range(0..3) == 0;
             let duration = if ends { Span(rng.random_range(1_000_000..150_000_000)) } else { Span::ENDLESS };
             let name = format!("role {app}{letter}{}", rows.len());
-            rows.push(Row { name, job: app, submit, tasks, duration, demand, stable, gang, priority });
+            rows.push(WorkRow { name, job: app, submit, tasks, duration, demand, stable, gang, priority });
             submit = Time(rng.random_range(submit.0..FAULTS.end * 1_000_000));
         }
     }
@@ -192,7 +192,7 @@ fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, machines: &[[u64; 2]]) -> Vec
 }
 
 /// Two quota groups, of the applications with even and odd numbers.
-fn quota(rng: &mut ChaCha8Rng) -> Rule {
+fn quota(rng: &mut ChaCha8Rng) -> StagePolicy {
     let reclaim = ["wait", "never", "kill-after:10s"][rng.random_range(0..3)];
     let inside = ["fifo", "fair"][rng.random_range(0..2)];
     let mut text = format!("reclaim = \"{reclaim}\"\ninside = \"{inside}\"\n");
@@ -202,7 +202,7 @@ fn quota(rng: &mut ChaCha8Rng) -> Rule {
         text += &format!("min = {{ cpu = {min} }}\nmax = {{ cpu = {most} }}\n");
     }
     text += "[[group]]\nname = \"rest\"\ndefault = true\n";
-    Rule::Quota(text)
+    StagePolicy::Quota(text)
 }
 
 fn instant(rng: &mut ChaCha8Rng) -> Time {

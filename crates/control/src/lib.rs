@@ -5,7 +5,7 @@
 //! clock nor network: [`master::Master`], [`app::AppMaster`] and [`tubo::Tubo`]. States are plain values that can be
 //! compared, hashed and ordered, so the same functions run in the event loop of [`world`] and in a model checker.
 //!
-//! [`world::World`] joins them with the engine: it is a [`plimsoll_sim::carrier::Control`], so that a run under it is scheduled by
+//! [`world::World`] joins them with the engine: it is a [`plimsoll_sim::backend::Control`], so that a run under it is scheduled by
 //! the policies, quotas and placement rules of any other run.
 
 #![deny(missing_docs)]

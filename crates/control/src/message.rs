@@ -20,7 +20,7 @@ pub struct Position {
 
 /// A process that sends or receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Node {
+pub enum Endpoint {
     /// The FuxiMaster of the moment.
     Master,
     /// An application master: its application and its epoch; epoch 0 is the newest there is.
@@ -194,7 +194,7 @@ pub enum Message {
 
 /// Where FuxiMaster knows a unit from when it recovers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
+pub enum RecoverySource {
     /// A Tubo's cap, and the application master's request covers it or learns of the surplus.
     Cap,
     /// A Tubo's cap, with a mock request for this number of units on any machine of the cluster (`LT_CLUSTER`).
@@ -228,7 +228,7 @@ pub enum Note {
     /// FuxiMaster took back units that their application master had returned.
     Released(Units<u32>),
     /// FuxiMaster rebuilt units.
-    Rebuilt(Units<u32>, Source),
+    Rebuilt(Units<u32>, RecoverySource),
     /// FuxiMaster took units away, or did not rebuild them.
     Dropped(Units<u32>, Why),
     /// FuxiMaster replaced an invented request by the real one.
@@ -267,7 +267,7 @@ pub enum Note {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Output {
     /// A message to be sent.
-    Send(Node, Message),
+    Send(Endpoint, Message),
     /// The application needs a new master of at least this epoch, on a machine that the scheduler chooses.
     StartApp(AppId, u32),
     /// An event.

@@ -8,14 +8,14 @@
 
 use super::rules::Rules;
 use super::setup::AppId;
-use super::stage::{Row, Rule, Stage};
+use super::stage::{StagePolicy, Testbed, WorkRow};
 use super::world::plan::{Fault, Network, Script, Strike, Timing};
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::units::{MachineId, Span, Time};
 
 /// How an application master or a Tubo fares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
+pub enum ProcessState {
     /// It is well.
     Well,
     /// It dies and is back within the time that it is given.
@@ -30,16 +30,16 @@ pub struct Scenario {
     /// FuxiMaster fails over.
     pub master: bool,
     /// The application masters.
-    pub app: State,
+    pub app: ProcessState,
     /// The Tubo.
-    pub tubo: State,
+    pub tubo: ProcessState,
 }
 
 impl Scenario {
     /// All of them in the order of the article.
     pub fn all() -> Vec<Scenario> {
-        let failing = [State::Failover, State::Timeout];
-        let states = |fails: bool| if fails { &failing[..] } else { &[State::Well][..] };
+        let failing = [ProcessState::Failover, ProcessState::Timeout];
+        let states = |fails: bool| if fails { &failing[..] } else { &[ProcessState::Well][..] };
         // The failing roles: FuxiMaster, the application masters, the Tubo.
         let order = [
             (true, false, false),
@@ -66,10 +66,10 @@ impl Scenario {
 
     /// Its name on the command line, such as `fm-failover+am-timeout`.
     pub fn name(self) -> String {
-        let state = |who: &str, state: State| match state {
-            State::Well => None,
-            State::Failover => Some(format!("{who}-failover")),
-            State::Timeout => Some(format!("{who}-timeout")),
+        let state = |who: &str, state: ProcessState| match state {
+            ProcessState::Well => None,
+            ProcessState::Failover => Some(format!("{who}-failover")),
+            ProcessState::Timeout => Some(format!("{who}-timeout")),
         };
         let master = self.master.then(|| "fm-failover".to_owned());
         let parts: Vec<String> =
@@ -96,18 +96,18 @@ impl Scenario {
     ///
     /// The offline job fills the large machines first and shrinks later, so that replacement units do not go back to the machine that was
     /// lost, only because it is the emptiest.
-    pub fn stage(rules: Rules, script: Script) -> Stage {
-        let row = |name: &str, job, tasks, stable| Row {
+    pub fn stage(rules: Rules, script: Script) -> Testbed {
+        let row = |name: &str, job, tasks, stable| WorkRow {
             name: name.to_owned(),
             job,
             tasks,
             stable,
             duration: Span::ENDLESS,
             demand: [1000, 1024],
-            ..Row::default()
+            ..WorkRow::default()
         };
-        let early = Row { duration: Span::from_secs(12), ..row("early sql", 0, 12, false) };
-        let later = |row: Row| Row { submit: Time(5_000_000), ..row };
+        let early = WorkRow { duration: Span::from_secs(12), ..row("early sql", 0, 12, false) };
+        let later = |row: WorkRow| WorkRow { submit: Time(5_000_000), ..row };
         let rows = vec![
             row("sql", 0, 4, false),
             early,
@@ -116,7 +116,7 @@ impl Scenario {
             later(row("index", 2, 2, false)),
         ];
         let machines = [4, 12, 12].map(|size| [1000 * size, 1024 * size]).to_vec();
-        Stage { machines, rows, policy: Rule::Named("fifo"), options: Stage::spreading(), script, rules }
+        Testbed { machines, rows, policy: StagePolicy::Named("fifo"), options: Testbed::spreading(), script, rules }
     }
 
     /// How many applications there are.
@@ -141,10 +141,12 @@ impl Scenario {
     }
 
     /// When FuxiMaster and the application masters are struck, seen from the Tubo.
-    fn orders(self) -> Vec<Order> {
-        let masters: &[i64] = if self.master && self.tubo != State::Well { &[0, 22_000, -1_000, 50_000] } else { &[0] };
-        let apps: &[i64] = if self.app != State::Well { &[0, -500, 3_000] } else { &[0] };
-        let pairs = masters.iter().flat_map(|&master| apps.iter().map(move |&app| Order { master, app: master + app }));
+    fn orders(self) -> Vec<StrikeOrder> {
+        let masters: &[i64] =
+            if self.master && self.tubo != ProcessState::Well { &[0, 22_000, -1_000, 50_000] } else { &[0] };
+        let apps: &[i64] = if self.app != ProcessState::Well { &[0, -500, 3_000] } else { &[0] };
+        let pairs =
+            masters.iter().flat_map(|&master| apps.iter().map(move |&app| StrikeOrder { master, app: master + app }));
         pairs.collect()
     }
 
@@ -152,35 +154,37 @@ impl Scenario {
     /// within it, or until shortly after it.
     fn lengths(self) -> &'static [u64] {
         match self.tubo {
-            State::Well => &[0],
-            State::Failover => &[3, 35],
-            State::Timeout => &[150, 40, 66],
+            ProcessState::Well => &[0],
+            ProcessState::Failover => &[3, 35],
+            ProcessState::Timeout => &[150, 40, 66],
         }
     }
 
     /// Whether a process that times out is dead or only cut off.
     fn cuts(self) -> Vec<Cut> {
-        let apps: &[bool] = if self.app == State::Timeout { &[false, true] } else { &[false] };
-        let dark: &[bool] = if self.tubo == State::Timeout { &[false, true] } else { &[false] };
+        let apps: &[bool] = if self.app == ProcessState::Timeout { &[false, true] } else { &[false] };
+        let dark: &[bool] = if self.tubo == ProcessState::Timeout { &[false, true] } else { &[false] };
         apps.iter().flat_map(|&app| dark.iter().map(move |&dark| Cut { app, dark })).collect()
     }
 
-    fn strikes(self, order: Order, length: u64, cut: Cut) -> Vec<Strike> {
+    fn strikes(self, order: StrikeOrder, length: u64, cut: Cut) -> Vec<Strike> {
         let start = 30_000_i64;
         let at = |offset: i64| Time((start + offset).unsigned_abs() * 1_000);
         let (gone, machine) = (Span::from_secs(length), MachineId(0));
         let mut strikes = Vec::new();
         match self.tubo {
-            State::Well => {}
-            State::Failover => strikes.push(Strike { at: at(0), fault: Fault::TuboCrash(machine, gone) }),
-            State::Timeout if cut.dark => strikes.push(Strike { at: at(0), fault: Fault::TuboDark(machine, gone) }),
-            State::Timeout => strikes.push(Strike { at: at(0), fault: Fault::TuboCut(machine, gone) }),
+            ProcessState::Well => {}
+            ProcessState::Failover => strikes.push(Strike { at: at(0), fault: Fault::TuboCrash(machine, gone) }),
+            ProcessState::Timeout if cut.dark => {
+                strikes.push(Strike { at: at(0), fault: Fault::TuboDark(machine, gone) })
+            }
+            ProcessState::Timeout => strikes.push(Strike { at: at(0), fault: Fault::TuboCut(machine, gone) }),
         }
         let apps = (0..Scenario::APPS).map(AppId);
-        strikes.extend(apps.filter(|_| self.app != State::Well).map(|app| {
+        strikes.extend(apps.filter(|_| self.app != ProcessState::Well).map(|app| {
             let fault = match self.app {
-                State::Timeout if cut.app => Fault::AppCut(app, Span::from_secs(100)),
-                State::Timeout => Fault::AppLost(app),
+                ProcessState::Timeout if cut.app => Fault::AppCut(app, Span::from_secs(100)),
+                ProcessState::Timeout => Fault::AppLost(app),
                 _ => Fault::AppCrash(app, Span::from_secs(5)),
             };
             Strike { at: at(order.app), fault }
@@ -195,7 +199,7 @@ impl Scenario {
 
 /// Milliseconds after the Tubo at which the others are struck.
 #[derive(Clone, Copy, Debug)]
-struct Order {
+struct StrikeOrder {
     master: i64,
     app: i64,
 }

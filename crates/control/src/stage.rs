@@ -10,7 +10,7 @@ use plimsoll_base::units::{Dim, Resources, Span, Time, UserId};
 use plimsoll_policies::{NamedPolicy, QuotaFile, Registry, Setup as PolicySetup};
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::cluster::{Cluster, ClusterSpec, MachineGroup, Placement};
-use plimsoll_sim::engine::{Engine, Options, Parties};
+use plimsoll_sim::engine::{Engine, Options, RunContext};
 use plimsoll_sim::record::Recorder;
 use plimsoll_sim::workload::{TaskSet, Workload};
 
@@ -19,7 +19,7 @@ pub type GoOn<'a> = dyn Fn() -> Result<()> + Sync + 'a;
 
 /// A row of work: equal tasks of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
+pub struct WorkRow {
     /// Its name in reports.
     pub name: String,
     /// Its job, from 0; rows of one job stand together.
@@ -42,7 +42,7 @@ pub struct Row {
 
 /// The policy of a stage.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Rule {
+pub enum StagePolicy {
     /// A built-in one.
     Named(&'static str),
     /// Quota groups, as the text of a quota file.
@@ -51,13 +51,13 @@ pub enum Rule {
 
 /// A cluster, its work, and its faults.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stage {
+pub struct Testbed {
     /// CPU and memory of each machine.
     pub machines: Vec<[u64; 2]>,
     /// The work, in order of submission.
-    pub rows: Vec<Row>,
+    pub rows: Vec<WorkRow>,
     /// The policy.
-    pub policy: Rule,
+    pub policy: StagePolicy,
     /// Engine options.
     pub options: Options,
     /// The faults.
@@ -68,7 +68,7 @@ pub struct Stage {
 
 /// How a stage is played.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Play {
+pub struct PlayOptions {
     /// Every message is written down.
     pub recorded: bool,
     /// The first violation ends it.
@@ -87,13 +87,13 @@ impl Recorder for Ears<'_> {
     }
 }
 
-impl Stage {
+impl Testbed {
     fn dims() -> Vec<Dim> {
         ["cpu", "memory_mib"].map(|name| Dim::parse(name).0).to_vec()
     }
 
     fn workload(&self) -> Workload {
-        let mut workload = Workload { dims: Stage::dims(), ..Workload::default() };
+        let mut workload = Workload { dims: Testbed::dims(), ..Workload::default() };
         let jobs = self.rows.iter().map(|row| row.job + 1).max().unwrap_or(0);
         let ids: Vec<_> = (0..jobs).map(|job| workload.job(&format!("job{job}"))).collect();
         for row in &self.rows {
@@ -126,8 +126,8 @@ impl Stage {
 
     fn policy(&self) -> Result<NamedPolicy> {
         match &self.policy {
-            Rule::Named(name) => Registry::default().policy(name),
-            Rule::Quota(text) => {
+            StagePolicy::Named(name) => Registry::default().policy(name),
+            StagePolicy::Quota(text) => {
                 let groups = QuotaFile::parse(Path::new("quota.toml"), text)?;
                 Ok(NamedPolicy::grouped("quota:quota.toml".parse()?, groups))
             }
@@ -136,7 +136,7 @@ impl Stage {
 
     /// Plays it to its end, and checks that all roles agree then. Errors: those of `go_on`, which is called periodically, and of invalid
     /// rows.
-    pub fn play(&self, how: Play, go_on: &GoOn) -> Result<World> {
+    pub fn play(&self, how: PlayOptions, go_on: &GoOn) -> Result<World> {
         let names = self.rows.iter().map(|row| row.name.clone()).collect();
         let mut world = World::new(self.rules, self.script.clone(), names).to_the_end();
         if how.recorded {
@@ -154,7 +154,7 @@ impl Stage {
         let mut policy = self.policy()?.build(&setup)?;
         let options = Options { until: Some(HORIZON), ..self.options };
         let (mut source, mut ears) = (workload.source(), Ears(go_on));
-        let parties = Parties::lent(&mut source, &mut *policy, &mut ears).under(&mut world);
+        let parties = RunContext::lent(&mut source, &mut *policy, &mut ears).under(&mut world);
         let mut engine = Engine::new(parties, cluster, weights, &options)?;
         while engine.step()?.is_some() {}
         let outcome = engine.finish()?;

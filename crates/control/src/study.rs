@@ -75,7 +75,7 @@ pub struct RecoveryRow {
 
 /// All answers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Findings {
+pub struct FailoverFindings {
     /// Scenario by scenario, all rules first.
     pub fates: Vec<FateRow>,
     /// Scenario by scenario, heartbeat by heartbeat.
@@ -106,10 +106,10 @@ impl Study {
     }
 
     /// Runs everything. Errors: those of the watcher.
-    pub fn run(&self, watcher: &dyn Watcher) -> Result<Findings> {
+    pub fn run(&self, watcher: &dyn Watcher) -> Result<FailoverFindings> {
         let (fates, recoveries) = (self.fates(), self.recoveries());
         watcher.planned(fates.len() + recoveries.len());
-        Ok(Findings {
+        Ok(FailoverFindings {
             fates: fates.par_iter().map(|cell| self.fate(cell, watcher)).collect::<Result<Vec<_>>>()?.concat(),
             recoveries: recoveries.par_iter().map(|cell| self.recovery(cell, watcher)).collect::<Result<_>>()?,
         })

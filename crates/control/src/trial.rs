@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
-use super::message::Node;
+use super::message::Endpoint;
 use super::rules::{Rule, Rules};
 use super::scenario::Scenario;
 use super::setup::Setup;
-use super::stage::{Play, Stage};
-use super::world::log::{Entry, What};
+use super::stage::{PlayOptions, Testbed};
+use super::world::log::{LogEntry, What};
 use super::world::plan::{Network, Script, Timing};
 use super::world::watch::{Fate, Violation, Watch};
 use plimsoll_base::units::{MachineId, Span, Time};
 
 /// The outcome of one timing.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct TimingOutcome {
     /// The cluster with the applications that are not over.
     pub setup: Setup,
     /// The ledger of the run.
@@ -27,12 +27,12 @@ pub struct Outcome {
     pub idle: u64,
 }
 
-impl Outcome {
+impl TimingOutcome {
     /// Plays a stage to its end. Panics: when its rows make no sense (a programmer error).
-    pub fn of(stage: &Stage) -> Outcome {
-        let world = stage.play(Play::default(), &|| Ok(())).expect("a stage that can be played");
+    pub fn play(stage: &Testbed) -> TimingOutcome {
+        let world = stage.play(PlayOptions::default(), &|| Ok(())).expect("a stage that can be played");
         let (messages, idle) = world.messages();
-        Outcome { setup: world.setup().clone(), watch: world.watch, messages, idle }
+        TimingOutcome { setup: world.setup().clone(), watch: world.watch, messages, idle }
     }
 }
 
@@ -44,14 +44,14 @@ pub struct Trial {
     /// The rules.
     pub rules: Rules,
     /// Each timing with its outcome; the first is the plain one that reports describe.
-    pub outcomes: Vec<(Script, Outcome)>,
+    pub outcomes: Vec<(Script, TimingOutcome)>,
 }
 
 impl Trial {
     /// Runs all timings of a scenario.
     pub fn new(scenario: Scenario, rules: Rules, network: Network, timing: Timing) -> Trial {
         let outcomes = scenario.scripts(network, timing).into_iter().map(|script| {
-            let outcome = Outcome::of(&Scenario::stage(rules, script.clone()));
+            let outcome = TimingOutcome::play(&Scenario::stage(rules, script.clone()));
             (script, outcome)
         });
         Trial { scenario, rules, outcomes: outcomes.collect() }
@@ -84,7 +84,7 @@ impl Trial {
     }
 
     /// The outcomes of the timings in which services wait for unreachable machines and do not move.
-    pub fn while_waiting(&self) -> impl Iterator<Item = &Outcome> {
+    pub fn while_waiting(&self) -> impl Iterator<Item = &TimingOutcome> {
         self.outcomes.iter().filter(|(script, _)| script.patience.is_none()).map(|(_, outcome)| outcome)
     }
 
@@ -110,7 +110,7 @@ impl Trial {
             .iter()
             .enumerate()
             .filter_map(|(at, (script, outcome))| worst(&outcome.watch).map(|violation| (at, script, violation)));
-        let trace = |script: &Script, violation| Trace::of(&Scenario::stage(self.rules, script.clone()), violation);
+        let trace = |script: &Script, violation| Trace::record(&Scenario::stage(self.rules, script.clone()), violation);
         let traces = bad.map(|(at, script, violation)| Trace { timing: at + 1, ..trace(script, violation) });
         traces.min_by_key(|trace| (trace.violation.invariant != "I1", trace.entries.len()))
     }
@@ -124,22 +124,23 @@ pub struct Trace {
     /// The violation.
     pub violation: Violation,
     /// The lines, up to the violation.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LogEntry>,
 }
 
 impl Trace {
     /// Plays a stage again and keeps what matters. Panics: as [`Outcome::of`].
-    pub fn of(stage: &Stage, violation: Violation) -> Trace {
-        let mut world = stage.play(Play { recorded: true, strict: false }, &|| Ok(())).expect("it was played before");
+    pub fn record(stage: &Testbed, violation: Violation) -> Trace {
+        let mut world =
+            stage.play(PlayOptions { recorded: true, strict: false }, &|| Ok(())).expect("it was played before");
         let (script, setup) = (&stage.script, world.setup().clone());
         let struck = script.strikes.first().map_or(Time::ZERO, |strike| strike.at);
         let machines: BTreeSet<MachineId> = script.strikes.iter().filter_map(|strike| strike.fault.machine()).collect();
-        let concerns = |entry: &Entry| {
+        let concerns = |entry: &LogEntry| {
             let same = violation.machine.is_none() || entry.machine.is_none() || entry.machine == violation.machine;
             // Only reports of the affected machines, and FuxiMaster's reactions.
             let says = match entry.what {
-                What::Message { to, .. } => to == Node::Master,
-                What::Note(node) => node == Node::Master,
+                What::Message { to, .. } => to == Endpoint::Master,
+                What::Note(node) => node == Endpoint::Master,
                 _ => true,
             };
             let machine = same || says && entry.machine.is_some_and(|machine| machines.contains(&machine));
@@ -147,7 +148,7 @@ impl Trace {
             // Of the messages between application masters and others, only those of the application concerned; before the first fault, only
             // messages that led to it.
             let app = violation.role.and_then(|role| setup.find(role)).map(|role| role.app);
-            let other = |node: Node| matches!((node, app), (Node::App(id, _), Some(app)) if id != app);
+            let other = |node: Endpoint| matches!((node, app), (Endpoint::App(id, _), Some(app)) if id != app);
             let party = match entry.what {
                 What::Message { from, to, .. } => !other(from) && !other(to) && entry.at >= struck,
                 What::Note(node) | What::Start(node) => !other(node) && (entry.at >= struck || !entry.roles.is_empty()),
@@ -176,8 +177,9 @@ impl Trace {
 }
 
 /// All lines of the log of a stage. Panics: as [`Outcome::of`].
-pub fn log(stage: &Stage) -> Vec<Entry> {
-    let mut world = stage.play(Play { recorded: true, strict: false }, &|| Ok(())).expect("a stage that can be played");
+pub fn log(stage: &Testbed) -> Vec<LogEntry> {
+    let mut world =
+        stage.play(PlayOptions { recorded: true, strict: false }, &|| Ok(())).expect("a stage that can be played");
     std::mem::take(&mut world.log.entries)
 }
 

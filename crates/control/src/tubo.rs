@@ -4,14 +4,14 @@
 //! and their plans survive the Tubo.
 
 use super::counts::Counts;
-use super::message::{Message, Node, Note, Output, Position, Units};
+use super::message::{Endpoint, Message, Note, Output, Position, Units};
 use super::rules::{Rule, Rules};
 use super::setup::{RoleId, Setup};
 use plimsoll_base::units::MachineId;
 
 /// How many workers an application master wants of a role here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Plan {
+pub struct WorkerPlan {
     /// Of which role.
     pub role: RoleId,
     /// The epoch of the application master and the number of its plan.
@@ -30,7 +30,7 @@ pub struct Tubo {
     /// Workers that may run.
     pub caps: Counts,
     /// Workers that are wanted, by role.
-    pub plans: Vec<Plan>,
+    pub plans: Vec<WorkerPlan>,
     /// Workers that run.
     pub running: Counts,
     /// Workers that have completed their tasks and wait for instructions.
@@ -41,7 +41,7 @@ pub struct Tubo {
 
 /// An input of a Tubo.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Input {
+pub enum TuboInput {
     /// A message arrives.
     Message(Message),
     /// Time to say that it is alive.
@@ -83,47 +83,51 @@ impl Tubo {
     }
 
     /// The next state of a Tubo, and its outputs. A pure function of its arguments.
-    pub fn step(mut self, setup: &Setup, input: Input) -> (Tubo, Vec<Output>) {
+    pub fn step(mut self, setup: &Setup, input: TuboInput) -> (Tubo, Vec<Output>) {
         let mut outputs = Vec::new();
         match input {
-            Input::Beat => {
+            TuboInput::Beat => {
                 outputs.push(self.beat(false));
                 self.need_plans(setup, &mut outputs);
                 self.done.iter().for_each(|(role, _)| self.say_done(setup, role, &mut outputs));
             }
-            Input::Done(role, count) => {
+            TuboInput::Done(role, count) => {
                 let done = (self.done.get(role) + count).min(self.running.get(role));
                 self.done.set(role, done);
                 self.say_done(setup, role, &mut outputs);
             }
-            Input::Fail(role) => self.worker_failed(setup, role, &mut outputs),
-            Input::Wiped => {
+            TuboInput::Fail(role) => self.worker_failed(setup, role, &mut outputs),
+            TuboInput::Wiped => {
                 for (role, count) in std::mem::take(&mut self.running).iter() {
                     outputs.push(Output::Note(Note::Stopped(Units { machine: self.machine, role, count })));
                 }
                 self.done = Counts::default();
                 self.plans.clear();
             }
-            Input::Message(Message::Ask { epoch }) if epoch >= self.at.epoch => {
+            TuboInput::Message(Message::Ask { epoch }) if epoch >= self.at.epoch => {
                 if epoch > self.at.epoch {
                     self.at = Position { epoch, number: 0 };
                 }
                 let report = Message::TuboReport { machine: self.machine, epoch, caps: self.caps.clone() };
-                outputs.push(Output::Send(Node::Master, report));
+                outputs.push(Output::Send(Endpoint::Master, report));
             }
-            Input::Message(Message::Caps { at, full, list }) => self.hear_caps(setup, at, full, &list, &mut outputs),
-            Input::Message(Message::Plan { at, role, count }) => self.hear_plan(setup, at, role, count, &mut outputs),
-            Input::Message(_) => {}
+            TuboInput::Message(Message::Caps { at, full, list }) => {
+                self.apply_caps(setup, at, full, &list, &mut outputs)
+            }
+            TuboInput::Message(Message::Plan { at, role, count }) => {
+                self.apply_plan(setup, at, role, count, &mut outputs)
+            }
+            TuboInput::Message(_) => {}
         }
         (self, outputs)
     }
 
     fn beat(&self, restarted: bool) -> Output {
-        Output::Send(Node::Master, Message::TuboBeat { machine: self.machine, at: self.at, restarted })
+        Output::Send(Endpoint::Master, Message::TuboBeat { machine: self.machine, at: self.at, restarted })
     }
 
     /// Applies caps unless they are old; of increments, only the next one.
-    fn hear_caps(
+    fn apply_caps(
         &mut self,
         setup: &Setup,
         at: Position,
@@ -190,8 +194,8 @@ impl Tubo {
     }
 
     /// Takes a plan unless it is older than the one there is.
-    fn hear_plan(&mut self, setup: &Setup, at: Position, role: RoleId, count: u32, outputs: &mut Vec<Output>) {
-        let plan = Plan { role, at, count };
+    fn apply_plan(&mut self, setup: &Setup, at: Position, role: RoleId, count: u32, outputs: &mut Vec<Output>) {
+        let plan = WorkerPlan { role, at, count };
         match self.plans.binary_search_by_key(&role, |plan| plan.role) {
             Ok(found) => {
                 let there = self.plans[found].at;
@@ -233,7 +237,7 @@ impl Tubo {
         self.done.add(role, -1);
         outputs.push(Output::Note(Note::Failed(Units { machine: self.machine, role, count: 1 })));
         let message = Message::Failed { machine: self.machine, at, role };
-        outputs.push(Output::Send(Node::App(spec.app, 0), message));
+        outputs.push(Output::Send(Endpoint::App(spec.app, 0), message));
     }
 
     /// Reports workers that have completed their tasks to the current application master.
@@ -241,7 +245,7 @@ impl Tubo {
         let plan = self.plans.binary_search_by_key(&role, |plan| plan.role).ok().map(|found| self.plans[found]);
         if let (Some(plan), Some(spec), count @ 1..) = (plan, setup.find(role), self.done.get(role)) {
             let message = Message::Done { machine: self.machine, at: plan.at, role, count };
-            outputs.push(Output::Send(Node::App(spec.app, 0), message));
+            outputs.push(Output::Send(Endpoint::App(spec.app, 0), message));
         }
     }
 
@@ -268,7 +272,7 @@ impl Tubo {
         for (role, _) in self.caps.iter().filter(|&(role, count)| count > self.plan(role)) {
             let Some(spec) = setup.find(role) else { continue };
             let message = Message::NeedPlan { machine: self.machine, role };
-            outputs.push(Output::Send(Node::App(spec.app, 0), message));
+            outputs.push(Output::Send(Endpoint::App(spec.app, 0), message));
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::round::{Bench, Round, Why};
 use crate::situation::Situation;
 use crate::state::State;
-use crate::verdict::Hearing;
+use crate::verdict::Assessment;
 
 /// The decisions of a round: `{"policy", "launched": [{"name", "tasks", "machine"}], "evicted": [{"name", "tasks", "for", "reason"}],
 /// "waiting": [{"name", "tasks", "reason", "short": {..}}], "shares": {..}}`, the last for policies with groups. Amounts are in the unit that people write.
@@ -62,7 +62,7 @@ pub fn reason(state: &State, round: &Round, why: &Why) -> (String, Map<String, V
 }
 
 fn shares(round: &Round) -> Value {
-    let one = |standing: &plimsoll_policies::Standing| {
+    let one = |standing: &plimsoll_policies::Status| {
         let values = standing.values.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
         (standing.name.clone(), Value::Object(values))
     };
@@ -70,7 +70,7 @@ fn shares(round: &Round) -> Value {
 }
 
 /// A verdict: `{"scenario", "policy", "verdict", "rounds", "cycle": [...], "ok"}`; `cycle` has the rounds of the part that comes back.
-pub fn hearing(bench: &Bench, hearing: &Hearing, ok: Option<bool>) -> Value {
+pub fn hearing(bench: &Bench, hearing: &Assessment, ok: Option<bool>) -> Value {
     let state = bench.state();
     let cycle = hearing.cycle().iter().map(|played| {
         let mut round = answer(bench, &played.round);

@@ -17,7 +17,7 @@ mod verdict;
 
 pub use answer::{answer, hearing, reason};
 pub use round::{Bench, Evicted, Round, Waits, Why};
-pub use search::{Class, Found, search};
-pub use situation::{Run, Situation, Wait};
+pub use search::{Class, FoundState, search};
+pub use situation::{RunningWorkload, Situation, Wait};
 pub use state::{Expectation, ROUNDS, State, Workload, open, parse};
-pub use verdict::{Hearing, Played, Verdict, judge};
+pub use verdict::{Assessment, Played, Verdict, judge};

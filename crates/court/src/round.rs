@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Span, Time, UserId};
-use plimsoll_policies::{NamedPolicy, Policy, PolicySpec, Registry, Setup, Standing};
+use plimsoll_policies::{NamedPolicy, Policy, PolicySpec, Registry, Setup, Status};
 use plimsoll_sim::books::{Books, Weights};
 use plimsoll_sim::cluster::{Cluster, Placement, Shortage};
-use plimsoll_sim::engine::{Engine, Options, Parties};
+use plimsoll_sim::engine::{Engine, Options, RunContext};
 use plimsoll_sim::policy::Reason;
 use plimsoll_sim::record::{Decision, Recorder, Stuck, StuckRecord, TaskRecord, Turn};
 use plimsoll_sim::workload::{TaskSet, Workload as Rows};
 
-use crate::situation::{Run, Situation, free};
+use crate::situation::{RunningWorkload, Situation, free};
 use crate::state::{State, Workload};
 
 /// A policy that decides on situations of a state.
@@ -45,7 +45,7 @@ pub struct Round {
     /// The reasons of waiting workloads.
     pub waits: Vec<Waits>,
     /// The quantities of the policy's order before the round.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<Status>,
     /// Two users of which each goes before the other, or neither, by the policy's own comparison.
     pub unordered: Option<(String, String)>,
 }
@@ -171,13 +171,13 @@ impl<'a> Bench<'a> {
             let last = at + 1 == situation.waiting.len();
             self.row(&mut rows, wait.workload, wait.tasks, if last { NOW } else { Time::ZERO });
         }
-        let ages = Ages::of(self.state, situation);
+        let ages = Ages::new(self.state, situation);
         let rows = rows.finish();
-        let mut heard = Heard::default();
+        let mut heard = EventLog::default();
         let (mut source, mut policy) = (rows.source(), self.policy()?);
         let placement = if self.state.machines.is_some() { Placement::FirstFit } else { Placement::Pooled };
         let options = Options { placement, ..Options::default() };
-        let parties = Parties::lent(&mut source, &mut *policy, &mut heard);
+        let parties = RunContext::lent(&mut source, &mut *policy, &mut heard);
         let mut engine = Engine::new(parties, self.cluster.clone(), self.weights.clone(), &options)?;
         for run in &situation.running {
             let workload = &self.state.workloads[run.workload];
@@ -191,7 +191,7 @@ impl<'a> Bench<'a> {
         }
         let mut round = Round::default();
         if situation.waiting.is_empty() {
-            engine.look()?;
+            engine.run_idle_round()?;
         } else {
             engine.step()?;
         }
@@ -220,7 +220,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Derives the new situation from all recorded events.
-    fn follow(&self, situation: &mut Situation, heard: Heard, rows: &Rows, round: &mut Round) {
+    fn follow(&self, situation: &mut Situation, heard: EventLog, rows: &Rows, round: &mut Round) {
         let before = situation.running.len();
         let name = |user: UserId| rows.users.name(user.0).to_owned();
         let mut stopped: Vec<(usize, u32)> = heard.stopped.iter().map(|(row, tasks)| (*row, *tasks)).collect();
@@ -260,13 +260,13 @@ impl<'a> Bench<'a> {
 
     /// Determines the launches of a round that have room, in the order of the decisions, after the room of victims without grace period is
     /// free; of a gang all tasks or none.
-    fn launch(&self, situation: &Situation, heard: &Heard, stopped: &[(usize, u32)], round: &mut Round) {
+    fn launch(&self, situation: &Situation, heard: &EventLog, stopped: &[(usize, u32)], round: &mut Round) {
         let of = |row: usize| self.about(situation, row);
-        let stays = |(row, run): (usize, &Run)| match gone(stopped, row) {
+        let stays = |(row, run): (usize, &RunningWorkload)| match gone(stopped, row) {
             tasks if run.leaves.is_none() && of(row).1.grace == 0 => run.without(tasks),
             _ => Some(run.clone()),
         };
-        let stay: Vec<Run> = situation.running.iter().enumerate().filter_map(stays).collect();
+        let stay: Vec<RunningWorkload> = situation.running.iter().enumerate().filter_map(stays).collect();
         let mut free = free(self.state, &stay);
         let mut launched = heard.launched.clone();
         launched.sort_by_key(|(row, ..)| heard.order.iter().position(|known| known == row));
@@ -314,7 +314,7 @@ impl<'a> Bench<'a> {
             situation.running.extend(run.without(gone));
             if gone > 0 && workload.grace > 0 {
                 let parts = run.parts.clone();
-                let leaving = Run { parts, leaves: Some(workload.grace), ..run.clone() };
+                let leaving = RunningWorkload { parts, leaves: Some(workload.grace), ..run.clone() };
                 situation.running.extend(leaving.without(run.tasks() - gone));
             } else if gone > 0 && workload.resubmit {
                 let left = again.entry(run.workload).or_default();
@@ -328,7 +328,7 @@ impl<'a> Bench<'a> {
         for parts in round.launched.chunk_by(|one, other| one.0 == other.0) {
             let (workload, about) = (parts[0].0, &self.state.workloads[parts[0].0]);
             let all: Vec<(u32, u32)> = parts.iter().map(|(_, tasks, machine)| (*machine, *tasks)).collect();
-            let run = |parts| Run { workload, parts, ends: about.ends_after, leaves: None };
+            let run = |parts| RunningWorkload { workload, parts, ends: about.ends_after, leaves: None };
             match about.gang {
                 true => situation.running.push(run(all)),
                 false => situation.running.extend(all.into_iter().map(|part| run(vec![part]))),
@@ -352,7 +352,7 @@ struct Ages {
 }
 
 impl Ages {
-    fn of(state: &State, situation: &Situation) -> Ages {
+    fn new(state: &State, situation: &Situation) -> Ages {
         let waiting = situation.waiting.iter().filter(|wait| !wait.anew);
         let waiting = waiting.map(|wait| state.workloads[wait.workload].born).collect();
         Ages { waiting, all: situation.waiting.len(), step: state.workloads.len() as u64 + 1 }
@@ -376,7 +376,7 @@ fn unordered(engine: &Engine, users: u32, name: impl Fn(UserId) -> String) -> Op
     for one in 0..users {
         for other in one + 1..users {
             let (one, other) = (UserId(one), UserId(other));
-            if let (Some(before), Some(after)) = (engine.goes_before(one, other), engine.goes_before(other, one))
+            if let (Some(before), Some(after)) = (engine.compare_users(one, other), engine.compare_users(other, one))
                 && before == after
             {
                 return Some((name(one), name(other)));
@@ -388,7 +388,7 @@ fn unordered(engine: &Engine, users: u32, name: impl Fn(UserId) -> String) -> Op
 
 /// Everything that a round says, by row.
 #[derive(Default)]
-struct Heard {
+struct EventLog {
     launched: Vec<(usize, u32, u32)>,
     /// The rows that start, in the order of the decisions.
     order: Vec<usize>,
@@ -403,7 +403,7 @@ fn row_of(name: plimsoll_sim::record::Named) -> usize {
     text.parse().expect("jobs are named by their rows")
 }
 
-impl Recorder for Heard {
+impl Recorder for EventLog {
     fn wants_decisions(&self) -> bool {
         true
     }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::round::Bench;
 use crate::state::parse;
-use crate::verdict::{Hearing, Verdict, judge};
+use crate::verdict::{Assessment, Verdict, judge};
 
 /// The class of states: one resource of 1 to `size`; two queues `a` and `b`; up to `running` running workloads of integer sizes that fit,
 /// in every order of age; one arrival in `a`, at the same or a higher priority.
@@ -29,11 +29,11 @@ pub struct Class {
 
 /// A state of a class with its verdict.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundState {
     /// The state as it would be written.
     pub text: String,
     /// How it was played.
-    pub hearing: Hearing,
+    pub hearing: Assessment,
 }
 
 /// A workload of a candidate: in `a` or not, urgent or not, and its size.
@@ -41,7 +41,7 @@ type Small = (bool, bool, u32);
 
 impl Class {
     /// Returns the default class of a policy: queues that may reclaim and preempt, without guarantees.
-    pub fn of(policy: &str, size: u32) -> Class {
+    pub fn default_for(policy: &str, size: u32) -> Class {
         let name = policy.split(['@', ':']).next().unwrap_or(policy);
         let keys = match name {
             "kueue" => "within = \"lower-priority\"\nreclaim = \"any\"\n",
@@ -132,7 +132,7 @@ pub fn search(
     class: &Class,
     verdicts: &[Verdict],
     tell: &(dyn Fn() -> Result<()> + Sync),
-) -> Result<(Option<Found>, u64)> {
+) -> Result<(Option<FoundState>, u64)> {
     let mut before = 0;
     for capacity in 1..=class.size {
         let states = class.states(capacity);
@@ -141,7 +141,7 @@ pub fn search(
             let text = class.text(policy, capacity, state);
             let parsed = parse(Path::new("search.toml"), &text)?;
             let hearing = judge(&Bench::new(&parsed, policy, registry)?, class.rounds())?;
-            Ok(verdicts.contains(&hearing.verdict).then_some((at, Found { text, hearing })))
+            Ok(verdicts.contains(&hearing.verdict).then_some((at, FoundState { text, hearing })))
         });
         // The first in order, whatever the number of threads; an error as well.
         if let Some(found) = played.find_first(|found: &Result<_>| !matches!(found, Ok(None))) {

@@ -10,7 +10,7 @@ pub struct Situation {
     /// The next round.
     pub round: u32,
     /// In the order of their starts.
-    pub running: Vec<Run>,
+    pub running: Vec<RunningWorkload>,
     /// By age, the oldest first; workloads that wait again after an end are last.
     pub waiting: Vec<Wait>,
     /// How many of [`State::arrivals`] have come.
@@ -19,7 +19,7 @@ pub struct Situation {
 
 /// Tasks of a workload that run: on one machine, or all of a gang.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Run {
+pub struct RunningWorkload {
     /// The workload.
     pub workload: usize,
     /// Machines, and how many of its tasks run on each; machine 0 for a pool.
@@ -41,14 +41,14 @@ pub struct Wait {
     pub anew: bool,
 }
 
-impl Run {
+impl RunningWorkload {
     /// How many tasks run.
     pub fn tasks(&self) -> u32 {
         self.parts.iter().map(|(_, tasks)| tasks).sum()
     }
 
     /// Returns it without its last `gone` tasks; `None` if no task is left.
-    pub fn without(&self, mut gone: u32) -> Option<Run> {
+    pub fn without(&self, mut gone: u32) -> Option<RunningWorkload> {
         let mut run = self.clone();
         for (_, tasks) in run.parts.iter_mut().rev() {
             let fewer = gone.min(*tasks);
@@ -60,7 +60,7 @@ impl Run {
 }
 
 /// By machine, the amounts that are free beside these.
-pub fn free<'a>(state: &State, runs: impl IntoIterator<Item = &'a Run>) -> Vec<Resources> {
+pub fn free<'a>(state: &State, runs: impl IntoIterator<Item = &'a RunningWorkload>) -> Vec<Resources> {
     let mut free = state.cluster.capacities.clone();
     for run in runs {
         for (machine, tasks) in &run.parts {
@@ -77,7 +77,7 @@ impl Situation {
     pub fn first(state: &State) -> Situation {
         let run = |at: &usize| {
             let workload = &state.workloads[*at];
-            Run {
+            RunningWorkload {
                 workload: *at,
                 parts: vec![(workload.machine.unwrap_or(0), workload.tasks)],
                 ends: workload.ends_after,
@@ -113,7 +113,7 @@ impl Situation {
     /// Advances time to the next round: workloads end, leave and arrive.
     pub fn pass(&mut self, state: &State) {
         self.round += 1;
-        let mut over: Vec<(Run, bool)> = Vec::new();
+        let mut over: Vec<(RunningWorkload, bool)> = Vec::new();
         self.running.retain_mut(|run| {
             let due = |left: &mut Option<u32>| {
                 left.as_mut().is_some_and(|left| {

@@ -8,7 +8,7 @@ use std::path::Path;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::read_input;
 use plimsoll_base::tree::{Entry, Node, Place, Value};
-use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Round, Span, decimal};
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Rounding, Span, decimal};
 use plimsoll_policies::queues::{self, QueueEntry, QueueFile};
 use plimsoll_sim::cluster::Cluster;
 
@@ -132,7 +132,7 @@ pub fn open(path: &Path) -> Result<State> {
 /// Reads a state from text. The ending of `path` says whether it is JSON or TOML, or else the text does. Errors:
 /// [`Error::Placed`] with the place, the problem, and the values that would be accepted.
 pub fn parse(path: &Path, text: &str) -> Result<State> {
-    let whole = Place::whole(path, text.strip_prefix('\u{feff}').unwrap_or(text));
+    let whole = Place::whole_text(path, text.strip_prefix('\u{feff}').unwrap_or(text));
     let tree = Node::document(&whole)?;
     state(&tree, &whole).map_err(|error| match error {
         Error::Placed { .. } => error,
@@ -144,7 +144,7 @@ fn state(tree: &Node, whole: &Place) -> Result<State> {
     tree.known(&TOP, "", " of a state")?;
     let stem = whole.file().file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let (cluster, machines) = cluster(tree)?;
-    let mut queues = QueueFile::of(tree, whole)?;
+    let mut queues = QueueFile::from_node(tree, whole)?;
     let mut read = Reader { dims: &cluster.dims, machines: machines.as_deref(), queues: &queues, drafts: Vec::new() };
     for (key, kind) in [("running", Kind::Running), ("waiting", Kind::Waiting), ("arrive", Kind::Arriving)] {
         for node in queues::list(tree, key)? {
@@ -412,7 +412,7 @@ fn count(node: &Node, key: &str, least: u32) -> Result<Option<u32>> {
 /// Seconds, in microseconds.
 fn seconds(node: &Node, key: &str) -> Result<u64> {
     let read = match &node.value {
-        Value::Integer(digits) | Value::Float(digits) => decimal(digits.as_bytes(), 1_000_000, Round::Down).ok(),
+        Value::Integer(digits) | Value::Float(digits) => decimal(digits.as_bytes(), 1_000_000, Rounding::Down).ok(),
         _ => None,
     };
     read.ok_or_else(|| node.place.wrong(key, format!("{} is not accepted; expected seconds, at least 0", node.shown())))

@@ -60,7 +60,7 @@ pub struct Played {
 
 /// A scenario as it was played.
 #[derive(Clone, Debug)]
-pub struct Hearing {
+pub struct Assessment {
     /// The verdict.
     pub verdict: Verdict,
     /// The ground of the verdict, in a sentence; empty if there is nothing to say.
@@ -73,7 +73,7 @@ pub struct Hearing {
     pub back: Option<usize>,
 }
 
-impl Hearing {
+impl Assessment {
     /// Returns the rounds of the cycle if it contains an eviction.
     pub fn cycle(&self) -> &[Played] {
         match self.back {
@@ -102,7 +102,7 @@ impl Hearing {
 }
 
 /// Plays at most `most` rounds. Errors: those of the policy.
-pub fn judge(bench: &Bench, most: u32) -> Result<Hearing> {
+pub fn judge(bench: &Bench, most: u32) -> Result<Assessment> {
     let state = bench.state();
     let mut situation = Situation::first(state);
     let mut seen: HashMap<Situation, usize> = HashMap::new();
@@ -118,7 +118,7 @@ pub fn judge(bench: &Bench, most: u32) -> Result<Hearing> {
         situation.pass(state);
         rounds.push(Played { before, round });
     }
-    let mut hearing = Hearing { verdict: Verdict::Undecided, about: String::new(), rounds, last: situation, back };
+    let mut hearing = Assessment { verdict: Verdict::Undecided, about: String::new(), rounds, last: situation, back };
     (hearing.verdict, hearing.about) = verdict(bench, &hearing);
     if hearing.verdict == Verdict::Settled && state.renames {
         with_other_names(bench, &mut hearing, most)?;
@@ -126,10 +126,10 @@ pub fn judge(bench: &Bench, most: u32) -> Result<Hearing> {
     Ok(hearing)
 }
 
-fn verdict(bench: &Bench, hearing: &Hearing) -> (Verdict, String) {
+fn verdict(bench: &Bench, hearing: &Assessment) -> (Verdict, String) {
     let state = bench.state();
     let name = |workload: usize| &state.workloads[workload].name;
-    let Hearing { rounds, last, back, .. } = hearing;
+    let Assessment { rounds, last, back, .. } = hearing;
     let order = rounds.iter().find_map(|played| played.round.unordered.as_ref());
     if let Some((one, other)) = order {
         return (
@@ -195,7 +195,7 @@ fn above(state: &State, group: &str) -> Vec<usize> {
 }
 
 /// The amounts that the users of a group hold in a situation, with those of groups under it.
-fn held(state: &State, bench: &Bench, situation: &Situation, group: usize) -> Resources {
+fn allocated(state: &State, bench: &Bench, situation: &Situation, group: usize) -> Resources {
     let mut sum = Resources::ZERO;
     for run in &situation.running {
         let Some(name) = group_of(state, bench, run.workload) else { continue };
@@ -222,7 +222,7 @@ fn is_own_claim(bench: &Bench, rounds: &[Played], workload: usize) -> bool {
             let Some(standing) = round.standings.iter().find(|standing| standing.name == entry.name) else {
                 return true;
             };
-            let held = held(state, bench, before, *at);
+            let held = allocated(state, bench, before, *at);
             let leaf = Some(at) == groups.first();
             (0..MAX_DIMS).filter(|d| need.0[*d] > 0).all(|d| match standing.guaranteed[d] {
                 Some(amount) => {
@@ -277,7 +277,7 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
             let Some(standing) = round.standings.iter().find(|standing| standing.name == entry.name) else {
                 return true;
             };
-            let mut held = held(state, bench, before, *at);
+            let mut held = allocated(state, bench, before, *at);
             for (other, tasks, _) in &round.launched {
                 let within = group_of(state, bench, *other).is_some_and(|name| above(state, &name).contains(at));
                 let amount = state.workloads[*other].demand.times(if within { *tasks } else { 0 });
@@ -289,7 +289,7 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
 }
 
 /// Plays it again with all names turned round, and compares.
-fn with_other_names(bench: &Bench, hearing: &mut Hearing, most: u32) -> Result<()> {
+fn with_other_names(bench: &Bench, hearing: &mut Assessment, most: u32) -> Result<()> {
     let state = bench.state().renamed();
     let other = bench.on(&state)?;
     let again = judge(&other, most)?;
@@ -307,7 +307,7 @@ fn with_other_names(bench: &Bench, hearing: &mut Hearing, most: u32) -> Result<(
 
 impl Expectation {
     /// Returns a sentence on the difference between the expected and the actual result; `None` if they agree.
-    pub fn differs(&self, state: &State, hearing: &Hearing) -> Option<String> {
+    pub fn differs(&self, state: &State, hearing: &Assessment) -> Option<String> {
         if let Some(verdict) = self.verdict.filter(|verdict| *verdict != hearing.verdict) {
             let about = if hearing.about.is_empty() { String::new() } else { format!(" ({})", hearing.about) };
             return Some(format!("expected {}, and it is {}{about}", verdict.name(), hearing.verdict.name()));

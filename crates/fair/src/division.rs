@@ -106,7 +106,7 @@ mod tests {
         Claim { deserved, weight, request, ..Claim::default() }
     }
 
-    fn of(total: u64, claims: &[Claim]) -> (Vec<u64>, u64) {
+    fn divided(total: u64, claims: &[Claim]) -> (Vec<u64>, u64) {
         divide(total, 1, 0, claims)
     }
 
@@ -114,39 +114,39 @@ mod tests {
     #[test]
     fn the_source_s_own_cases() {
         let two = [claim(2, 2, 6), claim(2, 2, 6)];
-        assert_eq!(of(15, &two), (vec![6, 6], 3));
-        assert_eq!(of(12, &two), (vec![6, 6], 0));
-        assert_eq!(of(11, &two), (vec![6, 5], 0), "the older queue first");
-        assert_eq!(of(8, &[claim(2, 1, 6), claim(2, 3, 6)]), (vec![3, 5], 0));
+        assert_eq!(divided(15, &two), (vec![6, 6], 3));
+        assert_eq!(divided(12, &two), (vec![6, 6], 0));
+        assert_eq!(divided(11, &two), (vec![6, 5], 0), "the older queue first");
+        assert_eq!(divided(8, &[claim(2, 1, 6), claim(2, 3, 6)]), (vec![3, 5], 0));
         let of_priorities = [Claim { priority: 1, ..claim(2, 2, 6) }, Claim { priority: 2, ..claim(2, 2, 6) }];
-        assert_eq!(of(4, &of_priorities), (vec![2, 2], 0));
+        assert_eq!(divided(4, &of_priorities), (vec![2, 2], 0));
         let three = [
             Claim { priority: 2, ..claim(2, 2, 5) },
             Claim { priority: 2, ..claim(2, 2, 5) },
             Claim { priority: 1, ..claim(1, 2, 0) },
         ];
-        assert_eq!(of(5, &three), (vec![3, 2, 0], 0));
+        assert_eq!(divided(5, &three), (vec![3, 2, 0], 0));
         // Deserved amounts may exceed the total.
-        assert_eq!(of(1, &[claim(3, 0, 2)]), (vec![2], 0));
-        assert_eq!(of(7, &[claim(3, 0, 5)]), (vec![3], 4), "without a weight the rest stays free");
+        assert_eq!(divided(1, &[claim(3, 0, 2)]), (vec![2], 0));
+        assert_eq!(divided(7, &[claim(3, 0, 5)]), (vec![3], 4), "without a weight the rest stays free");
         assert_eq!(divide(2000, 1000, 0, &[claim(1500, 2, 6000)]), (vec![2000], 0));
         assert_eq!(divide(2000, 1000, 0, &[claim(1500, 0, 6000)]).0, [1500]);
         let cpu = [claim(5000, 1, 7000), claim(5000, 1, 2000), claim(5000, 1, 2000)];
-        assert_eq!(of(10_000, &cpu), (vec![6000, 2000, 2000], 0));
+        assert_eq!(divided(10_000, &cpu), (vec![6000, 2000, 2000], 0));
     }
 
     /// The amount lost by rounding down is offered to the next priority first: 8 GPUs, weights 1 and 2 above weight 1.
     #[test]
     fn what_is_cut_off_goes_to_the_next_priority_first() {
         let high = |weight| Claim { priority: 2, ..claim(0, weight, 8) };
-        assert_eq!(of(8, &[high(1), high(2), Claim { priority: 1, ..claim(0, 1, 8) }]), (vec![2, 5, 1], 0));
+        assert_eq!(divided(8, &[high(1), high(2), Claim { priority: 1, ..claim(0, 1, 8) }]), (vec![2, 5, 1], 0));
     }
 
     /// The example of the source's issue 143: 5 GPUs; A deserves 1 and asks 1, B deserves 1 and asks 3, C asks 2.
     #[test]
     fn the_documented_example() {
         let claims = [Claim { priority: 2, ..claim(1, 1, 1) }, claim(1, 2, 3), claim(0, 1, 2)];
-        let (shares, left) = of(5, &claims);
+        let (shares, left) = divided(5, &claims);
         assert_eq!((shares.iter().sum::<u64>() + left, shares[0]), (5, 1));
         assert_eq!(shares, [1, 3, 1]);
     }

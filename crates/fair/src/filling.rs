@@ -95,7 +95,7 @@ impl Mechanism for Filling {
             let tasks = Tasks::Exact(filled.tasks);
             return Ok(Allocation::new(tasks, filled.limits));
         }
-        if !small && let Ok(problem) = Problem::of(instance) {
+        if !small && let Ok(problem) = Problem::from_instance(instance) {
             let mut levels = Levels::new();
             levels.norm(&problem, self.norm)?;
             let limit = |(i, user)| instance.lacking(user).map_or(levels.limit(i), Limit::Resource);

@@ -9,7 +9,7 @@
 //!
 //! Sums are computed in blocks, always in the same order; for a million users their relative error is below 1e-13.
 
-use super::levels_pass::{Group, Sums, View, blocks, dot, evaluate, extremes, freeze};
+use super::levels_pass::{PassView, Sums, UserCopy, blocks, dot, evaluate, extremes, freeze};
 use super::{Certificate, Limit, Norm, Problem, TOLERANCE};
 use plimsoll_base::error::{Error, Result};
 
@@ -42,8 +42,8 @@ pub struct Levels {
     rounds: Vec<(f64, Vec<usize>)>,
     used: Vec<f64>,
     residual: f64,
-    rising: Group,
-    spare: Group,
+    rising: UserCopy,
+    spare: UserCopy,
 }
 
 impl Levels {
@@ -156,7 +156,7 @@ impl Levels {
         }
         self.limits.clear();
         self.limits.resize(users, NO_LIMIT);
-        let mut search = Search::new(base);
+        let mut search = LevelSearch::new(base);
         let mut guess = Sums::new(self.guess(columns, all, &search, &rate), dims);
         for block in blocks(users) {
             let rates = &mut self.rates[block.clone()];
@@ -179,15 +179,16 @@ impl Levels {
     fn rounds_of(
         &mut self,
         columns: &[&[f64]],
-        search: &mut Search,
+        search: &mut LevelSearch,
         guess: Sums,
-        group: &mut Group,
-        spare: &mut Group,
+        group: &mut UserCopy,
+        spare: &mut UserCopy,
     ) -> Result<()> {
         let mut sums = guess;
         let mut compact = false;
         loop {
-            let view = if compact { group.view(columns.len()) } else { View::new(columns, &self.rates, &self.stops) };
+            let view =
+                if compact { group.view(columns.len()) } else { PassView::new(columns, &self.rates, &self.stops) };
             let Some(used) = search.next_level(&view, sums)? else { break };
             let used_up: Vec<usize> =
                 (0..columns.len()).filter(|&r| search.open[r] && used[r] >= 1.0 - SLACK).collect();
@@ -202,7 +203,8 @@ impl Levels {
             if rising == 0 {
                 break;
             }
-            let view = if compact { group.view(columns.len()) } else { View::new(columns, &self.rates, &self.stops) };
+            let view =
+                if compact { group.view(columns.len()) } else { PassView::new(columns, &self.rates, &self.stops) };
             if 2 * rising <= view.stops.len() {
                 spare.take_rising(&view, level, rising);
                 if compact {
@@ -227,14 +229,14 @@ impl Levels {
     }
 
     /// Estimates where the first round ends from a sample of about `SAMPLE` users; 0 for few users.
-    fn guess(&self, columns: &[&[f64]], tasks: &[f64], search: &Search, rate: &impl Fn(usize, &mut [f64])) -> f64 {
+    fn guess(&self, columns: &[&[f64]], tasks: &[f64], search: &LevelSearch, rate: &impl Fn(usize, &mut [f64])) -> f64 {
         let users = tasks.len();
         if users < MANY || search.base.iter().any(|used| *used > 0.0) {
             return 0.0;
         }
         // Odd, so that users that alternate are all seen.
         let stride = (users / SAMPLE) | 1;
-        let mut group = Group::default();
+        let mut group = UserCopy::default();
         let sampled = || (0..users).step_by(stride);
         for i in sampled() {
             let mut own = [0.0];
@@ -245,7 +247,7 @@ impl Levels {
         for column in columns {
             group.demand.extend(sampled().map(|i| column[i] * stride as f64));
         }
-        let mut search = Search::new(&search.base);
+        let mut search = LevelSearch::new(&search.base);
         let sums = evaluate(&group.view(columns.len()), &search.open, 0.0);
         match search.next_level(&group.view(columns.len()), sums) {
             Ok(Some(_)) if search.level.is_finite() => search.level,
@@ -316,7 +318,7 @@ fn not_converged(problem: String) -> Error {
 }
 
 /// The search for the next level at which a resource is used up.
-struct Search {
+struct LevelSearch {
     /// Where the last round ended.
     level: f64,
     /// The amounts in use by users out of view, at that level.
@@ -328,10 +330,10 @@ struct Search {
     passes: usize,
 }
 
-impl Search {
-    fn new(base: &[f64]) -> Search {
+impl LevelSearch {
+    fn new(base: &[f64]) -> LevelSearch {
         let dims = base.len();
-        Search { level: 0.0, base: base.to_vec(), base_speed: vec![0.0; dims], open: vec![true; dims], passes: 0 }
+        LevelSearch { level: 0.0, base: base.to_vec(), base_speed: vec![0.0; dims], open: vec![true; dims], passes: 0 }
     }
 
     /// The amounts in use at the level of these sums.
@@ -344,7 +346,7 @@ impl Search {
     }
 
     /// Advances to the next level, from sums at any level; returns the amounts in use there. `None` if no open resource stops any user.
-    fn next_level(&mut self, view: &View, mut sums: Sums) -> Result<Option<Vec<f64>>> {
+    fn next_level(&mut self, view: &PassView, mut sums: Sums) -> Result<Option<Vec<f64>>> {
         loop {
             let open = || (0..self.base.len()).filter(|&r| self.open[r]);
             let fullest = open().map(|r| self.used(&sums, r)).fold(0.0, worse);
@@ -386,15 +388,16 @@ impl Search {
 
     /// Looks for the next level up to `end` from sums short of it, among those alone that stop between the two; returns
     /// the amounts in use there. All others either have stopped or rise all the way.
-    fn next_level_near(&mut self, view: &View, sums: &Sums, end: f64) -> Result<Option<Vec<f64>>> {
-        let mut near = Group::default();
+    fn next_level_near(&mut self, view: &PassView, sums: &Sums, end: f64) -> Result<Option<Vec<f64>>> {
+        let mut near = UserCopy::default();
         near.take_between(view, sums.level, end);
         let near = near.view(view.columns.len());
         let start = evaluate(&near, &self.open, sums.level);
         let dims = 0..self.base.len();
         let base = dims.clone().map(|r| self.used(sums, r) - start.used[r]).collect();
         let base_speed = dims.map(|r| self.speed(sums, r) - start.speed[r]).collect();
-        let mut search = Search { level: sums.level, base, base_speed, open: self.open.clone(), passes: self.passes };
+        let mut search =
+            LevelSearch { level: sums.level, base, base_speed, open: self.open.clone(), passes: self.passes };
         let found = search.next_level(&near, start)?.filter(|_| search.level <= end);
         self.passes = search.passes;
         if found.is_some() {

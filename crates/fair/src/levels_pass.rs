@@ -16,15 +16,15 @@ pub(super) fn blocks(users: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// The users of a pass: all, or the copy of the users that still rise.
-pub(super) struct View<'a> {
+pub(super) struct PassView<'a> {
     pub(super) columns: Vec<&'a [f64]>,
     pub(super) rates: &'a [f64],
     pub(super) stops: &'a [f64],
 }
 
-impl<'a> View<'a> {
-    pub(super) fn new(columns: &[&'a [f64]], rates: &'a [f64], stops: &'a [f64]) -> View<'a> {
-        View { columns: columns.to_vec(), rates, stops }
+impl<'a> PassView<'a> {
+    pub(super) fn new(columns: &[&'a [f64]], rates: &'a [f64], stops: &'a [f64]) -> PassView<'a> {
+        PassView { columns: columns.to_vec(), rates, stops }
     }
 }
 
@@ -50,7 +50,7 @@ impl Sums {
 
     /// Adds a block of users; `rates` and `stops` are the block's, the columns those of all users.
     pub(super) fn add(&mut self, columns: &[&[f64]], open: &[bool], rates: &[f64], stops: &[f64], block: Range<usize>) {
-        self.look_around(stops);
+        self.refresh_stops(stops);
         if stops.iter().all(|stop| *stop > self.level) {
             for r in (0..columns.len()).filter(|&r| open[r]) {
                 let grows = dot(&columns[r][block.clone()], rates);
@@ -67,7 +67,7 @@ impl Sums {
     }
 
     /// Finds the nearest levels, below and above, at which users stop.
-    fn look_around(&mut self, stops: &[f64]) {
+    fn refresh_stops(&mut self, stops: &[f64]) {
         let level = self.level;
         let (mut last, mut next) = ([self.last_stop; LANES], [self.next_stop; LANES]);
         let (lanes, rest) = stops.as_chunks::<LANES>();
@@ -89,7 +89,7 @@ impl Sums {
 }
 
 /// The sums of all users in view at a level, of the open resources.
-pub(super) fn evaluate(view: &View, open: &[bool], level: f64) -> Sums {
+pub(super) fn evaluate(view: &PassView, open: &[bool], level: f64) -> Sums {
     let mut sums = Sums::new(level, view.columns.len());
     for block in blocks(view.stops.len()) {
         sums.add(&view.columns, open, &view.rates[block.clone()], &view.stops[block.clone()], block);
@@ -182,7 +182,7 @@ pub(super) fn freeze(
 
 /// A copy of some users.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Group {
+pub(super) struct UserCopy {
     /// Their identifiers.
     pub(super) index: Vec<usize>,
     /// Column by column.
@@ -192,9 +192,9 @@ pub(super) struct Group {
     limits: Vec<u32>,
 }
 
-impl Group {
-    pub(super) fn view(&self, dims: usize) -> View<'_> {
-        View { columns: columns(&self.demand, self.rates.len(), dims), rates: &self.rates, stops: &self.stops }
+impl UserCopy {
+    pub(super) fn view(&self, dims: usize) -> PassView<'_> {
+        PassView { columns: columns(&self.demand, self.rates.len(), dims), rates: &self.rates, stops: &self.stops }
     }
 
     /// As [`freeze`].
@@ -215,9 +215,9 @@ fn columns(demand: &[f64], users: usize, dims: usize) -> Vec<&[f64]> {
     (0..dims).map(|r| &demand[r * users..][..users]).collect()
 }
 
-impl Group {
+impl UserCopy {
     /// The users in view that rise beyond `level`; there are `rising` of them.
-    pub(super) fn take_rising(&mut self, view: &View, level: f64, rising: usize) {
+    pub(super) fn take_rising(&mut self, view: &PassView, level: f64, rising: usize) {
         // Written whether or not it counts, so that nothing needs to be foretold.
         self.index.resize(rising + 1, 0);
         let mut found = 0;
@@ -230,7 +230,7 @@ impl Group {
     }
 
     /// The few users in view that stop beyond `level`, up to `end`.
-    pub(super) fn take_between(&mut self, view: &View, level: f64, end: f64) {
+    pub(super) fn take_between(&mut self, view: &PassView, level: f64, end: f64) {
         self.index.clear();
         let mut places = [0; BLOCK];
         for block in blocks(view.stops.len()) {
@@ -245,7 +245,7 @@ impl Group {
     }
 
     /// Copies the users at the places that `index` has.
-    fn copy(&mut self, view: &View) {
+    fn copy(&mut self, view: &PassView) {
         let copy = |from: &[f64], to: &mut Vec<f64>| to.extend(self.index.iter().map(|&k| from[k]));
         for list in [&mut self.rates, &mut self.stops, &mut self.demand] {
             list.clear();
@@ -259,7 +259,7 @@ impl Group {
     }
 
     /// From places in another group to users.
-    pub(super) fn members_of(&mut self, other: &Group) {
+    pub(super) fn members_of(&mut self, other: &UserCopy) {
         self.index.iter_mut().for_each(|k| *k = other.index[*k]);
     }
 }

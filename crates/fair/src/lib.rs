@@ -42,7 +42,7 @@ pub use machines::{Across, PsDsf, Quantity};
 pub use norm::Norm;
 pub use problem::Problem;
 pub use slots::Slots;
-pub use whole::{OnBlocked, Onto, Order, Ties, WholeTasks};
+pub use whole::{FillingRoom, OnBlocked, ServingKey, Ties, WholeTasks};
 
 /// By how much, relatively, a converged solution may miss its optimality conditions; more is
 /// [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).

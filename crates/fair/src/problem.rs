@@ -28,7 +28,7 @@ impl Problem {
 
     /// Converts an instance to floats. Demands of resources of capacity 0 are dropped; their users have 0 tasks. Errors:
     /// [`Error::Plan`](plimsoll_base::error::Error::Plan) if a user has weights by resource.
-    pub fn of(instance: &Instance) -> Result<Problem> {
+    pub fn from_instance(instance: &Instance) -> Result<Problem> {
         let (users, dims) = (instance.users().len(), instance.resources().len());
         let mut problem = Problem { users, dims, demand: vec![0.0; users * dims], ..Problem::default() };
         for (i, user) in instance.users().iter().enumerate() {

@@ -17,7 +17,7 @@ pub use plimsoll_base::named::OnBlocked;
 
 /// The key of the order: the user with the lowest is next.
 #[derive(Clone)]
-pub enum Order {
+pub enum ServingKey {
     /// The norm of its present shares: DRF's Algorithm 1 for [`Norm::Largest`]. Users with a norm of 0 go first, the
     /// lowest dominant share before the others.
     Before(Norm),
@@ -40,7 +40,7 @@ named! {
 
 /// The room to fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Onto {
+pub enum FillingRoom {
     /// The capacity as one pool, whether or not it consists of machines.
     #[default]
     Pool,
@@ -57,13 +57,13 @@ pub enum Onto {
 #[derive(Clone)]
 pub struct WholeTasks {
     /// The key of the order.
-    pub order: Order,
+    pub order: ServingKey,
     /// When a task does not fit.
     pub on_blocked: OnBlocked,
     /// Among equals.
     pub ties: Ties,
     /// The room to fill.
-    pub onto: Onto,
+    pub onto: FillingRoom,
 }
 
 impl Mechanism for WholeTasks {
@@ -88,20 +88,20 @@ impl WholeTasks {
     }
 
     /// Each user's stage, and the increment of its key in the order per task.
-    fn units(&self, instance: &Instance) -> Result<Vec<(Stage, Exact)>> {
+    fn units(&self, instance: &Instance) -> Result<Vec<(ServingStages, Exact)>> {
         let users = instance.users();
         match &self.order {
-            Order::Before(norm) | Order::After(norm) => {
+            ServingKey::Before(norm) | ServingKey::After(norm) => {
                 Ok(users.iter().map(|user| unit_of_norm(*norm, instance, user)).collect())
             }
-            Order::Slots(_) => {
-                let unit = |user| Ok((Stage::Second, &Exact::ONE / Slots::weight(user)?));
+            ServingKey::Slots(_) => {
+                let unit = |user| Ok((ServingStages::Second, &Exact::ONE / Slots::weight(user)?));
                 users.iter().map(unit).collect()
             }
-            Order::Target(mechanism) => {
+            ServingKey::Target(mechanism) => {
                 let unit = |target: Exact| match target.is_positive() {
-                    true => (Stage::Second, &Exact::ONE / &target),
-                    false => (Stage::Last, Exact::ONE),
+                    true => (ServingStages::Second, &Exact::ONE / &target),
+                    false => (ServingStages::Last, Exact::ONE),
                 };
                 Ok(match mechanism.allocate(instance)?.tasks {
                     Tasks::Exact(targets) => targets.into_iter().map(unit).collect(),
@@ -121,18 +121,18 @@ fn of_target(value: f64) -> Result<Exact> {
     })
 }
 
-fn unit_of_norm(norm: Norm, instance: &Instance, user: &User) -> (Stage, Exact) {
+fn unit_of_norm(norm: Norm, instance: &Instance, user: &User) -> (ServingStages, Exact) {
     let length = |norm: Norm| {
         let float = || norm.float(weighted_shares(instance, user).into_iter());
         norm.exact(instance, user).or_else(|| Exact::of_float(float())).expect("norms of finite shares are finite")
     };
     let unit = length(norm);
-    if unit.is_zero() { (Stage::First, length(Norm::Largest)) } else { (Stage::Second, unit) }
+    if unit.is_zero() { (ServingStages::First, length(Norm::Largest)) } else { (ServingStages::Second, unit) }
 }
 
 /// The stages that are served one after the other, whatever users hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum ServingStages {
     First,
     Second,
     Last,
@@ -140,24 +140,24 @@ enum Stage {
 
 /// A user in line.
 #[derive(Debug, PartialEq, Eq)]
-struct Next {
-    stage: Stage,
+struct QueuedUser {
+    stage: ServingStages,
     key: Exact,
     tie: usize,
     user: usize,
 }
 
-impl Ord for Next {
+impl Ord for QueuedUser {
     /// The greatest is next.
-    fn cmp(&self, other: &Next) -> Ordering {
-        let rank = |next: &Next| (next.stage, next.tie);
+    fn cmp(&self, other: &QueuedUser) -> Ordering {
+        let rank = |next: &QueuedUser| (next.stage, next.tie);
         let (own, others) = (rank(self), rank(other));
         others.0.cmp(&own.0).then_with(|| other.key.cmp(&self.key)).then_with(|| others.1.cmp(&own.1))
     }
 }
 
-impl PartialOrd for Next {
-    fn partial_cmp(&self, other: &Next) -> Option<Ordering> {
+impl PartialOrd for QueuedUser {
+    fn partial_cmp(&self, other: &QueuedUser) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -174,7 +174,7 @@ struct Pool {
     takes: Vec<Vec<(usize, Exact)>>,
     /// Whole tasks that there are; `None` without end.
     all: Vec<Option<u64>>,
-    units: Vec<(Stage, Exact)>,
+    units: Vec<(ServingStages, Exact)>,
     /// Users that may get tasks.
     served: Vec<bool>,
     tasks: Vec<u64>,
@@ -188,16 +188,16 @@ impl Pool {
         let users = instance.users();
         let units = whole.units(instance)?;
         let takes: Vec<Vec<(usize, Exact)>> = match &whole.order {
-            Order::Slots(_) => vec![vec![(0, Exact::ONE)]; users.len()],
+            ServingKey::Slots(_) => vec![vec![(0, Exact::ONE)]; users.len()],
             _ => users.iter().map(needs).collect(),
         };
         let rooms = match (&whole.order, whole.onto, instance.machines()) {
-            (Order::Slots(slots), Onto::Pool, _) => vec![(1, vec![slots.total(instance)])],
-            (Order::Slots(slots), Onto::EachMachine, _) => {
+            (ServingKey::Slots(slots), FillingRoom::Pool, _) => vec![(1, vec![slots.total(instance)])],
+            (ServingKey::Slots(slots), FillingRoom::EachMachine, _) => {
                 vec![(instance.machine_count(), vec![Exact::from(u64::from(slots.per_machine))])]
             }
-            (_, Onto::Pool, _) | (_, Onto::EachMachine, []) => vec![(1, instance.capacity().to_vec())],
-            (_, Onto::EachMachine, groups) => {
+            (_, FillingRoom::Pool, _) | (_, FillingRoom::EachMachine, []) => vec![(1, instance.capacity().to_vec())],
+            (_, FillingRoom::EachMachine, groups) => {
                 groups.iter().map(|group| (group.count, group.capacity.clone())).collect()
             }
         };
@@ -215,7 +215,7 @@ impl Pool {
         }
         let needs_nothing = |i: usize| if takes[i].is_empty() { all[i].unwrap_or(u64::MAX) } else { 0 };
         let tasks = (0..users.len()).map(needs_nothing).collect();
-        let (slots, latest) = (matches!(whole.order, Order::Slots(_)), vec![0; users.len()]);
+        let (slots, latest) = (matches!(whole.order, ServingKey::Slots(_)), vec![0; users.len()]);
         Ok(Pool { rooms, used_up, slots, takes, all, units, served, tasks, latest, decisions: 0 })
     }
 
@@ -232,7 +232,7 @@ impl Pool {
 
     /// Serves all users in order from the rest of one room.
     fn fill_room(&mut self, whole: &WholeTasks, left: &mut [Exact], decided: &mut impl FnMut(usize)) {
-        let ahead = u64::from(matches!(whole.order, Order::After(_)));
+        let ahead = u64::from(matches!(whole.order, ServingKey::After(_)));
         let next = |pool: &Pool, user: usize| {
             let (stage, unit) = &pool.units[user];
             let key = &Exact::from(pool.tasks[user] + ahead) * unit;
@@ -244,12 +244,12 @@ impl Pool {
                 Ties::LowestId => user,
                 Ties::HighestId => usize::MAX - user,
             };
-            Next { stage: *stage, key, tie, user }
+            QueuedUser { stage: *stage, key, tie, user }
         };
         let wants = |pool: &Pool, user: usize| pool.all[user].is_none_or(|all| pool.tasks[user] < all);
         let starts = (0..self.tasks.len()).filter(|&i| self.served[i] && !self.takes[i].is_empty() && wants(self, i));
-        let mut line: BinaryHeap<Next> = starts.map(|user| next(self, user)).collect();
-        while let Some(Next { user, .. }) = line.pop() {
+        let mut line: BinaryHeap<QueuedUser> = starts.map(|user| next(self, user)).collect();
+        while let Some(QueuedUser { user, .. }) = line.pop() {
             let takes = &self.takes[user];
             if takes.iter().any(|(r, amount)| *amount > left[*r]) {
                 match whole.on_blocked {
@@ -313,8 +313,8 @@ mod tests {
         Instance::new(names, numbers(capacity), users.collect()).expect("a good instance")
     }
 
-    fn whole(order: Order) -> WholeTasks {
-        WholeTasks { order, on_blocked: OnBlocked::Skip, ties: Ties::default(), onto: Onto::Pool }
+    fn integral_tasks(order: ServingKey) -> WholeTasks {
+        WholeTasks { order, on_blocked: OnBlocked::Skip, ties: Ties::default(), onto: FillingRoom::Pool }
     }
 
     fn tasks(whole: &WholeTasks, instance: &Instance) -> Vec<f64> {
@@ -326,7 +326,7 @@ mod tests {
     fn the_papers_table_1_comes_out_in_its_order() {
         let example = instance(&[9, 18], &[&[1, 4], &[3, 1]]);
         for on_blocked in [OnBlocked::Skip, OnBlocked::Stop] {
-            let drf = WholeTasks { on_blocked, ..whole(Order::Before(Norm::Largest)) };
+            let drf = WholeTasks { on_blocked, ..integral_tasks(ServingKey::Before(Norm::Largest)) };
             assert_eq!(drf.decisions(&example).expect("it ends"), [0, 1, 0, 1, 0]);
             let highest = WholeTasks { ties: Ties::HighestId, ..drf };
             assert_eq!(highest.decisions(&example).expect("it ends"), [1, 0, 0, 1, 0]);
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn what_never_fits_blocks_nobody_and_too_many_tasks_are_refused() {
-        let stop = WholeTasks { on_blocked: OnBlocked::Stop, ..whole(Order::Before(Norm::Largest)) };
+        let stop = WholeTasks { on_blocked: OnBlocked::Stop, ..integral_tasks(ServingKey::Before(Norm::Largest)) };
         assert_eq!(tasks(&stop, &instance(&[10, 10], &[&[1, 11], &[5, 1]])), [0.0, 2.0]);
         let endless = stop.allocate(&instance(&[1 << 40], &[&[1]])).unwrap_err().to_string();
         assert!(endless.contains("one by one"), "{endless}");
@@ -349,7 +349,7 @@ mod tests {
     fn blocked_users_are_passed_or_end_it() {
         // At 4 of 10 each the first user is next, and its task no longer fits.
         let example = instance(&[10, 10], &[&[4, 4], &[1, 2]]);
-        let drf = whole(Order::Before(Norm::Largest));
+        let drf = integral_tasks(ServingKey::Before(Norm::Largest));
         assert_eq!(tasks(&drf, &example), [1.0, 3.0]);
         let stop = WholeTasks { on_blocked: OnBlocked::Stop, ..drf };
         let allocation = stop.allocate(&example).expect("it ends");
@@ -361,9 +361,15 @@ mod tests {
     #[test]
     fn shares_before_and_after_a_task_differ() {
         let example = instance(&[10, 10], &[&[6, 1], &[1, 1]]);
-        assert_eq!(whole(Order::Before(Norm::Largest)).decisions(&example).expect("it ends"), [0, 1, 1, 1, 1]);
-        assert_eq!(whole(Order::After(Norm::Largest)).decisions(&example).expect("it ends")[..4], [1, 1, 1, 1]);
-        assert_eq!(tasks(&whole(Order::After(Norm::Largest)), &example), [0.0, 10.0]);
+        assert_eq!(
+            integral_tasks(ServingKey::Before(Norm::Largest)).decisions(&example).expect("it ends"),
+            [0, 1, 1, 1, 1]
+        );
+        assert_eq!(
+            integral_tasks(ServingKey::After(Norm::Largest)).decisions(&example).expect("it ends")[..4],
+            [1, 1, 1, 1]
+        );
+        assert_eq!(tasks(&integral_tasks(ServingKey::After(Norm::Largest)), &example), [0.0, 10.0]);
     }
 
     /// Returns a given allocation.
@@ -382,12 +388,12 @@ mod tests {
         let example = instance(&[9, 18], &[&[1, 4], &[3, 1]]);
         let exact = Tasks::Exact(vec![Exact::ratio(45, 11), Exact::ratio(18, 11)]);
         for targets in [exact, Tasks::Float(vec![45.0 / 11.0, 18.0 / 11.0])] {
-            let near = whole(Order::Target(Arc::new(Fixed(targets))));
+            let near = integral_tasks(ServingKey::Target(Arc::new(Fixed(targets))));
             assert_eq!(near.decisions(&example).expect("it ends"), [0, 1, 0, 0, 1]);
         }
-        let one_sided = whole(Order::Target(Arc::new(Fixed(Tasks::Float(vec![0.0, 2.5])))));
+        let one_sided = integral_tasks(ServingKey::Target(Arc::new(Fixed(Tasks::Float(vec![0.0, 2.5])))));
         assert_eq!(one_sided.decisions(&example).expect("it ends"), [1, 1, 1]);
-        let none = whole(Order::Target(Arc::new(Fixed(Tasks::Float(vec![f64::NAN, 2.5])))));
+        let none = integral_tasks(ServingKey::Target(Arc::new(Fixed(Tasks::Float(vec![f64::NAN, 2.5])))));
         assert!(none.allocate(&example).expect_err("no number").to_string().contains("a target of NaN tasks"));
     }
 
@@ -398,7 +404,7 @@ mod tests {
         users[0].tasks = Some(Exact::ratio(5, 2));
         let names = || vec!["cpu".to_owned(), "memory".to_owned()];
         let some = Instance::new(names(), numbers(&[10, 10]), users.clone()).expect("a good instance");
-        let drf = whole(Order::Before(Norm::Largest));
+        let drf = integral_tasks(ServingKey::Before(Norm::Largest));
         let allocation = drf.allocate(&some).expect("it ends");
         assert_eq!(allocation.tasks.floats(), [2.0, 4.0, 3.0]);
         assert_eq!(allocation.limits, [Limit::Demand, Limit::Resource(0), Limit::Demand]);

@@ -4,7 +4,7 @@
 //! waited, the time that it requests, the part of the machine that it requests, and whether it can start now. The paper counts
 //! processors alone; here each resource has a column of its own.
 
-use crate::View;
+use crate::AgentView;
 use plimsoll_base::units::Span;
 
 /// A row for each place of the window; see [`Features::columns`].
@@ -27,7 +27,7 @@ impl Features {
     }
 
     /// Writes the rows; places without a job are 0. Panics: when `into` has another size (a programmer error).
-    pub fn write(&self, view: &View, into: &mut [f32]) {
+    pub fn write(&self, view: &AgentView, into: &mut [f32]) {
         let columns = Self::columns(view.dims);
         assert_eq!(into.len(), self.window * columns, "a row for each place");
         let part = |span: Span| (span.0 as f64 / self.longest.0 as f64).min(1.0) as f32;

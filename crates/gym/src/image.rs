@@ -6,7 +6,7 @@
 //! arrival. The paper gives each job a colour and requests whole slots; here the cells of a row are filled from the left, the
 //! last one in part, so that any amounts and any machines can be drawn.
 
-use crate::View;
+use crate::AgentView;
 use plimsoll_base::units::{MAX_DIMS, Span};
 
 /// The sizes of the image.
@@ -46,7 +46,7 @@ impl Image {
     }
 
     /// Draws it. Panics: when `into` has another size (a programmer error).
-    pub fn write(&self, view: &View, into: &mut [f32]) {
+    pub fn write(&self, view: &AgentView, into: &mut [f32]) {
         let columns = self.columns(view.dims);
         assert_eq!(into.len(), self.horizon * columns, "a cell for each place");
         into.fill(0.0);
@@ -74,7 +74,7 @@ impl Image {
     }
 
     /// The amounts that are expected to be in use, row by row: of tasks that run longer than expected in the first.
-    fn used(&self, view: &View) -> Vec<[u128; MAX_DIMS]> {
+    fn used(&self, view: &AgentView) -> Vec<[u128; MAX_DIMS]> {
         let mut used = vec![[0u128; MAX_DIMS]; self.horizon];
         for batch in view.running {
             let left = Span(batch.end.0.saturating_sub(view.now.0).max(1));

@@ -9,7 +9,7 @@ use plimsoll_sim::workload::{JobName, JobNames, Names, Source, TaskSet, Texts, W
 /// Reads a source to its end. Errors: the source's.
 pub fn all_of(source: &mut dyn Source) -> Result<Workload> {
     let mut workload = Workload { dims: source.dims().to_vec(), ..Workload::default() };
-    while let Some(set) = source.take()? {
+    while let Some(set) = source.next_set()? {
         if set.job.index() == workload.jobs.len() {
             workload.jobs.push(source.job_name());
         }
@@ -24,15 +24,15 @@ pub fn all_of(source: &mut dyn Source) -> Result<Workload> {
 }
 
 /// A workload, and where the rows of its jobs stand.
-pub struct Pool {
+pub struct JobPool {
     workload: Workload,
     /// The first row of each job, and the last of all jobs up to it.
     spans: Vec<(usize, usize)>,
 }
 
-impl Pool {
+impl JobPool {
     /// Of a whole workload, in order of submission with jobs numbered as they appear.
-    pub fn new(workload: Workload) -> Pool {
+    pub fn new(workload: Workload) -> JobPool {
         let mut spans: Vec<(usize, usize)> = Vec::with_capacity(workload.jobs.len());
         for (row, set) in workload.sets.iter().enumerate() {
             match spans.get_mut(set.job.index()) {
@@ -45,7 +45,7 @@ impl Pool {
             last = last.max(span.1);
             span.1 = last;
         }
-        Pool { workload, spans }
+        JobPool { workload, spans }
     }
 
     /// How many jobs there are.
@@ -61,7 +61,7 @@ impl Pool {
 
 /// Consecutive jobs of a workload, the first one submitted at 0; each is a user of its own.
 pub struct Episode {
-    pool: Arc<Pool>,
+    pool: Arc<JobPool>,
     /// The rows, numbered from 0, as are the jobs, which are users as well.
     pub sets: Vec<TaskSet>,
     /// Which rows of the workload they are.
@@ -74,7 +74,7 @@ pub struct Episode {
 
 impl Episode {
     /// The `count` jobs from `first` on. Panics: unless the pool has them, and `count` is at least one (a programmer error).
-    pub fn new(pool: Arc<Pool>, first: usize, count: usize) -> Episode {
+    pub fn new(pool: Arc<JobPool>, first: usize, count: usize) -> Episode {
         let (from, to) = (pool.spans[first].0, pool.spans[first + count - 1].1);
         let origin = pool.workload.sets[from].submit;
         let (mut sets, mut rows, mut users) = (Vec::new(), Vec::new(), vec![UserId(0); count]);
@@ -111,24 +111,24 @@ impl Episode {
 }
 
 /// The rows of an episode, as the engine takes them.
-pub(crate) struct Rows {
+pub(crate) struct EpisodeRows {
     episode: Arc<Episode>,
     names: Names,
     next: usize,
 }
 
-impl Rows {
+impl EpisodeRows {
     /// From the first.
-    pub fn new(episode: Arc<Episode>) -> Rows {
+    pub fn new(episode: Arc<Episode>) -> EpisodeRows {
         let mut names = Names::default();
         for job in 0..episode.jobs() {
             names.intern(&job.to_string());
         }
-        Rows { episode, names, next: 0 }
+        EpisodeRows { episode, names, next: 0 }
     }
 }
 
-impl Source for Rows {
+impl Source for EpisodeRows {
     fn dims(&self) -> &[Dim] {
         &self.episode.pool.workload.dims
     }
@@ -137,7 +137,7 @@ impl Source for Rows {
         Ok(self.episode.sets.get(self.next))
     }
 
-    fn take(&mut self) -> Result<Option<TaskSet>> {
+    fn next_set(&mut self) -> Result<Option<TaskSet>> {
         let set = self.episode.sets.get(self.next);
         self.next += usize::from(set.is_some());
         Ok(set.cloned())

@@ -11,9 +11,9 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod episode_log;
 pub mod features;
 mod fleet;
-mod heard;
 pub mod image;
 mod jobs;
 mod line;
@@ -22,11 +22,11 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 
+pub use episode_log::JobTimes;
 pub use features::Features;
 pub use fleet::{Fleet, Stepped};
-pub use heard::JobTimes;
 pub use image::Image;
-pub use jobs::{Episode, Pool, all_of};
-pub use line::{Batch, Shown, View};
+pub use jobs::{Episode, JobPool, all_of};
+pub use line::{AgentView, RunningBatch, Shown};
 pub use reward::Reward;
 pub use simulation::{Observation, Setting, Simulation, Step};

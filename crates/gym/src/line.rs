@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
-use plimsoll_sim::engine::{Engine, Next};
+use plimsoll_sim::engine::{Engine, NextSet};
 use plimsoll_sim::workload::TaskSet;
 
-use crate::heard::{Ended, shares};
+use crate::episode_log::{Ended, shares};
 
 /// A job in the window: the task set that it would start next.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub struct Shown {
 
 /// Equal tasks that started together and run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub struct RunningBatch {
     /// Their job.
     pub job: u32,
     /// Number of the first of them within the job, and how many there were.
@@ -42,7 +42,7 @@ pub struct Batch {
 
 /// Everything that an agent sees.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub struct AgentView<'a> {
     /// The present instant.
     pub now: Time,
     /// When the last job arrived.
@@ -52,7 +52,7 @@ pub struct View<'a> {
     /// How many jobs wait behind them.
     pub beyond: usize,
     /// The tasks that run.
-    pub running: &'a [Batch],
+    pub running: &'a [RunningBatch],
     /// The whole cluster.
     pub capacity: Resources,
     /// How many resources there are.
@@ -68,38 +68,38 @@ pub(crate) fn requested(set: &TaskSet) -> Span {
 #[derive(Clone, Copy)]
 struct Waits {
     key: (Time, u64),
-    next: Next,
+    next: NextSet,
     shown: Shown,
     /// As of which change of the room in the cluster they say whether it fits.
-    as_of: Room,
+    as_of: RoomChanges,
 }
 
 /// How often the room in the cluster has grown and shrunk.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Room {
+struct RoomChanges {
     grown: u64,
     shrunk: u64,
 }
 
 /// The jobs that wait, and the tasks that run.
-pub(crate) struct Line {
+pub(crate) struct JobLine {
     /// How many of the first in line are shown.
     most: usize,
     capacity: Resources,
     dims: usize,
     order: BTreeMap<(Time, u64), u32>,
     waits: Vec<Option<Waits>>,
-    room: Room,
-    pub running: Vec<Batch>,
+    room: RoomChanges,
+    pub running: Vec<RunningBatch>,
     /// The first in line.
     pub window: Vec<Shown>,
 }
 
-impl Line {
+impl JobLine {
     /// A line of `jobs` jobs on a cluster, none of them waiting; the first `most` are shown.
-    pub fn new(jobs: usize, most: usize, capacity: Resources, dims: usize) -> Line {
+    pub fn new(jobs: usize, most: usize, capacity: Resources, dims: usize) -> JobLine {
         let (order, running, window) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Line { most, capacity, dims, order, waits: vec![None; jobs], room: Room::default(), running, window }
+        JobLine { most, capacity, dims, order, waits: vec![None; jobs], room: RoomChanges::default(), running, window }
     }
 
     /// How many jobs wait behind the window.
@@ -113,12 +113,12 @@ impl Line {
     }
 
     /// The task set that a job would start next, if it waits.
-    pub fn next(&self, job: u32) -> Option<Next> {
+    pub fn next(&self, job: u32) -> Option<NextSet> {
         self.waits[job as usize].map(|waits| waits.next)
     }
 
     /// Updates the next task set of a job, and returns it if the job waits.
-    pub fn look(&mut self, job: u32, engine: &mut Engine, sets: &[TaskSet]) -> Option<Next> {
+    pub fn refresh(&mut self, job: u32, engine: &mut Engine, sets: &[TaskSet]) -> Option<NextSet> {
         let next = engine.next(UserId(job));
         let ground = (&self.capacity, self.dims);
         let waits = next.map(|next| Waits {
@@ -142,14 +142,14 @@ impl Line {
     }
 
     /// Tasks were started, so that there is less room.
-    pub fn started(&mut self, batch: Batch) {
+    pub fn started(&mut self, batch: RunningBatch) {
         self.room.shrunk += 1;
         self.running.push(batch);
     }
 
     /// Tasks do not run any more.
     pub fn ended(&mut self, ended: &Ended) {
-        let of = |batch: &Batch| {
+        let of = |batch: &RunningBatch| {
             let (first, count) = batch.tasks;
             (batch.job, batch.start) == (ended.job, ended.start) && (first..first + count).contains(&ended.number)
         };
@@ -184,7 +184,7 @@ impl Line {
 }
 
 /// A job that waits for this, as an agent sees it.
-fn shown(job: u32, next: &Next, set: &TaskSet, (capacity, dims): (&Resources, usize)) -> Shown {
+fn shown(job: u32, next: &NextSet, set: &TaskSet, (capacity, dims): (&Resources, usize)) -> Shown {
     let all = |d: usize| set.demand.0[d] as f64 * f64::from(next.tasks);
     let request = shares(all, capacity, dims);
     Shown { job, fits: next.fits, release: next.release, requested: requested(set), request }

@@ -8,7 +8,7 @@ use plimsoll_sim::books::{Books, Weights};
 use plimsoll_sim::engine::Outcome;
 use plimsoll_sim::record::Launch;
 
-use crate::heard::Sums;
+use crate::episode_log::Sums;
 
 /// A metric that an agent is rewarded by.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ impl Reward {
     }
 
     /// The part of the reward that accrues over time, for an episode of `jobs` jobs.
-    pub(crate) fn of(&self, sums: &Sums, jobs: usize) -> f64 {
+    pub(crate) fn running(&self, sums: &Sums, jobs: usize) -> f64 {
         let sum = match self {
             Reward::Slowdown => sums.slowdown,
             Reward::Completion => sums.completion,
@@ -79,7 +79,7 @@ impl Ran<'_> {
     /// The columns of the table `runs` that have a number.
     pub fn metrics(&self) -> Vec<(String, f64)> {
         let first = self.totals.first_submit.unwrap_or_default();
-        let delay = |histogram| Summary::of(histogram, 1_000_000);
+        let delay = |histogram| Summary::from_histogram(histogram, 1_000_000);
         let run = Run {
             workload: "",
             machines: self.machines,

@@ -6,16 +6,16 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Time, UserId};
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::cluster::Cluster;
-use plimsoll_sim::engine::{Engine, Options, Parties};
+use plimsoll_sim::engine::{Engine, Options, RunContext};
 use plimsoll_sim::workload::synthetic::random::stream;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+use crate::episode_log::{AdmitNone, EpisodeLog, JobTimes, RecorderHandle, locked};
 use crate::features::Features;
-use crate::heard::{Ear, Heard, JobTimes, Nobody, locked};
 use crate::image::Image;
-use crate::jobs::{Episode, Pool, Rows};
-use crate::line::{Batch, Line, View, requested};
+use crate::jobs::{Episode, EpisodeRows, JobPool};
+use crate::line::{AgentView, JobLine, RunningBatch, requested};
 use crate::reward::{Ran, Reward};
 
 /// How the state is shown.
@@ -44,7 +44,7 @@ impl Observation {
         }
     }
 
-    fn write(&self, view: &View, into: &mut [f32]) {
+    fn write(&self, view: &AgentView, into: &mut [f32]) {
         match self {
             Observation::Window(features) => features.write(view, into),
             Observation::Image(image) => image.write(view, into),
@@ -55,7 +55,7 @@ impl Observation {
 /// Everything that episodes have in common.
 pub struct Setting {
     /// The jobs of a seed.
-    pub supply: Box<dyn Fn(u64) -> Result<Arc<Pool>> + Send + Sync>,
+    pub supply: Box<dyn Fn(u64) -> Result<Arc<JobPool>> + Send + Sync>,
     /// How many of them an episode has; all if absent.
     pub jobs: Option<usize>,
     /// Whether the seed draws the first job of an episode.
@@ -99,9 +99,9 @@ pub struct Step {
 /// An unfinished episode.
 struct Live {
     engine: Engine<'static>,
-    heard: Arc<Mutex<Heard>>,
+    heard: Arc<Mutex<EpisodeLog>>,
     episode: Arc<Episode>,
-    line: Line,
+    line: JobLine,
     /// Whether room may be found without the end of a task: on machines that join, or farther away.
     eventful: bool,
 }
@@ -140,12 +140,12 @@ impl Simulation {
         };
         let episode = Arc::new(self.setting.episode(seed)?);
         let Setting { cluster, options, .. } = &*self.setting;
-        let heard = Arc::new(Mutex::new(Heard::new(&episode.users, cluster.total())));
-        let rows = Box::new(Rows::new(Arc::clone(&episode)));
-        let parties = Parties::own(rows, Box::new(Nobody), Box::new(Ear::new(Arc::clone(&heard))));
+        let heard = Arc::new(Mutex::new(EpisodeLog::new(&episode.users, cluster.total())));
+        let rows = Box::new(EpisodeRows::new(Arc::clone(&episode)));
+        let parties = RunContext::own(rows, Box::new(AdmitNone), Box::new(RecorderHandle::new(Arc::clone(&heard))));
         let options = Options { seed, ..*options };
         let engine = Engine::new(parties, Arc::clone(cluster), Weights::default(), &options)?;
-        let line = Line::new(episode.jobs(), self.setting.observation.window(), cluster.total(), cluster.dims.len());
+        let line = JobLine::new(episode.jobs(), self.setting.observation.window(), cluster.total(), cluster.dims.len());
         (self.episode, self.times) = (Some(Arc::clone(&episode)), vec![JobTimes::default(); episode.jobs()]);
         let located = episode.sets.iter().any(|set| set.location.is_some());
         let eventful = located || !cluster.events.events.is_empty();
@@ -183,7 +183,7 @@ impl Simulation {
         };
         let jobs = live.episode.jobs();
         let sums = std::mem::take(&mut locked(&live.heard).sums);
-        let mut reward = self.setting.reward.of(&sums, jobs);
+        let mut reward = self.setting.reward.running(&sums, jobs);
         if !goes_on {
             self.end()?;
             reward += self.setting.reward.at_end(&self.metrics);
@@ -229,9 +229,9 @@ impl Simulation {
     }
 
     /// The state that the agent sees; nothing when the episode is over.
-    pub fn view(&self) -> Option<View<'_>> {
+    pub fn view(&self) -> Option<AgentView<'_>> {
         let (live, cluster) = (self.live.as_ref()?, &self.setting.cluster);
-        Some(View {
+        Some(AgentView {
             now: live.engine.now(),
             arrival: locked(&live.heard).arrival,
             window: &live.line.window,
@@ -283,8 +283,8 @@ impl Live {
             let now = self.engine.now();
             let end = Time(now.0.saturating_add(requested(set).0));
             let tasks = (next.number, count);
-            self.line.started(Batch { job, tasks, count, start: now, demand: set.demand, end });
-            self.look(job);
+            self.line.started(RunningBatch { job, tasks, count, start: now, demand: set.demand, end });
+            self.refresh_job(job);
             self.line.open(&mut self.engine, &self.episode.sets);
             if self.line.first_that_fits().is_some() {
                 return Ok(true);
@@ -304,7 +304,7 @@ impl Live {
                 self.line.grown();
             }
             ended.iter().for_each(|ended| self.line.ended(ended));
-            changed.iter().for_each(|job| self.look(job.0));
+            changed.iter().for_each(|job| self.refresh_job(job.0));
             self.line.open(&mut self.engine, &self.episode.sets);
             if self.line.first_that_fits().is_some() {
                 return Ok(true);
@@ -314,10 +314,10 @@ impl Live {
     }
 
     /// A job holds or waits for something else than before.
-    fn look(&mut self, job: u32) {
-        let next = self.line.look(job, &mut self.engine, &self.episode.sets);
+    fn refresh_job(&mut self, job: u32) {
+        let next = self.line.refresh(job, &mut self.engine, &self.episode.sets);
         let mut heard = locked(&self.heard);
-        heard.look(job as usize, self.engine.books());
+        heard.update_job(job as usize, self.engine.books());
         if let Some(next) = next {
             heard.ideal(job as usize, next.ideal);
         }

@@ -9,7 +9,7 @@ use plimsoll_sim::workload::{TaskSet, Workload};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::{Features, Fleet, Image, JobTimes, Observation, Pool, Reward, Setting, Simulation, View};
+use crate::{AgentView, Features, Fleet, Image, JobPool, JobTimes, Observation, Reward, Setting, Simulation};
 
 const JOBS: usize = 60;
 const SECOND: u64 = 1_000_000;
@@ -54,7 +54,7 @@ const IMAGE: Image = Image { window: 4, step: Span(2_500_000), horizon: 7, slots
 fn setting(observation: Observation, reward: Reward, jobs: Option<usize>) -> Setting {
     let cluster = Cluster { dims: dims(), capacities: vec![amounts(10, 10), amounts(10, 6)], ..Cluster::default() };
     Setting {
-        supply: Box::new(|seed| Ok(Arc::new(Pool::new(workload(seed))))),
+        supply: Box::new(|seed| Ok(Arc::new(JobPool::new(workload(seed))))),
         jobs,
         anywhere: jobs.is_some(),
         cluster: Arc::new(cluster),
@@ -83,10 +83,10 @@ fn mask(simulation: &Simulation, actions: usize) -> Vec<u8> {
 }
 
 /// A job of an episode: its row, and its times so far.
-type Job = (TaskSet, JobTimes);
+type TestJob = (TaskSet, JobTimes);
 
 /// The jobs of an episode, which are all those of its workload.
-fn jobs(simulation: &Simulation, seed: u64) -> Vec<Job> {
+fn jobs(simulation: &Simulation, seed: u64) -> Vec<TestJob> {
     let sets = workload(seed).sets;
     let origin = sets[0].submit;
     let shifted = sets.into_iter().map(|set| TaskSet { submit: Time(set.submit.0 - origin.0), ..set });
@@ -94,7 +94,7 @@ fn jobs(simulation: &Simulation, seed: u64) -> Vec<Job> {
 }
 
 /// Waiting jobs in order of arrival, and running jobs with their expected ends.
-fn standing(jobs: &[Job], now: Time) -> (Vec<&TaskSet>, Vec<(&TaskSet, Time)>) {
+fn standing(jobs: &[TestJob], now: Time) -> (Vec<&TaskSet>, Vec<(&TaskSet, Time)>) {
     let there = jobs.iter().filter(|(set, _)| set.submit <= now);
     let waits = there.clone().filter(|(_, times)| times.start.is_none()).map(|(set, _)| set).collect();
     let running = there.filter(|(_, times)| times.finish.is_none());
@@ -104,7 +104,7 @@ fn standing(jobs: &[Job], now: Time) -> (Vec<&TaskSet>, Vec<(&TaskSet, Time)>) {
 }
 
 /// The image, cell by cell.
-fn drawn(jobs: &[Job], view: &View) -> Vec<f32> {
+fn drawn(jobs: &[TestJob], view: &AgentView) -> Vec<f32> {
     let Image { window, step, horizon, slots } = IMAGE;
     let (waits, running) = standing(jobs, view.now);
     let last = jobs.iter().map(|(set, _)| set.submit).filter(|submit| *submit <= view.now).max().expect("a job");
@@ -132,7 +132,7 @@ fn drawn(jobs: &[Job], view: &View) -> Vec<f32> {
 }
 
 /// The rows of the window but for whether jobs fit, which machines decide.
-fn listed(jobs: &[Job], view: &View) -> Vec<[f32; 5]> {
+fn listed(jobs: &[TestJob], view: &AgentView) -> Vec<[f32; 5]> {
     let (waits, _) = standing(jobs, view.now);
     let part = |span: Span| (span.0 as f64 / (15 * SECOND) as f64).min(1.0) as f32;
     let row = |place: usize| match waits.get(place) {
@@ -206,12 +206,13 @@ fn the_window_has_the_jobs_that_wait() {
 #[test]
 fn rewards_add_up_to_the_metric_of_the_times() {
     for seed in 0..12 {
-        let mean = |of: &dyn Fn(&Job) -> f64, jobs: &[Job]| jobs.iter().map(of).sum::<f64>() / jobs.len() as f64;
+        let mean =
+            |of: &dyn Fn(&TestJob) -> f64, jobs: &[TestJob]| jobs.iter().map(of).sum::<f64>() / jobs.len() as f64;
         let span = |from: Time, to: Option<Time>| to.expect("all jobs end").since(from).seconds();
-        let completion = |(set, times): &Job| span(set.submit, times.finish);
-        let wait = |(set, times): &Job| span(set.submit, times.start);
-        let slowdown = |job: &Job| completion(job) / job.0.duration.seconds();
-        let cases: [(Reward, &str, &dyn Fn(&Job) -> f64); 3] = [
+        let completion = |(set, times): &TestJob| span(set.submit, times.finish);
+        let wait = |(set, times): &TestJob| span(set.submit, times.start);
+        let slowdown = |job: &TestJob| completion(job) / job.0.duration.seconds();
+        let cases: [(Reward, &str, &dyn Fn(&TestJob) -> f64); 3] = [
             (Reward::Completion, "completion_mean_s", &completion),
             (Reward::Wait, "wait_mean_s", &wait),
             (Reward::Slowdown, "slowdown_mean", &slowdown),
@@ -344,7 +345,7 @@ fn an_episode_in_which_nothing_fits_is_none() {
     setting.supply = Box::new(|seed| {
         let mut workload = workload(seed);
         workload.sets.iter_mut().for_each(|set| set.demand = Resources([11; MAX_DIMS]));
-        Ok(Arc::new(Pool::new(workload)))
+        Ok(Arc::new(JobPool::new(workload)))
     });
     let message = Simulation::new(Arc::new(setting)).reset(Some(1)).expect_err("nothing fits").to_string();
     assert!(message.contains("no job of the episode with seed 1 fits"), "{message}");
@@ -356,7 +357,7 @@ fn a_task_that_fits_nowhere_is_left_out() {
     setting.supply = Box::new(|seed| {
         let mut workload = workload(seed);
         workload.sets[3].demand = Resources([11; MAX_DIMS]);
-        Ok(Arc::new(Pool::new(workload)))
+        Ok(Arc::new(JobPool::new(workload)))
     });
     let mut simulation = Simulation::new(Arc::new(setting));
     let (sum, _) = play(&mut simulation, 1, 7, |_| ());

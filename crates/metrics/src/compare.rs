@@ -7,7 +7,7 @@
 
 use super::difference::{Design, difference};
 use super::holm::corrected;
-use super::verdict::{OPEN, Tested, Verdict, equivalent_words};
+use super::verdict::{OPEN, TestVerdict, Tested, equivalent_words};
 
 /// The level of all intervals.
 pub const LEVEL: f64 = 0.95;
@@ -108,7 +108,7 @@ impl Comparison {
     /// Compares all policies with `baseline`. `None` if it is missing or alone, or if no job finished under it.
     ///
     /// Panics: only if the policies differ in seeds or bins (programmer error).
-    pub fn of(policies: &[PolicyRuns], baseline: &str, design: Design) -> Option<Comparison> {
+    pub fn new(policies: &[PolicyRuns], baseline: &str, design: Design) -> Option<Comparison> {
         let base = policies.iter().find(|policy| policy.name == baseline)?;
         base.completion_s.iter().flatten().next()?;
         let others: Vec<&PolicyRuns> = policies.iter().filter(|policy| policy.name != baseline).collect();
@@ -229,13 +229,13 @@ impl Comparison {
             .filter_map(|((label, _), test)| Some((label.as_str(), test.filter(|test| test.holm.p.is_some())?)))
             .collect();
         tested.first()?;
-        let side = |verdict: Verdict| -> Vec<String> {
+        let side = |verdict: TestVerdict| -> Vec<String> {
             let one = |(label, one): &(&str, Tested)| {
                 (one.verdict() == verdict).then(|| format!("{label} tasks ({})", one.words().0))
             };
             tested.iter().filter_map(one).collect()
         };
-        let (lower, higher) = (side(Verdict::Lower), side(Verdict::Higher));
+        let (lower, higher) = (side(TestVerdict::Lower), side(TestVerdict::Higher));
         Some(match lower.len() + higher.len() {
             0 => "no difference is statistically significant".to_owned(),
             _ => listed(&[lower, higher].concat(), ","),

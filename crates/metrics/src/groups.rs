@@ -12,9 +12,9 @@
 
 use plimsoll_base::units::{MAX_DIMS, Span, Time};
 
-/// The promise to a group, in base units.
+/// The guarantee to a group, in base units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Promise {
+pub struct Guarantee {
     /// The group above it, by place.
     pub parent: Option<usize>,
     /// Its minimum of each resource.
@@ -79,7 +79,7 @@ impl GroupTimes {
 
 /// A group in one resource.
 #[derive(Clone, Copy, Debug, Default)]
-struct Account {
+struct GroupAccount {
     min: u64,
     max: u64,
     held: Holding,
@@ -88,7 +88,7 @@ struct Account {
     sums: GroupSums,
 }
 
-impl Account {
+impl GroupAccount {
     fn demand(&self) -> u64 {
         u64::try_from(self.held.request).unwrap_or(u64::MAX).min(self.max)
     }
@@ -104,7 +104,7 @@ impl Account {
 
 /// A group in all resources.
 #[derive(Clone, Copy, Debug)]
-struct Group {
+struct GroupTotals {
     parent: Option<usize>,
     /// Until when it is integrated.
     until: Time,
@@ -120,9 +120,9 @@ struct Group {
 #[derive(Clone, Debug)]
 pub struct GroupLog {
     dims: usize,
-    groups: Vec<Group>,
+    groups: Vec<GroupTotals>,
     /// `dims` a group.
-    accounts: Vec<Account>,
+    accounts: Vec<GroupAccount>,
     touched: Vec<usize>,
     /// When something last changed.
     now: Time,
@@ -130,24 +130,24 @@ pub struct GroupLog {
 
 impl GroupLog {
     /// Groups that hold nothing at time 0. Parents are a forest (a programmer error if they are not).
-    pub fn new(dims: usize, promises: &[Promise]) -> GroupLog {
-        let group = |promise: &Promise| Group {
-            parent: promise.parent,
+    pub fn new(dims: usize, guarantees: &[Guarantee]) -> GroupLog {
+        let group = |guarantee: &Guarantee| GroupTotals {
+            parent: guarantee.parent,
             until: Time::ZERO,
             touched: false,
             below: false,
             waits: None,
             times: GroupTimes::default(),
         };
-        let account = |promise: &Promise, d: usize| Account {
-            min: promise.min[d].min(promise.max[d]),
-            max: promise.max[d],
-            ..Account::default()
+        let account = |guarantee: &Guarantee, d: usize| GroupAccount {
+            min: guarantee.min[d].min(guarantee.max[d]),
+            max: guarantee.max[d],
+            ..GroupAccount::default()
         };
         GroupLog {
             dims,
-            groups: promises.iter().map(group).collect(),
-            accounts: promises.iter().flat_map(|promise| (0..dims).map(move |d| account(promise, d))).collect(),
+            groups: guarantees.iter().map(group).collect(),
+            accounts: guarantees.iter().flat_map(|guarantee| (0..dims).map(move |d| account(guarantee, d))).collect(),
             touched: Vec::new(),
             now: Time::ZERO,
         }
@@ -286,19 +286,19 @@ mod tests {
 
     const S: u64 = 1_000_000;
 
-    fn promise(parent: Option<usize>, min: u64, max: u64) -> Promise {
-        Promise { parent, min: [min; MAX_DIMS], max: [max; MAX_DIMS] }
+    fn guarantee(parent: Option<usize>, min: u64, max: u64) -> Guarantee {
+        Guarantee { parent, min: [min; MAX_DIMS], max: [max; MAX_DIMS] }
     }
 
     /// A log of one resource, with one user per group.
-    struct Told {
+    struct LevelLog {
         log: GroupLog,
         users: Vec<Holding>,
     }
 
-    impl Told {
-        fn new(promises: &[Promise]) -> Told {
-            Told { log: GroupLog::new(1, promises), users: vec![Holding::default(); promises.len()] }
+    impl LevelLog {
+        fn new(guarantees: &[Guarantee]) -> LevelLog {
+            LevelLog { log: GroupLog::new(1, guarantees), users: vec![Holding::default(); guarantees.len()] }
         }
 
         fn at(&mut self, second: u64, changes: &[(usize, u64, u128)]) {
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_lender_asks_for_its_own_again() {
-        let mut told = Told::new(&[promise(None, 6, u64::MAX), promise(None, 4, u64::MAX)]);
+        let mut told = LevelLog::new(&[guarantee(None, 6, u64::MAX), guarantee(None, 4, u64::MAX)]);
         // The second group uses all 10; the first requests 8 at 5, gets 3 at 7 and its guarantee of 6 at 9.
         told.at(0, &[(1, 10, 30)]);
         told.at(5, &[(0, 0, 8)]);
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn what_has_not_come_back_is_open_and_what_ends_is_no_return() {
-        let mut told = Told::new(&[promise(None, 4, u64::MAX), promise(None, 4, u64::MAX)]);
+        let mut told = LevelLog::new(&[guarantee(None, 4, u64::MAX), guarantee(None, 4, u64::MAX)]);
         told.at(0, &[(0, 4, 9), (1, 0, 9)]);
         // A task of the first ends and its next cannot start: below, but it lent nothing.
         told.at(3, &[(0, 3, 8)]);
@@ -357,7 +357,8 @@ mod tests {
     #[test]
     fn parents_hear_of_no_more_than_their_groups_may_use() {
         // A parent of min 6 over a (min 4, max 5) and b (no min).
-        let mut told = Told::new(&[promise(None, 6, u64::MAX), promise(Some(0), 4, 5), promise(Some(0), 0, u64::MAX)]);
+        let mut told =
+            LevelLog::new(&[guarantee(None, 6, u64::MAX), guarantee(Some(0), 4, 5), guarantee(Some(0), 0, u64::MAX)]);
         told.at(0, &[(1, 0, 100)]);
         assert_eq!(told.log.holding(0, 0), Holding { used: 0, request: 5 });
         told.at(2, &[(1, 4, 100), (2, 0, 7)]);
@@ -376,7 +377,7 @@ mod tests {
 
     #[test]
     fn what_stopped_tasks_had_done_is_lost_to_all_above() {
-        let mut told = Told::new(&[promise(None, 6, u64::MAX), promise(Some(0), 4, 5), promise(None, 0, 1)]);
+        let mut told = LevelLog::new(&[guarantee(None, 6, u64::MAX), guarantee(Some(0), 4, 5), guarantee(None, 0, 1)]);
         told.log.lost(1, (3, 3), Span(7 * S), &[2]);
         told.log.lost(0, (1, 1), Span(S), &[5]);
         let lost = |group: usize| (told.log.sums(group, 0).lost_us / u128::from(S), told.log.times(group).stopped);
@@ -385,7 +386,7 @@ mod tests {
 
     #[test]
     fn the_largest_amounts_do_not_overflow() {
-        let mut told = Told::new(&[promise(None, u64::MAX, u64::MAX)]);
+        let mut told = LevelLog::new(&[guarantee(None, u64::MAX, u64::MAX)]);
         told.at(0, &[(0, 1, u128::from(u64::MAX) * 1000)]);
         told.log.finish(Time(u64::MAX));
         assert_eq!(told.log.sums(0, 0).short_us, u128::from(u64::MAX - 1) * u128::from(u64::MAX));

@@ -36,7 +36,7 @@ pub struct Quantiles<'a> {
 
 /// The range of values of one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub struct HistogramBucket {
     /// The smallest of them.
     pub low: u64,
     /// The largest of them.
@@ -118,14 +118,14 @@ impl LogHistogram {
     }
 
     /// The buckets that are not empty, upwards: the whole distribution, for a figure.
-    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+    pub fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
         self.octaves.iter().enumerate().flat_map(|(octave, counts)| {
             let counts = counts.iter().flat_map(|counts| counts.iter().enumerate());
             counts.filter(|(_, count)| **count > 0).map(move |(bucket, &count)| {
                 let shift = octave.saturating_sub(1);
                 let mantissa = if octave == 0 { bucket } else { BUCKETS + bucket };
                 let low = (mantissa as u64) << shift;
-                Bucket { low, high: low + ((1 << shift) - 1), count }
+                HistogramBucket { low, high: low + ((1 << shift) - 1), count }
             })
         })
     }

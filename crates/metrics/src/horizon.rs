@@ -11,7 +11,7 @@
 //!
 //! If all work is served by H under the policy and in the reference, these are the delays of a run without a horizon.
 
-use crate::reference::Service;
+use crate::reference::ServedWork;
 use plimsoll_base::units::Time;
 
 /// Relative errors of sums of work up to this are rounding errors.
@@ -34,7 +34,7 @@ struct Served {
 
 /// The service of a user's judged work.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Judged {
+pub struct JudgedService {
     /// Its mean age when the reference serves it, in seconds.
     pub fair_delay: f64,
     /// Its mean age when the policy serves it, in seconds.
@@ -43,7 +43,7 @@ pub struct Judged {
     pub served: f64,
 }
 
-impl Judged {
+impl JudgedService {
     /// Returns the delay in the reference over the delay under the policy, times the part that is served; `None` without a delay.
     pub fn speed(&self) -> Option<f64> {
         (self.delay > 0.0).then(|| self.fair_delay / self.delay * self.served)
@@ -79,7 +79,7 @@ impl HorizonLog {
 
     /// Judges the user's work. `fair` is the service of all of it in the reference, and `left` the amount not served there at the horizon.
     /// Returns `None` if the reference has served nothing. Cost: O(n log n) for n records.
-    pub fn judge(&self, horizon: Time, fair: Service, left: f64) -> Option<Judged> {
+    pub fn judge(&self, horizon: Time, fair: ServedWork, left: f64) -> Option<JudgedService> {
         let work = fair.work - left;
         if work <= fair.work * ROUNDING {
             return None;
@@ -87,7 +87,7 @@ impl HorizonLog {
         let (judged, others) = self.ages(horizon, work);
         let delay = (judged - self.area(horizon, work)) / work;
         let served = if self.has_served(work) { 1.0 } else { self.total_served() / work };
-        Some(Judged { fair_delay: (fair.delay - others) / work, delay, served })
+        Some(JudgedService { fair_delay: (fair.delay - others) / work, delay, served })
     }
 
     /// Integrates the first `work` of the submitted work up to the horizon, and all beyond.
@@ -149,11 +149,11 @@ mod tests {
     }
 
     /// 1,000 of work at once. The reference serves a tenth of it evenly by 100 s, with a mean age of 50 s.
-    fn tenth(served: &[(u64, u64, f64)]) -> Judged {
+    fn tenth(served: &[(u64, u64, f64)]) -> JudgedService {
         let mut log = HorizonLog::default();
         log.submitted(at(0), 1000.0);
         served.iter().for_each(|&(start, end, work)| log.served((at(start), at(end)), work));
-        let fair = Service { work: 1000.0, delay: 100.0 * 50.0 + 900.0 * 100.0 };
+        let fair = ServedWork { work: 1000.0, delay: 100.0 * 50.0 + 900.0 * 100.0 };
         log.judge(at(100), fair, 900.0).expect("judged work")
     }
 
@@ -184,12 +184,12 @@ mod tests {
     fn work_of_which_the_reference_serves_nothing_is_not_judged() {
         let mut log = HorizonLog::default();
         log.submitted(at(5), 3.0);
-        assert_eq!(log.judge(at(5), Service { work: 3.0, delay: 0.0 }, 3.0), None);
-        assert_eq!(HorizonLog::default().judge(at(5), Service::default(), 0.0), None);
+        assert_eq!(log.judge(at(5), ServedWork { work: 3.0, delay: 0.0 }, 3.0), None);
+        assert_eq!(HorizonLog::default().judge(at(5), ServedWork::default(), 0.0), None);
     }
 
     /// Integrates the definition second by second: all rates are constant within a second.
-    fn slow(horizon: u64, log: &HorizonLog, fair_curve: &[f64]) -> Judged {
+    fn slow(horizon: u64, log: &HorizonLog, fair_curve: &[f64]) -> JudgedService {
         let whole = fair_curve[horizon as usize];
         let submitted =
             |t: u64| -> f64 { log.submitted.iter().filter(|(submit, _)| *submit <= at(t)).map(|(_, work)| work).sum() };
@@ -216,7 +216,7 @@ mod tests {
             };
             own += cap - mean;
         }
-        Judged { fair_delay: fair / whole, delay: own / whole, served: (served(horizon) / whole).min(1.0) }
+        JudgedService { fair_delay: fair / whole, delay: own / whole, served: (served(horizon) / whole).min(1.0) }
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
                 })
                 .sum();
             let done = curve[horizon as usize];
-            let found = log.judge(at(horizon), Service { work: all, delay: area }, all - done).expect("judged work");
+            let found = log.judge(at(horizon), ServedWork { work: all, delay: area }, all - done).expect("judged work");
             let slow = slow(horizon, &log, &curve);
             near(found.fair_delay, slow.fair_delay);
             near(found.delay, slow.delay);

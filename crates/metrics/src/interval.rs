@@ -38,7 +38,7 @@ impl Interval {
 /// 0..1. Values that are equal up to rounding have an interval of one point. Source: Student, Biometrika 6, 1908.
 pub fn mean_interval(values: &[f64], level: f64) -> Option<Interval> {
     debug_assert!(values.iter().all(|value| value.is_finite()), "values are finite");
-    sample_interval(&Sample::of(values), level)
+    sample_interval(&Sample::from_values(values), level)
 }
 
 /// The same of the moments of a sample.

@@ -28,7 +28,7 @@ use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
 
 mod flow;
 
-use flow::{Flow, Row, Rows};
+use flow::{Flow, FlowRow, FlowRows};
 
 /// One row of a workload: equal tasks of a user.
 #[derive(Clone, Copy, Debug)]
@@ -49,14 +49,14 @@ pub struct Work {
 
 /// Work and its delay, of one user.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Service {
+pub struct ServedWork {
     /// Work submitted, in cluster-seconds.
     pub work: f64,
     /// Its age when it was served, added up: cluster-seconds times seconds.
     pub delay: f64,
 }
 
-impl Service {
+impl ServedWork {
     /// The mean age of the work when it was served, in seconds; `None` without work.
     pub fn mean_delay(&self) -> Option<f64> {
         (self.work > 0.0).then(|| self.delay / self.work)
@@ -65,14 +65,14 @@ impl Service {
 
 /// Rows submitted for a later time, in order of that and of their number.
 #[derive(Debug, Default)]
-struct Coming {
+struct Arrivals {
     /// Each behind the one before.
     queue: VecDeque<(u64, Work)>,
     /// Rows that belong before the last one of the queue: few, since rows are reported in order except those of unfinished jobs.
     early: BTreeMap<(Time, u64), Work>,
 }
 
-impl Coming {
+impl Arrivals {
     fn insert(&mut self, number: u64, work: Work) {
         if self.queue.back().is_none_or(|(_, last)| last.submit <= work.submit) {
             self.queue.push_back((number, work));
@@ -89,7 +89,7 @@ impl Coming {
     }
 
     /// Takes the next one, if it comes by `now`, in seconds.
-    fn take(&mut self, now: f64) -> Option<(u64, Work)> {
+    fn pop_until(&mut self, now: f64) -> Option<(u64, Work)> {
         let next = self.next().filter(|(at, _)| seconds(*at) <= now)?;
         match self.early.remove(&next) {
             Some(work) => Some((next.1, work)),
@@ -115,7 +115,7 @@ pub struct Reference {
     inverse: [f64; MAX_DIMS],
     /// By class of weights.
     weights: Vec<[f64; MAX_DIMS]>,
-    users: Vec<Account>,
+    users: Vec<UserAccount>,
     /// Users with work left.
     flows: Vec<Flow>,
     /// Of each of them the demand of all its tasks together, and the mean demand as fractions of the capacity.
@@ -124,8 +124,8 @@ pub struct Reference {
     /// Of each of them the rows in progress behind the first, by [`Row::pack`]; those behind the last are kept for their memory.
     more: Vec<QuaternaryHeap<Reverse<u128>>>,
     /// Tasks, rate and demand of each row in progress.
-    rows: Rows,
-    coming: Coming,
+    rows: FlowRows,
+    coming: Arrivals,
     told: u64,
     /// When the first row of a user ends if nothing changes: time (as bits, which sort as the numbers do) and user. It counts
     /// if the user still expects that.
@@ -143,12 +143,12 @@ pub struct Reference {
 
 /// A user, with work left or without.
 #[derive(Debug)]
-struct Account {
+struct UserAccount {
     class: u32,
     /// Its place among the users with work left, or [`NOWHERE`].
     place: u32,
     /// While it has unfinished work, its delay is stored in its flow.
-    service: Service,
+    service: ServedWork,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -171,8 +171,8 @@ impl Reference {
             wanted: Vec::new(),
             demand: Vec::new(),
             more: Vec::new(),
-            rows: Rows::new(dims),
-            coming: Coming::default(),
+            rows: FlowRows::new(dims),
+            coming: Arrivals::default(),
             told: 0,
             agenda: QuaternaryHeap::new(),
             fluid: Fluid::new(dims),
@@ -186,7 +186,7 @@ impl Reference {
 
     /// Opens an account for the next user id, with its class of weights.
     pub fn user(&mut self, class: u32) {
-        self.users.push(Account { class, place: NOWHERE, service: Service::default() });
+        self.users.push(UserAccount { class, place: NOWHERE, service: ServedWork::default() });
     }
 
     /// Takes a row in, at its submission or before it. A row without any work changes nothing.
@@ -211,7 +211,7 @@ impl Reference {
     pub fn advance(&mut self, to: Time) -> Result<()> {
         let to = seconds(to);
         while let Some(now) = self.next().filter(|now| *now < to) {
-            while let Some((number, work)) = self.coming.take(now) {
+            while let Some((number, work)) = self.coming.pop_until(now) {
                 self.arrive(now, number, &work);
             }
             while let Some((_, place)) = self.next_end().filter(|(at, _)| *at <= now) {
@@ -239,10 +239,10 @@ impl Reference {
     }
 
     /// The service of a user so far.
-    pub fn service(&self, user: usize) -> Service {
-        let Account { place, service, .. } = self.users[user];
+    pub fn service(&self, user: usize) -> ServedWork {
+        let UserAccount { place, service, .. } = self.users[user];
         match self.flows.get(place as usize) {
-            Some(flow) => Service { delay: flow.delay, ..service },
+            Some(flow) => ServedWork { delay: flow.delay, ..service },
             None => service,
         }
     }
@@ -334,7 +334,7 @@ impl Reference {
             (*sum, *all) = (*sum + demand, *all + demand);
         }
         let slot = self.rows.keep(work.tasks, rate, needs);
-        let mut row = Row { end: flow.progress + span, number: number as u32, slot };
+        let mut row = FlowRow { end: flow.progress + span, number: number as u32, slot };
         let none = flow.tasks == 0;
         flow.tasks += work.tasks;
         if none || row.pack() < flow.first.pack() {
@@ -362,7 +362,7 @@ impl Reference {
                 self.events += 1;
                 return self.close(place);
             };
-            flow.first = Row::unpack(next);
+            flow.first = FlowRow::unpack(next);
             let (tasks, rate, needs) = self.rows.get(slot);
             flow.tasks -= tasks;
             flow.measured -= u64::from(rate > 0.0);

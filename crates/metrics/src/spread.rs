@@ -33,7 +33,7 @@ pub(crate) struct Sample {
 
 impl Sample {
     /// Computes the moments of values that are measurements themselves.
-    pub fn of(values: &[f64]) -> Sample {
+    pub fn from_values(values: &[f64]) -> Sample {
         Sample::computed(values, largest(values))
     }
 
@@ -68,11 +68,11 @@ mod tests {
     fn equal_up_to_rounding_is_equal() {
         let third = 1.0 / 3.0;
         let near = [third, third * (1.0 + f64::EPSILON), third * (1.0 - 2.0 * f64::EPSILON)];
-        assert_eq!(Sample::of(&near).variance, 0.0);
-        assert!(Sample::of(&[third, third * (1.0 + 1e-12)]).variance > 0.0);
-        assert_eq!((Sample::of(&[0.0; 3]).variance, Sample::of(&[0.0; 3]).mean), (0.0, 0.0));
-        assert!(Sample::of(&[0.0, f64::MIN_POSITIVE]).mean > 0.0, "values have their own magnitude");
+        assert_eq!(Sample::from_values(&near).variance, 0.0);
+        assert!(Sample::from_values(&[third, third * (1.0 + 1e-12)]).variance > 0.0);
+        assert_eq!((Sample::from_values(&[0.0; 3]).variance, Sample::from_values(&[0.0; 3]).mean), (0.0, 0.0));
+        assert!(Sample::from_values(&[0.0, f64::MIN_POSITIVE]).mean > 0.0, "values have their own magnitude");
         assert_eq!(Sample::computed(&[1e-16, -1e-16], 1.0), Sample { mean: 0.0, variance: 0.0, n: 2 });
-        assert!(Sample::of(&[1.0]).variance.is_nan() && mean(&[]).is_nan());
+        assert!(Sample::from_values(&[1.0]).variance.is_nan() && mean(&[]).is_nan());
     }
 }

@@ -1,9 +1,9 @@
 //! The metrics of each user of a run: the columns of the table `users`.
 
-use crate::horizon::Judged;
+use crate::horizon::JudgedService;
 use crate::run::delay::FinishedJob;
 use crate::run::{SlowdownSum, mean_s};
-use plimsoll_base::column::{Column, Row, Unit, Value};
+use plimsoll_base::column::{Column, ColumnValue, TableRow, Unit};
 use plimsoll_base::units::{Dim, Span};
 use plimsoll_sim::record::{JobRecord, TaskRecord};
 
@@ -83,22 +83,22 @@ pub struct User<'a> {
     /// The resources.
     pub dims: &'a [Dim],
     /// The service of its judged work; `None` without any.
-    pub judged: Option<Judged>,
+    pub judged: Option<JudgedService>,
     /// Whether the run has a horizon.
     pub has_horizon: bool,
 }
 
-impl Row for User<'static> {
+impl TableRow for User<'static> {
     type Of<'a> = User<'a>;
 
     const TABLE: &'static str = "users";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
         COLUMNS.to_vec()
     }
 }
 
-type C = Column<Value<User<'static>>>;
+type C = Column<ColumnValue<User<'static>>>;
 
 static COLUMNS: [C; 21] = [
     C::text("user", "name", |user| Some(user.name)),

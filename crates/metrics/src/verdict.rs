@@ -10,7 +10,7 @@ use super::interval::Interval;
 
 /// The outcome of the tests of one comparison, after the correction for many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TestVerdict {
     /// The new mean is significantly higher.
     Higher,
     /// The new mean is significantly lower.
@@ -53,19 +53,19 @@ impl Tested {
     }
 
     /// Returns the verdict.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> TestVerdict {
         match self.holm.p {
-            None => Verdict::Untested,
-            p if is_significant(p) && self.means.test.difference.mean > 0.0 => Verdict::Higher,
-            p if is_significant(p) => Verdict::Lower,
-            _ if is_significant(self.holm.p_equivalent) => Verdict::Equivalent,
-            _ => Verdict::Open,
+            None => TestVerdict::Untested,
+            p if is_significant(p) && self.means.test.difference.mean > 0.0 => TestVerdict::Higher,
+            p if is_significant(p) => TestVerdict::Lower,
+            _ if is_significant(self.holm.p_equivalent) => TestVerdict::Equivalent,
+            _ => TestVerdict::Open,
         }
     }
 
     /// Returns whether there is a significant difference that is nevertheless significantly within the margin.
     pub fn is_small(&self) -> bool {
-        matches!(self.verdict(), Verdict::Higher | Verdict::Lower) && is_significant(self.holm.p_equivalent)
+        matches!(self.verdict(), TestVerdict::Higher | TestVerdict::Lower) && is_significant(self.holm.p_equivalent)
     }
 
     /// Describes the difference: `20.5 ± 5.0 % lower`, `equivalent within 5 %`, `no clear difference`; and what shows it, for
@@ -79,14 +79,14 @@ impl Tested {
         let way = if self.means.test.difference.mean > 0.0 { "higher" } else { "lower" };
         let p = self.holm.p.map(p_words).unwrap_or_default();
         match self.verdict() {
-            Verdict::Untested if self.means.test.difference.mean == 0.0 => ("the same".to_owned(), p),
-            Verdict::Untested => (format!("{} {way}", amount(true)), p),
-            Verdict::Higher | Verdict::Lower if self.is_small() => {
+            TestVerdict::Untested if self.means.test.difference.mean == 0.0 => ("the same".to_owned(), p),
+            TestVerdict::Untested => (format!("{} {way}", amount(true)), p),
+            TestVerdict::Higher | TestVerdict::Lower if self.is_small() => {
                 (format!("{} {way}", amount(true)), format!("{p}; {}", equivalent_words()))
             }
-            Verdict::Higher | Verdict::Lower => (format!("{} {way}", amount(true)), p),
-            Verdict::Equivalent => (equivalent_words(), amount(false)),
-            Verdict::Open => (OPEN.to_owned(), self.open_words(&p)),
+            TestVerdict::Higher | TestVerdict::Lower => (format!("{} {way}", amount(true)), p),
+            TestVerdict::Equivalent => (equivalent_words(), amount(false)),
+            TestVerdict::Open => (OPEN.to_owned(), self.open_words(&p)),
         }
     }
 
@@ -159,16 +159,16 @@ mod tests {
             (found.verdict(), what, how)
         };
         let (verdict, what, how) = words(&[70.0, 141.0, 105.0, 84.0]);
-        assert_eq!((verdict, what.as_str()), (Verdict::Lower, "29.82 ± 0.87 % lower"));
+        assert_eq!((verdict, what.as_str()), (TestVerdict::Lower, "29.82 ± 0.87 % lower"));
         assert!(how.starts_with("p = 0.00"), "{how}");
         let (verdict, what, how) = words(&[100.3, 199.6, 150.2, 119.9]);
-        assert_eq!((verdict, what.as_str()), (Verdict::Equivalent, "equivalent within 5 %"));
+        assert_eq!((verdict, what.as_str()), (TestVerdict::Equivalent, "equivalent within 5 %"));
         assert_eq!(how, "0 ± 0.61 %");
         let (verdict, what, how) = words(&[98.0, 230.0, 140.0, 130.0]);
-        assert_eq!((verdict, what.as_str()), (Verdict::Open, OPEN));
+        assert_eq!((verdict, what.as_str()), (TestVerdict::Open, OPEN));
         assert!(how.starts_with("+4.9 %, 95 % interval -") && how.contains(" to +") && how.contains("p = 0."), "{how}");
         let (verdict, what, how) = words(&[101.0, 202.1, 151.5, 121.2]);
-        assert_eq!((verdict, what.as_str()), (Verdict::Higher, "1.018 ± 0.087 % higher"));
+        assert_eq!((verdict, what.as_str()), (TestVerdict::Higher, "1.018 ± 0.087 % higher"));
         assert!(how.ends_with("; equivalent within 5 %"), "{how}");
         assert_eq!(tested(&[4.0], &[5.0]).words(), ("25.0 % higher".to_owned(), String::new()));
         assert_eq!(tested(&[4.0], &[4.0]).words().0, "the same");
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_correction_that_hides_a_difference_is_named() {
         let found = tested(&[100.0, 110.0, 90.0, 105.0, 95.0], &[90.0, 108.0, 80.0, 100.0, 92.0]);
-        assert_eq!(found.verdict(), Verdict::Lower);
+        assert_eq!(found.verdict(), TestVerdict::Lower);
         let hidden = Tested { holm: Corrected { p: Some(0.2), p_equivalent: None }, ..found };
         let (what, how) = hidden.words();
         assert_eq!(what, OPEN);

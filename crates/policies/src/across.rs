@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::maxmin::{named, place};
-use super::{Counterpart, Parsed, PolicyRow};
+use super::{Parsed, PolicyRow, StaticEquivalent};
 use plimsoll_fair::{Across, Quantity};
 
 /// `drfh`
@@ -22,7 +22,7 @@ pub static DRFH: PolicyRow = PolicyRow {
     read: |given| match given {
         Some(_) => Err(Parsed::no_parameter("drfh")),
         None => Ok(Parsed::only_static(None, "drf, which ranks by the same share", |_| {
-            Ok(Counterpart::Target(Arc::new(Across { quantity: Quantity::Dominant })))
+            Ok(StaticEquivalent::Target(Arc::new(Across { quantity: Quantity::Dominant })))
         })),
     },
 };
@@ -43,7 +43,7 @@ pub static CMMF: PolicyRow = PolicyRow {
         let instead = format!("maxmin:{resource}, which ranks by the same share and respects labels");
         Ok(Parsed::only_static(Some(resource.clone()), instead, move |known| {
             let quantity = Quantity::Resource(place("cmmf", &resource, known)?);
-            Ok(Counterpart::Target(Arc::new(Across { quantity })))
+            Ok(StaticEquivalent::Target(Arc::new(Across { quantity })))
         }))
     },
 };

@@ -9,7 +9,7 @@
 
 use super::decay::{Adds, Memory, Usage};
 use super::price::UsagePrices;
-use super::{Ask, Parsed, Policy, PolicyRow, Queue, Rank, Setup, Shape, Stale};
+use super::{Ask, Parsed, Policy, PolicyRow, Queue, Rank, Setup, ShareNorm, Stale};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Span, Time, UserId};
 use plimsoll_sim::books::Books;
@@ -51,7 +51,7 @@ struct Afs {
 impl Afs {
     fn new(setup: &Setup, memory: Memory) -> Afs {
         let usage = Usage::new(Adds::Sample, memory, setup.dims.len());
-        Afs { prices: UsagePrices::new(Shape::Sum, setup), usage, stale: false }
+        Afs { prices: UsagePrices::new(ShareNorm::Sum, setup), usage, stale: false }
     }
 }
 
@@ -77,7 +77,7 @@ impl Policy for Afs {
 
     fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
         self.stale |= self.usage.pass(now);
-        self.usage.hold(now, changed, books);
+        self.usage.set_allocations(now, changed, books);
         Some(self.usage.end())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §5.1. It has neither sharing incentive nor bottleneck fairness (theorems 1, 2).
 
-use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Shares};
+use super::{Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
 use plimsoll_base::error::Result;
 use plimsoll_fair::Norm;
 use plimsoll_sim::books::Books;
@@ -20,7 +20,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: &[],
     read: |given| {
         let parsed = Parsed::plain("asset", given, |setup| Ok(Box::new(Asset::new(setup)?)))?;
-        Ok(parsed.like(|_| Ok(Counterpart::Norm(Norm::Sum))))
+        Ok(parsed.like(|_| Ok(StaticEquivalent::Norm(Norm::Sum))))
     },
 };
 
@@ -34,13 +34,13 @@ pub struct Asset {
 impl Asset {
     /// Errors: [`CapacityTooFine`](plimsoll_base::error::Error::CapacityTooFine).
     pub fn new(setup: &Setup) -> Result<Asset> {
-        Ok(Asset { prices: Prices::new("asset", Shape::Sum, setup, |_| true)? })
+        Ok(Asset { prices: Prices::new("asset", ShareNorm::Sum, setup, |_| true)? })
     }
 }
 
 impl Policy for Asset {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.of(queue.user, books.held(queue.user), books)
+        self.prices.rank_with(queue.user, books.allocated(queue.user), books)
     }
 
     fn shares(&self) -> Option<&dyn Shares> {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Counterpart, Parsed, PolicyRow, Resolve, Setup, Target, TargetSolver};
+use super::{Parsed, PolicyRow, Resolve, Setup, StaticEquivalent, Target, TargetSolver};
 use plimsoll_base::error::Result;
 use plimsoll_fair::{Bmf, BmfSolver, Problem};
 
@@ -30,7 +30,7 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| {
         let (resolve, parameter) = Resolve::behind_colon(given)?;
         let parsed = Parsed::new(parameter, move |setup| Ok(Box::new(bmf(setup, resolve)?)));
-        Ok(parsed.like(|_| Ok(Counterpart::Target(Arc::new(Bmf)))))
+        Ok(parsed.like(|_| Ok(StaticEquivalent::Target(Arc::new(Bmf)))))
     },
 };
 

@@ -37,7 +37,7 @@ impl Branches {
     }
 
     /// The groups of a file. Errors: a group has a ratio a resource, which `policy` does not know.
-    pub fn of(policy: &str, file: &QuotaFile, weights: &Weights) -> Result<Branches> {
+    pub fn from_file(policy: &str, file: &QuotaFile, weights: &Weights) -> Result<Branches> {
         let place = |at: Option<usize>| at.map_or(0, |at| at as u32 + 1);
         let mut branches = Branches::flat(weights);
         for (at, entry) in file.groups.iter().enumerate() {
@@ -61,12 +61,12 @@ impl Branches {
     pub fn open(&mut self, name: &str) -> Result<()> {
         let group = match &self.members {
             None => 0,
-            Some((file, owners)) => match owners.of(name) {
+            Some((file, owners)) => match owners.group_of(name) {
                 Some(group) => group as u32 + 1,
                 None => return file.stranger(name),
             },
         };
-        let weight = self.weights.whole(self.weights.class_of(name) as usize);
+        let weight = self.weights.uniform(self.weights.class_of(name) as usize);
         let share = weight.ok_or_else(|| {
             Error::plan("weights", format!("a weight a resource for '{name}'"), "one weight a user under this policy")
         })?;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Counterpart, Parsed, PolicyRow, Resolve, Setup, Target, TargetSolver};
+use super::{Parsed, PolicyRow, Resolve, Setup, StaticEquivalent, Target, TargetSolver};
 use plimsoll_base::error::Result;
 use plimsoll_fair::{Ceei, Market, Problem};
 
@@ -34,7 +34,7 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| {
         let (resolve, parameter) = Resolve::behind_colon(given)?;
         let parsed = Parsed::new(parameter, move |setup| Ok(Box::new(ceei(setup, resolve)?)));
-        Ok(parsed.like(|_| Ok(Counterpart::Target(Arc::new(Ceei)))))
+        Ok(parsed.like(|_| Ok(StaticEquivalent::Target(Arc::new(Ceei)))))
     },
 };
 

@@ -152,7 +152,7 @@ impl Usage {
     }
 
     /// The same as it will be when the present period is over.
-    pub fn kept(&self, user: UserId) -> impl Iterator<Item = u128> + '_ {
+    pub fn remaining_usage(&self, user: UserId) -> impl Iterator<Item = u128> + '_ {
         self.past(user).iter().map(|past| forget(*past, self.left))
     }
 
@@ -242,11 +242,11 @@ impl Usage {
     }
 
     /// These users hold something else from now on.
-    pub fn hold(&mut self, now: Time, changed: &[UserId], books: &Books) {
+    pub fn set_allocations(&mut self, now: Time, changed: &[UserId], books: &Books) {
         for &user in changed {
             self.add_up(user, now);
             let at = user.index() * self.dims;
-            self.held[at..at + self.dims].copy_from_slice(books.held(user));
+            self.held[at..at + self.dims].copy_from_slice(books.allocated(user));
             let holds = self.held[at..at + self.dims].iter().any(|held| *held > 0);
             if holds && !std::mem::replace(&mut self.is_live[user.index()], true) {
                 self.live.push(user);

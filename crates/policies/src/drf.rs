@@ -2,7 +2,7 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §4.1 Algorithm 1 and §4.3 (weights).
 
-use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Shares};
+use super::{Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
 use plimsoll_base::error::Result;
 use plimsoll_fair::Norm;
 use plimsoll_sim::books::Books;
@@ -20,7 +20,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: &[],
     read: |given| {
         let parsed = Parsed::plain("drf", given, |setup| Ok(Box::new(Drf::new(setup)?)))?;
-        Ok(parsed.like(|_| Ok(Counterpart::Norm(Norm::Largest))))
+        Ok(parsed.like(|_| Ok(StaticEquivalent::Norm(Norm::Largest))))
     },
 };
 
@@ -35,13 +35,13 @@ pub struct Drf {
 impl Drf {
     /// Errors: [`CapacityTooFine`](plimsoll_base::error::Error::CapacityTooFine).
     pub fn new(setup: &Setup) -> Result<Drf> {
-        Ok(Drf { prices: Prices::new("drf", Shape::Largest, setup, |_| true)? })
+        Ok(Drf { prices: Prices::new("drf", ShareNorm::Largest, setup, |_| true)? })
     }
 }
 
 impl Policy for Drf {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.of(queue.user, books.held(queue.user), books)
+        self.prices.rank_with(queue.user, books.allocated(queue.user), books)
     }
 
     fn shares(&self) -> Option<&dyn Shares> {

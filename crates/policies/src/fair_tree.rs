@@ -64,7 +64,7 @@ impl FairTree {
     fn new(setup: &Setup, memory: Memory, groups: Option<&QuotaFile>) -> Result<FairTree> {
         let flat = || Ok(Branches::flat(setup.weights));
         Ok(FairTree {
-            branches: groups.map_or_else(flat, |groups| Branches::of("fair-tree", groups, setup.weights))?,
+            branches: groups.map_or_else(flat, |groups| Branches::from_file("fair-tree", groups, setup.weights))?,
             usage: Usage::new(Adds::Integral, memory, setup.dims.len()),
             capacity: setup.capacity,
             ranks: Vec::new(),
@@ -97,7 +97,7 @@ impl Policy for FairTree {
 
     fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
         self.stale |= self.usage.pass(now);
-        self.usage.hold(now, changed, books);
+        self.usage.set_allocations(now, changed, books);
         Some(self.usage.end())
     }
 }
@@ -112,7 +112,7 @@ pub(super) fn cluster_time(amounts: &[u128], capacity: &Resources) -> u64 {
 
 /// A child of a group; users go before groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Node {
+enum TreeNode {
     User(u32),
     Group(u32),
 }
@@ -120,7 +120,7 @@ enum Node {
 /// A child with its level share: the class (no share, a number, no usage), then the number as a fraction.
 #[derive(Clone, Copy, Debug)]
 struct Child {
-    at: Node,
+    at: TreeNode,
     class: u8,
     over: U256,
     under: U256,
@@ -170,13 +170,14 @@ impl Walk<'_> {
     fn children(&self, group: u32) -> Vec<Child> {
         let branch = &self.branches.groups()[group as usize];
         let users = branch.users.iter().map(|user| {
-            (Node::User(user.0), self.branches.users()[user.index()].1, u128::from(self.usage[user.index()]))
+            (TreeNode::User(user.0), self.branches.users()[user.index()].1, u128::from(self.usage[user.index()]))
         });
-        let of_group = |&at: &u32| (Node::Group(at), self.branches.groups()[at as usize].share, self.sums[at as usize]);
-        let all: Vec<(Node, u64, u128)> = users.chain(branch.groups.iter().map(of_group)).collect();
+        let of_group =
+            |&at: &u32| (TreeNode::Group(at), self.branches.groups()[at as usize].share, self.sums[at as usize]);
+        let all: Vec<(TreeNode, u64, u128)> = users.chain(branch.groups.iter().map(of_group)).collect();
         let shares: u128 = all.iter().map(|(_, share, _)| u128::from(*share)).sum();
         let used: u128 = all.iter().map(|(_, _, used)| used).sum();
-        let child = |(at, share, usage): (Node, u64, u128)| Child {
+        let child = |(at, share, usage): (TreeNode, u64, u128)| Child {
             at,
             class: if share == 0 { 0 } else { 1 + u8::from(usage == 0) },
             over: if usage == 0 || share == 0 { U256::ONE } else { U256::from(share) * U256::from(used) },
@@ -194,8 +195,8 @@ impl Walk<'_> {
             let mut below = Vec::new();
             for child in run {
                 match child.at {
-                    Node::User(user) => (self.ranks[user as usize], self.next) = (rank, self.next + 1),
-                    Node::Group(group) => below.extend(self.children(group)),
+                    TreeNode::User(user) => (self.ranks[user as usize], self.next) = (rank, self.next + 1),
+                    TreeNode::Group(group) => below.extend(self.children(group)),
                 }
             }
             if self.next > first {
@@ -215,9 +216,9 @@ mod tests {
     use std::path::Path;
 
     /// The ranks of users under this file, with usage by name in order of appearance.
-    fn of(groups: &str, users: &[(&str, u64)]) -> Vec<u32> {
+    fn test_ranks(groups: &str, users: &[(&str, u64)]) -> Vec<u32> {
         let file = QuotaFile::parse(Path::new("tree.toml"), groups).expect("a good file");
-        let mut branches = Branches::of("fair-tree", &file, &Default::default()).expect("ratios");
+        let mut branches = Branches::from_file("fair-tree", &file, &Default::default()).expect("ratios");
         users.iter().for_each(|(name, _)| branches.open(name).expect("a user of a group"));
         ranks(&branches, &users.iter().map(|(_, usage)| *usage).collect::<Vec<_>>())
     }
@@ -227,26 +228,26 @@ mod tests {
     /// Level shares 1.25 and 0.83, then 2 and 0.67: factors 3/3, 2/3 and 1/3 by the formula of Slurm's text.
     #[test]
     fn the_tree_is_walked_by_level_shares() {
-        assert_eq!(of(TWO, &[("a1", 10), ("a2", 30), ("b1", 60)]), [0, 1, 2]);
-        assert_eq!(of(TWO, &[("a1", 50), ("a2", 30), ("b1", 60)]), [2, 1, 0]);
+        assert_eq!(test_ranks(TWO, &[("a1", 10), ("a2", 30), ("b1", 60)]), [0, 1, 2]);
+        assert_eq!(test_ranks(TWO, &[("a1", 50), ("a2", 30), ("b1", 60)]), [2, 1, 0]);
         // Without usage the level share is endless.
-        assert_eq!(of(TWO, &[("a1", 50), ("a2", 0), ("b1", 60)]), [1, 0, 2]);
+        assert_eq!(test_ranks(TWO, &[("a1", 50), ("a2", 0), ("b1", 60)]), [1, 0, 2]);
     }
 
     #[test]
     fn ties_share_ranks_and_merge_groups() {
         // Users that tie; the rank behind them is skipped.
-        assert_eq!(of(TWO, &[("a1", 20), ("a2", 20), ("b1", 60)]), [0, 0, 2]);
+        assert_eq!(test_ranks(TWO, &[("a1", 20), ("a2", 20), ("b1", 60)]), [0, 0, 2]);
         // Groups that tie: their users are in one list, by their level shares 2, 2/3 and 4, 4/7.
-        assert_eq!(of(TWO, &[("a1", 10), ("a2", 30), ("b1", 5), ("b2", 35)]), [1, 2, 0, 3]);
+        assert_eq!(test_ranks(TWO, &[("a1", 10), ("a2", 30), ("b1", 5), ("b2", 35)]), [1, 2, 0, 3]);
         // In the merged list users of both groups may tie: 2, 2/3 and 2, 2/3.
-        assert_eq!(of(TWO, &[("a1", 10), ("a2", 30), ("b1", 10), ("b2", 30)]), [0, 2, 0, 2]);
+        assert_eq!(test_ranks(TWO, &[("a1", 10), ("a2", 30), ("b1", 10), ("b2", 30)]), [0, 2, 0, 2]);
         // No user has any usage.
-        assert_eq!(of(TWO, &[("a1", 0), ("b1", 0), ("c", 0)]), [0, 0, 0]);
+        assert_eq!(test_ranks(TWO, &[("a1", 0), ("b1", 0), ("c", 0)]), [0, 0, 0]);
         let three = "[[group]]\nname = 'A'\nratio = 0\nusers = ['a']\n[[group]]\nname = 'B'\nusers = ['b']\n\
                      [[group]]\nname = 'C'\n[[group]]\nname = 'D'\nparent = 'C'\nusers = ['d*']\n";
         // No share comes last; the group in the middle has users two levels down.
-        assert_eq!(of(three, &[("a", 1), ("b", 30), ("d1", 10), ("d2", 9)]), [3, 2, 1, 0]);
+        assert_eq!(test_ranks(three, &[("a", 1), ("b", 30), ("d1", 10), ("d2", 9)]), [3, 2, 1, 0]);
     }
 
     /// A user that ties with a group has the rank of the group's best user.
@@ -255,7 +256,7 @@ mod tests {
         let mut branches = Branches::flat(&Default::default());
         let file = QuotaFile::parse(Path::new("tree.toml"), TWO).expect("a good file");
         branches.open("u").expect("no groups");
-        let mut tree = Branches::of("fair-tree", &file, &Default::default()).expect("ratios");
+        let mut tree = Branches::from_file("fair-tree", &file, &Default::default()).expect("ratios");
         ["a1", "a2", "b1"].iter().for_each(|name| tree.open(name).expect("a user of a group"));
         let walk = |list: Vec<Child>| {
             let (usage, sums) = ([10, 30, 60], vec![100, 40, 60]);
@@ -263,10 +264,10 @@ mod tests {
             walk.place(list, None);
             walk.ranks
         };
-        let child = |at: Node, over: u64| Child { at, class: 1, over: over.into(), under: U256::ONE };
+        let child = |at: TreeNode, over: u64| Child { at, class: 1, over: over.into(), under: U256::ONE };
         // The fourth user is a sibling of the groups, and ties with the first.
         assert_eq!(
-            walk(vec![child(Node::Group(2), 1), child(Node::Group(1), 2), child(Node::User(3), 2)]),
+            walk(vec![child(TreeNode::Group(2), 1), child(TreeNode::Group(1), 2), child(TreeNode::User(3), 2)]),
             [0, 2, 3, 0]
         );
     }

@@ -81,7 +81,7 @@ struct Child {
 
 impl Hdrf {
     fn new(file: &QuotaFile, setup: &Setup) -> Result<Hdrf> {
-        let branches = Branches::of("hdrf", file, setup.weights)?;
+        let branches = Branches::from_file("hdrf", file, setup.weights)?;
         let above = |group: &u32| Some(branches.groups()[*group as usize].parent).filter(|_| *group > 0);
         let depth = |group: u32| std::iter::successors(Some(group), above).count() - 1;
         let (groups, deepest) = (branches.groups().len(), (0..branches.groups().len() as u32).map(depth).max());
@@ -97,7 +97,7 @@ impl Hdrf {
 
     /// A user as a child of its group.
     fn user(&self, user: UserId, free: &Resources, books: &Books) -> Child {
-        let vector = shares(books.held(user), books.offered());
+        let vector = shares(books.allocated(user), books.offered());
         let weight = self.branches.users()[user.index()].1;
         let waits = books.waiting(user) > 0;
         let fits = || books.head(user).iter().zip(free.0).all(|(need, free)| *need <= free);
@@ -125,7 +125,7 @@ impl Hdrf {
     }
 
     /// The places of all groups among their siblings, given the books.
-    fn look(&self, books: &Books) -> Vec<u64> {
+    fn group_ranks(&self, books: &Books) -> Vec<u64> {
         let mut free = *books.offered();
         free.0.iter_mut().zip(books.total_held().0).for_each(|(free, held)| *free = free.saturating_sub(held));
         let counted = self.counted(&free, books);
@@ -230,14 +230,14 @@ impl Policy for Hdrf {
     }
 
     fn prepare(&mut self, _now: Time, books: &Books, _changed: &[UserId]) -> Result<Stale> {
-        let shares = self.look(books);
+        let shares = self.group_ranks(books);
         let same = std::mem::replace(&mut self.shares, shares) == self.shares;
         Ok(if same { Stale::None } else { Stale::All })
     }
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         let (group, weight) = self.branches.users()[queue.user.index()];
-        let own = over(shares(books.held(queue.user), books.offered()).into_iter().max().unwrap_or(0), weight);
+        let own = over(shares(books.allocated(queue.user), books.offered()).into_iter().max().unwrap_or(0), weight);
         // The groups from the top down, then the user.
         let mut places = [0u64; LEVELS + 1];
         let above = |group: &u32| Some(self.branches.groups()[*group as usize].parent);

@@ -170,7 +170,7 @@ impl Policy for Karma {
 
     fn admit(&self, queue: &Queue, ask: &Ask, books: &Books) -> Verdict {
         let wanted = u128::from(ask.footprint[self.dim]) * u128::from(ask.tasks);
-        let held = u128::from(books.held(queue.user)[self.dim]);
+        let held = u128::from(books.allocated(queue.user)[self.dim]);
         let allocated = u128::from(self.allocation[queue.user.index()]) * u128::from(self.slice);
         if wanted == 0 || held + wanted <= allocated {
             Verdict::Yes

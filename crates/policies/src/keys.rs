@@ -55,5 +55,5 @@ impl<'a> Keys<'a> {
 
 /// A number of at least 0, in thousandths, millionths or whatever `scale` says.
 pub fn decimal(text: &str, scale: u64) -> Option<u64> {
-    plimsoll_base::units::decimal(text.as_bytes(), scale, plimsoll_base::units::Round::Down).ok()
+    plimsoll_base::units::decimal(text.as_bytes(), scale, plimsoll_base::units::Rounding::Down).ok()
 }

@@ -53,21 +53,21 @@ mod yunikorn;
 /// Files of queues, and the readers of their values.
 pub mod queues {
     pub use super::cycle::{
-        Amounts, ONE, QueueEntry, QueueFile, QueueKey, amounts, choice, integer, list, name, number, truth,
+        ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, integer, list, name, number, truth,
     };
 }
 
 pub use cycle::{QueueEntry, QueueFile, QueueKey};
-pub use expr::{Clause, Measure, NAMES, Name, Of};
+pub use expr::{Clause, NAMES, Name, Of, ValueUnit};
 pub use plimsoll_sim::policy::inside;
 pub use plimsoll_sim::policy::{
-    Ask, Cause, Displaces, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Head, Inside, Lens, Needs,
-    Owners, Policy, Preemption, Queue, Rank, Reason, Reclaims, Room, RunningTasks, RunningView, Shares, Spot, Stale,
-    Standing, Unreturned, Verdict, Victims, enough,
+    Ask, Cause, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Head, Inside, Lens, Needs, Owners, Policy,
+    Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room, RunningTasks, RunningView, Shares, Spot, Stale,
+    Status, Unreturned, Verdict, Victims, enough,
 };
-pub use price::{Prices, Shape};
+pub use price::{Prices, ShareNorm};
 pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};
 pub use registry::{Code, NamedPolicy, PlanGroups, Registry};
 pub use resolve::{Parameter, Resolve};
-pub use spec::{Counterpart, Parsed, PolicyRow, PolicySpec, Setup};
+pub use spec::{Parsed, PolicyRow, PolicySpec, Setup, StaticEquivalent};
 pub use target::{Target, TargetSolver};

@@ -16,15 +16,15 @@ pub static ROW: PolicyRow = PolicyRow {
     checked: "line",
     variants: &[],
     keys: &[],
-    read: |given| Parsed::plain("line", given, |_| Ok(Box::new(Line))),
+    read: |given| Parsed::plain("line", given, |_| Ok(Box::new(OneQueue))),
 };
 
 /// Serves the first task set in the order of the run, of any user. Weights have no effect; equal values are served by arrival.
 ///
 /// Cost: O(1) per rank.
-struct Line;
+struct OneQueue;
 
-impl Policy for Line {
+impl Policy for OneQueue {
     fn needs(&self) -> Needs {
         Needs { one_line: true, ..Needs::default() }
     }

@@ -6,7 +6,7 @@
 use super::decay::{Adds, Memory, Usage};
 use super::drf::Drf;
 use super::price::UsagePrices;
-use super::{Parsed, Policy, PolicyRow, Queue, Rank, Setup, Shape, Stale};
+use super::{Parsed, Policy, PolicyRow, Queue, Rank, Setup, ShareNorm, Stale};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Span, Time, UserId};
 use plimsoll_sim::books::Books;
@@ -50,7 +50,7 @@ impl LongTerm {
     fn new(setup: &Setup, memory: Memory) -> LongTerm {
         let period = memory.period.0.into();
         LongTerm {
-            prices: UsagePrices::new(Shape::Largest, setup),
+            prices: UsagePrices::new(ShareNorm::Largest, setup),
             usage: Usage::new(Adds::Integral, memory, setup.dims.len()),
             period,
             stale: false,
@@ -70,14 +70,14 @@ impl Policy for LongTerm {
     }
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        let held = books.held(queue.user).iter().map(|held| u128::from(*held) * self.period);
-        let used = self.usage.kept(queue.user).zip(held).map(|(past, held)| past + held);
+        let held = books.allocated(queue.user).iter().map(|held| u128::from(*held) * self.period);
+        let used = self.usage.remaining_usage(queue.user).zip(held).map(|(past, held)| past + held);
         self.prices.rank(used, books.weight_class(queue.user))
     }
 
     fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
         self.stale |= self.usage.pass(now);
-        self.usage.hold(now, changed, books);
+        self.usage.set_allocations(now, changed, books);
         Some(self.usage.end())
     }
 }

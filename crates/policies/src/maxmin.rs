@@ -2,7 +2,7 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §7.2 ("CPU-fair").
 
-use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Shares};
+use super::{Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_fair::Norm;
 use plimsoll_sim::books::Books;
@@ -22,7 +22,7 @@ pub static ROW: PolicyRow = PolicyRow {
         let resource = named("maxmin", given)?;
         let wanted = resource.clone();
         let parsed = Parsed::new(Some(resource.clone()), move |setup| Ok(Box::new(MaxMin::new(setup, &wanted)?)));
-        Ok(parsed.like(move |known| Ok(Counterpart::Norm(Norm::Single(place("maxmin", &resource, known)?)))))
+        Ok(parsed.like(move |known| Ok(StaticEquivalent::Norm(Norm::Single(place("maxmin", &resource, known)?)))))
     },
 };
 
@@ -57,7 +57,7 @@ pub(super) fn place(policy: &str, resource: &str, known: &[String]) -> Result<us
 /// One resource and its prices, for the policy of this name. Errors: [`Error::Plan`] if there is no such resource.
 pub(super) fn single(policy: &'static str, setup: &Setup, resource: &str) -> Result<(usize, Prices)> {
     let wanted = dimension(policy, setup, resource)?;
-    Ok((wanted, Prices::new(policy, Shape::Largest, setup, |dim| dim == wanted)?))
+    Ok((wanted, Prices::new(policy, ShareNorm::Largest, setup, |dim| dim == wanted)?))
 }
 
 /// The place of a resource among the dimensions. Errors: [`Error::Plan`] if there is no such resource.
@@ -73,7 +73,7 @@ pub(super) fn dimension(policy: &'static str, setup: &Setup, resource: &str) -> 
 
 impl Policy for MaxMin {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.of(queue.user, books.held(queue.user), books)
+        self.prices.rank_with(queue.user, books.allocated(queue.user), books)
     }
 
     fn shares(&self) -> Option<&dyn Shares> {

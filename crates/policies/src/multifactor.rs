@@ -86,7 +86,7 @@ struct Multifactor {
 impl Multifactor {
     /// Errors: [`Error::Plan`] for weights by resource.
     fn new(setup: &Setup, memory: Memory, factors: Factors) -> Result<Multifactor> {
-        if (0..setup.weights.classes()).any(|class| setup.weights.whole(class).is_none()) {
+        if (0..setup.weights.classes()).any(|class| setup.weights.uniform(class).is_none()) {
             return Err(Error::plan("weights", "a weight a resource", "one weight a user under this policy"));
         }
         let usage = Usage::new(Adds::Integral, memory, setup.dims.len());
@@ -144,7 +144,7 @@ impl Policy for Multifactor {
 
     fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
         self.stale |= self.usage.pass(now);
-        self.usage.hold(now, changed, books);
+        self.usage.set_allocations(now, changed, books);
         Some(self.usage.end())
     }
 }

@@ -44,7 +44,7 @@ impl Only {
 
 impl Policy for Only {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.of(queue.user, books.held(queue.user), books)
+        self.prices.rank_with(queue.user, books.allocated(queue.user), books)
     }
 
     fn shares(&self) -> Option<&dyn Shares> {

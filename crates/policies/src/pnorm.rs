@@ -4,7 +4,7 @@
 //! and rounded to 2^-44 of the cluster. Equal allocations at equal weights have equal ranks, and users with shares that differ by less than
 //! that may tie. Source of norms of shares as a family: Joe-Wong et al., INFOCOM 2012; the ends: Ghodsi et al., NSDI 2011, §4 and §5.1.
 
-use super::{Counterpart, Parameter, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Shares};
+use super::{Parameter, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, UserId};
 use plimsoll_fair::Norm;
@@ -25,7 +25,7 @@ pub static ROW: PolicyRow = PolicyRow {
         let p = given.and_then(|given| Parameter::read(given, |p| p >= 1.0));
         let p = p.ok_or("a P of at least 1, or inf, such as pnorm:2")?;
         let parsed = Parsed::new(Some(p.to_string()), move |setup| Ok(Box::new(PNorm::new(setup, p.value())?)));
-        Ok(parsed.like(move |_| Norm::power(p.value()).map(Counterpart::Norm)))
+        Ok(parsed.like(move |_| Norm::power(p.value()).map(StaticEquivalent::Norm)))
     },
 };
 
@@ -52,8 +52,8 @@ impl PNorm {
         let exact = |shape| Ok(PNorm { level: Level::Exact(Prices::new("pnorm", shape, setup, |_| true)?) });
         let norm = Norm::power(p)?;
         match norm {
-            Norm::Sum => exact(Shape::Sum),
-            Norm::Largest => exact(Shape::Largest),
+            Norm::Sum => exact(ShareNorm::Sum),
+            Norm::Largest => exact(ShareNorm::Largest),
             norm => {
                 let inverse = |class: usize| {
                     let weights = setup.weights.each(class);
@@ -70,7 +70,7 @@ impl PNorm {
 
 impl Policy for PNorm {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.of(queue.user, books.held(queue.user), books)
+        self.rank_with(queue.user, books.allocated(queue.user), books)
     }
 
     fn shares(&self) -> Option<&dyn Shares> {
@@ -79,7 +79,7 @@ impl Policy for PNorm {
 }
 
 impl Shares for PNorm {
-    fn of(&self, user: UserId, held: &[u64], books: &Books) -> Rank {
+    fn rank_with(&self, user: UserId, held: &[u64], books: &Books) -> Rank {
         let class = books.weight_class(user);
         match &self.level {
             Level::Exact(prices) => prices.rank(held, class),

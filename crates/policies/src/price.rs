@@ -14,7 +14,7 @@ use plimsoll_sim::books::Books;
 
 /// How the shares of a user in several resources make one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ShareNorm {
     /// The largest of them: the dominant share.
     Largest,
     /// All of them together: the asset share.
@@ -24,7 +24,7 @@ pub enum Shape {
 /// The prices of a run's resources, for every class of weights.
 #[derive(Clone, Debug)]
 pub struct Prices {
-    shape: Shape,
+    shape: ShareNorm,
     dims: usize,
     scale: Scale,
 }
@@ -60,13 +60,13 @@ impl Prices {
     ///
     /// Users' allocations must stay within `setup.capacity`. Errors: [`Error::CapacityTooFine`] when sums of shares over many resources and
     /// many weights need more than 256 bits; maxima never do.
-    pub fn new(policy: &str, shape: Shape, setup: &Setup, counts: impl Fn(usize) -> bool) -> Result<Prices> {
+    pub fn new(policy: &str, shape: ShareNorm, setup: &Setup, counts: impl Fn(usize) -> bool) -> Result<Prices> {
         Prices::within(policy, shape, setup, counts, LIMITS)
     }
 
     fn within(
         policy: &str,
-        shape: Shape,
+        shape: ShareNorm,
         setup: &Setup,
         counts: impl Fn(usize) -> bool,
         limits: Limits,
@@ -98,15 +98,15 @@ impl Prices {
             Scale::Narrow(prices) => {
                 let priced = held.iter().zip(&prices[class]).map(|(&held, &price)| u128::from(held) * price);
                 Rank::new(match self.shape {
-                    Shape::Largest => priced.max().unwrap_or(0),
-                    Shape::Sum => priced.sum(),
+                    ShareNorm::Largest => priced.max().unwrap_or(0),
+                    ShareNorm::Sum => priced.sum(),
                 })
             }
             Scale::Wide(prices) => {
                 let priced = held.iter().zip(&prices[class]).map(|(&held, &price)| U256::from(held) * price);
                 let value = match self.shape {
-                    Shape::Largest => priced.max().unwrap_or(U256::ZERO),
-                    Shape::Sum => priced.fold(U256::ZERO, |sum, part| sum + part),
+                    ShareNorm::Largest => priced.max().unwrap_or(U256::ZERO),
+                    ShareNorm::Sum => priced.fold(U256::ZERO, |sum, part| sum + part),
                 };
                 Rank::wide(*value.high(), *value.low())
             }
@@ -115,12 +115,12 @@ impl Prices {
                 let part = |d: usize| u128::from(held[d]) * fraction.multiplier[d];
                 let counted = |d: &usize| fraction.denominator[*d] > 0;
                 let value = match self.shape {
-                    Shape::Largest => (0..self.dims)
+                    ShareNorm::Largest => (0..self.dims)
                         .filter(counted)
                         .map(|d| binary_fraction(part(d), fraction.denominator[d], *places))
                         .max()
                         .unwrap_or(U256::ZERO),
-                    Shape::Sum => {
+                    ShareNorm::Sum => {
                         let denominator = fraction.denominator.iter().copied().max().unwrap_or(0);
                         let numerator = (0..self.dims).filter(counted).map(part).sum();
                         binary_fraction(numerator, denominator.max(1), *places)
@@ -133,7 +133,7 @@ impl Prices {
 }
 
 impl Shares for Prices {
-    fn of(&self, user: UserId, held: &[u64], books: &Books) -> Rank {
+    fn rank_with(&self, user: UserId, held: &[u64], books: &Books) -> Rank {
         self.rank(held, books.weight_class(user))
     }
 }
@@ -142,14 +142,14 @@ impl Shares for Prices {
 /// bits, else to 2^-120.
 #[derive(Clone, Debug)]
 pub struct UsagePrices {
-    shape: Shape,
+    shape: ShareNorm,
     narrow: Option<Vec<[u128; MAX_DIMS]>>,
     denominators: Vec<[u128; MAX_DIMS]>,
 }
 
 impl UsagePrices {
     /// Prices over all resources that the cluster has.
-    pub fn new(shape: Shape, setup: &Setup) -> UsagePrices {
+    pub fn new(shape: ShareNorm, setup: &Setup) -> UsagePrices {
         let denominators = denominators(setup, |_| true);
         let all = denominators.iter().flatten().filter(|&&denominator| denominator > 0);
         let multiple = all.clone().try_fold(U256::ONE, |multiple, &d| lcm(multiple, U256::from(d)));
@@ -170,8 +170,8 @@ impl UsagePrices {
         };
         let parts = amounts.enumerate().map(part);
         let value = match self.shape {
-            Shape::Largest => parts.max().unwrap_or(U256::ZERO),
-            Shape::Sum => parts.fold(U256::ZERO, |sum, part| sum + part),
+            ShareNorm::Largest => parts.max().unwrap_or(U256::ZERO),
+            ShareNorm::Sum => parts.fold(U256::ZERO, |sum, part| sum + part),
         };
         Rank::wide(*value.high(), *value.low())
     }
@@ -191,18 +191,18 @@ fn denominators(setup: &Setup, counts: impl Fn(usize) -> bool) -> Vec<[u128; MAX
 }
 
 /// The form that needs no common multiple over all users.
-fn fractions(policy: &str, shape: Shape, denominators: &[[u128; MAX_DIMS]]) -> Result<Scale> {
+fn fractions(policy: &str, shape: ShareNorm, denominators: &[[u128; MAX_DIMS]]) -> Result<Scale> {
     let too_fine = |problem: &str| Error::CapacityTooFine { policy: policy.to_owned(), problem: problem.to_owned() };
     let mut fractions = Vec::with_capacity(denominators.len());
     let mut bits = 1;
     for row in denominators {
         let counted = row.iter().filter(|&&d| d > 0);
         let fraction = match shape {
-            Shape::Largest => {
+            ShareNorm::Largest => {
                 bits = counted.map(|d| 128 - d.leading_zeros()).fold(bits, u32::max);
                 Fraction { multiplier: [1; MAX_DIMS], denominator: *row }
             }
-            Shape::Sum => {
+            ShareNorm::Sum => {
                 let common = counted
                     .clone()
                     .try_fold(U256::ONE, |multiple, &d| lcm(multiple, U256::from(d)))
@@ -264,14 +264,14 @@ mod tests {
     }
 
     /// The definition: fractions compared by cross-multiplication, summed over a common denominator.
-    fn compare(shape: Shape, capacity: &[u64], a: (&[u64], u64), b: (&[u64], u64)) -> std::cmp::Ordering {
+    fn compare(shape: ShareNorm, capacity: &[u64], a: (&[u64], u64), b: (&[u64], u64)) -> std::cmp::Ordering {
         let wide = |value: u64| U256::from(value);
         let product: U256 = capacity.iter().fold(U256::ONE, |product, &c| product * wide(c));
         let value = |held: &[u64]| -> U256 {
             let parts = held.iter().zip(capacity).map(|(&u, &c)| wide(u) * (product / wide(c)));
             match shape {
-                Shape::Largest => parts.max().expect("a resource"),
-                Shape::Sum => parts.fold(U256::ZERO, |sum, part| sum + part),
+                ShareNorm::Largest => parts.max().expect("a resource"),
+                ShareNorm::Sum => parts.fold(U256::ZERO, |sum, part| sum + part),
             }
         };
         (value(a.0) * wide(b.1)).cmp(&(value(b.0) * wide(a.1)))
@@ -292,7 +292,7 @@ mod tests {
                 (0..3).map(|u| (u.to_string(), rng.random_range(1..=3) * 500_000)).collect();
             let weights = Weights::from_scalars(weights.iter().map(|(name, weight)| (name.as_str(), *weight)));
             let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None };
-            for shape in [Shape::Largest, Shape::Sum] {
+            for shape in [ShareNorm::Largest, ShareNorm::Sum] {
                 let forms: Vec<Prices> = [LIMITS, Limits { narrow: 0, ..LIMITS }, Limits { narrow: 0, wide: 0 }]
                     .map(|limits| Prices::within("test", shape, &setup, |_| true, limits).expect("few resources"))
                     .into();
@@ -324,7 +324,7 @@ mod tests {
             [999_999_937, 999_999_929, 999_999_893, 999_999_883, 999_999_797, 999_999_761, 999_999_757, 999_999_751];
         let weights = Weights::default();
         let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None };
-        let prices = Prices::new("drf", Shape::Largest, &setup, |_| true).expect("maxima always compare");
+        let prices = Prices::new("drf", ShareNorm::Largest, &setup, |_| true).expect("maxima always compare");
         let holds = |d: usize, amount: u64| {
             let mut held = [0u64; 8];
             held[d] = amount;

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::price::binary_fraction;
-use super::{Ask, Counterpart, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Spot};
+use super::{Ask, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Spot, StaticEquivalent};
 use plimsoll_fair::PsDsf;
 use plimsoll_sim::books::Books;
 
@@ -28,7 +28,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: &[],
     read: |given| {
         let parsed = Parsed::plain("psdsf", given, |_| Ok(Box::new(Psdsf)))?;
-        Ok(parsed.like(|_| Ok(Counterpart::Target(Arc::new(PsDsf)))))
+        Ok(parsed.like(|_| Ok(StaticEquivalent::Target(Arc::new(PsDsf)))))
     },
 };
 
@@ -47,7 +47,7 @@ impl Policy for Psdsf {
     }
 
     fn rank_on(&self, queue: &Queue, ask: &Ask, spot: &Spot, books: &Books) -> Rank {
-        let (held, weights) = (books.held(queue.user), books.weights().each(books.weight_class(queue.user)));
+        let (held, weights) = (books.allocated(queue.user), books.weights().each(books.weight_class(queue.user)));
         let part = |d: usize| {
             let with = u128::from(held[d]) + u128::from(ask.footprint[d]) * u128::from(ask.tasks);
             binary_fraction(with, u128::from(spot.capacity[d]) * u128::from(weights[d]), 100)

@@ -9,7 +9,7 @@ use super::quota::QuotaFile;
 use super::spec::{PolicySpec, Setup};
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_fair::quota::PerUser;
-use plimsoll_fair::{Mechanism, OnBlocked, Onto, Order, Ties, WholeTasks};
+use plimsoll_fair::{FillingRoom, Mechanism, OnBlocked, ServingKey, Ties, WholeTasks};
 use plimsoll_sim::policy::inside::{Inside, split};
 
 /// The static counterpart of `quota:FILE` for users without a file: every one a group of its own.
@@ -54,7 +54,7 @@ impl NamedPolicy {
     }
 
     /// A policy that is made of no files, under this name.
-    pub fn of(name: impl Into<String>, spec: PolicySpec) -> NamedPolicy {
+    pub fn from_spec(name: impl Into<String>, spec: PolicySpec) -> NamedPolicy {
         let inside = spec.inside();
         NamedPolicy { inside, ..NamedPolicy::new(name, move |setup| spec.build(setup)) }
     }
@@ -152,7 +152,9 @@ impl Registry {
         ties: Ties,
     ) -> Result<WholeTasks> {
         match self.own_mechanisms.iter().find(|(own, _)| own == name) {
-            Some((_, own)) => Ok(WholeTasks { order: Order::Target(own.clone()), on_blocked, ties, onto: Onto::Pool }),
+            Some((_, own)) => {
+                Ok(WholeTasks { order: ServingKey::Target(own.clone()), on_blocked, ties, onto: FillingRoom::Pool })
+            }
             None => plain(name)?.parse::<PolicySpec>()?.whole_mechanism(resources, on_blocked, ties),
         }
     }
@@ -222,7 +224,7 @@ impl Registry {
                     }
                     Some((None, path)) if spec.is_queued() => NamedPolicy::queued(spec, QueueFile::read(&path)?),
                     Some((None, path)) => NamedPolicy::grouped(spec, QuotaFile::read(&path)?),
-                    None => NamedPolicy::of(spec.to_string(), spec),
+                    None => NamedPolicy::from_spec(spec.to_string(), spec),
                 }
             }
         };

@@ -4,7 +4,7 @@
 //! above it; both are reported. How machines slow down then is the run's `slowdown`.
 //! Source: Hadoop's fair scheduler as in Ghodsi et al., NSDI 2011, §7.2 and §7.3.
 
-use super::{Counterpart, Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Shares};
+use super::{Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::Resources;
 use plimsoll_fair::Slots;
@@ -25,7 +25,7 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| match given.unwrap_or_default().parse::<u32>() {
         Ok(slots) if slots > 0 => {
             let parsed = Parsed::new(Some(slots.to_string()), move |setup| Ok(Box::new(Slot::new(setup, slots)?)));
-            Ok(parsed.like(move |_| Ok(Counterpart::Slots(Slots { per_machine: slots }))))
+            Ok(parsed.like(move |_| Ok(StaticEquivalent::Slots(Slots { per_machine: slots }))))
         }
         _ => Err("slots per machine, at least 1, such as slot:12".to_owned()),
     },
@@ -43,19 +43,19 @@ impl Slot {
     /// Errors: [`Error::Plan`] when weights differ by resource.
     pub fn new(setup: &Setup, per_machine: u32) -> Result<Slot> {
         let weights = setup.weights;
-        if (0..weights.classes()).any(|class| weights.whole(class).is_none()) {
+        if (0..weights.classes()).any(|class| weights.uniform(class).is_none()) {
             let expected = "one weight per user for slots (a column 'weight'), since a slot is not a resource";
             return Err(Error::policy(format!("slot:{per_machine}"), "weights by resource", expected));
         }
         let offered = Resources([u64::from(per_machine) * setup.machines, 0, 0, 0, 0, 0, 0, 0]);
         let setup = Setup { capacity: offered, ..*setup };
-        Ok(Slot { per_machine, prices: Prices::new("slot", Shape::Largest, &setup, |dim| dim == 0)? })
+        Ok(Slot { per_machine, prices: Prices::new("slot", ShareNorm::Largest, &setup, |dim| dim == 0)? })
     }
 }
 
 impl Policy for Slot {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.of(queue.user, books.held(queue.user), books)
+        self.prices.rank_with(queue.user, books.allocated(queue.user), books)
     }
 
     fn shares(&self) -> Option<&dyn Shares> {

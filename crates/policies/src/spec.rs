@@ -9,7 +9,7 @@ use super::cycle::{QueueFile, QueueKey};
 use super::{Policy, QuotaFile};
 use plimsoll_base::error::{Error, Result, alternatives, nearest};
 use plimsoll_base::units::{Dim, Resources};
-use plimsoll_fair::{Filling, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, WholeTasks};
+use plimsoll_fair::{Filling, FillingRoom, Mechanism, Norm, OnBlocked, ServingKey, Slots, Ties, WholeTasks};
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::policy::inside::Inside;
 
@@ -91,7 +91,7 @@ pub struct PolicyRow {
 }
 
 /// The static counterpart of a policy: its order of whole tasks, or its divisible allocation.
-pub enum Counterpart {
+pub enum StaticEquivalent {
     /// It equalises a norm of shares.
     Norm(Norm),
     /// It equalises slots.
@@ -110,7 +110,7 @@ type BuildGrouped = dyn Fn(&QuotaFile, &Setup) -> Result<Box<dyn Policy>> + Send
 type BuildQueued = dyn Fn(&QueueFile, Option<&'static str>, &Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 
 /// Finds the static counterpart for instances with these resources, if there is one.
-type Find = dyn Fn(&[String]) -> Result<Option<Counterpart>> + Send + Sync;
+type Find = dyn Fn(&[String]) -> Result<Option<StaticEquivalent>> + Send + Sync;
 
 /// A built-in policy with its parameters.
 pub struct Parsed {
@@ -166,7 +166,7 @@ impl Parsed {
     pub fn only_static(
         parameter: Option<String>,
         instead: impl Into<String>,
-        counterpart: impl Fn(&[String]) -> Result<Counterpart> + Send + Sync + 'static,
+        counterpart: impl Fn(&[String]) -> Result<StaticEquivalent> + Send + Sync + 'static,
     ) -> Parsed {
         let maker = Maker::None(instead.into());
         Parsed { parameter, maker, counterpart: Box::new(|_| Ok(None)), inside: None }.like(counterpart)
@@ -195,7 +195,7 @@ impl Parsed {
     }
 
     /// The same with a static counterpart.
-    pub fn like(self, counterpart: impl Fn(&[String]) -> Result<Counterpart> + Send + Sync + 'static) -> Parsed {
+    pub fn like(self, counterpart: impl Fn(&[String]) -> Result<StaticEquivalent> + Send + Sync + 'static) -> Parsed {
         Parsed { counterpart: Box::new(move |resources| counterpart(resources).map(Some)), ..self }
     }
 }
@@ -251,9 +251,9 @@ impl PolicySpec {
     /// resource, and policies without a static counterpart.
     pub fn mechanism(&self, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
         Ok(match self.counterpart(resources)? {
-            Counterpart::Norm(norm) => Arc::new(Filling { norm }),
-            Counterpart::Slots(slots) => Arc::new(slots),
-            Counterpart::Target(mechanism) => mechanism,
+            StaticEquivalent::Norm(norm) => Arc::new(Filling { norm }),
+            StaticEquivalent::Slots(slots) => Arc::new(slots),
+            StaticEquivalent::Target(mechanism) => mechanism,
         })
     }
 
@@ -261,14 +261,14 @@ impl PolicySpec {
     /// [`PolicySpec::mechanism`].
     pub fn whole_mechanism(&self, resources: &[String], on_blocked: OnBlocked, ties: Ties) -> Result<WholeTasks> {
         let order = match self.counterpart(resources)? {
-            Counterpart::Norm(norm) => Order::Before(norm),
-            Counterpart::Slots(slots) => Order::Slots(slots),
-            Counterpart::Target(mechanism) => Order::Target(mechanism),
+            StaticEquivalent::Norm(norm) => ServingKey::Before(norm),
+            StaticEquivalent::Slots(slots) => ServingKey::Slots(slots),
+            StaticEquivalent::Target(mechanism) => ServingKey::Target(mechanism),
         };
-        Ok(WholeTasks { order, on_blocked, ties, onto: Onto::Pool })
+        Ok(WholeTasks { order, on_blocked, ties, onto: FillingRoom::Pool })
     }
 
-    fn counterpart(&self, resources: &[String]) -> Result<Counterpart> {
+    fn counterpart(&self, resources: &[String]) -> Result<StaticEquivalent> {
         (self.parsed.counterpart)(resources)?.ok_or_else(|| {
             let expected = match self.file() {
                 Some(_) => "a policy that has a static allocation; 'quota' alone has: every user a group",

@@ -24,7 +24,7 @@ pub trait TargetSolver: Send {
 pub struct Target<S> {
     solver: S,
     resolve: Resolve,
-    users: Vec<Known>,
+    users: Vec<SolvedTarget>,
     active: Vec<UserId>,
     targets: Vec<f64>,
     /// Something that matters has changed since the targets were solved.
@@ -34,7 +34,7 @@ pub struct Target<S> {
 
 /// The state for which the targets in force were solved.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct SolvedTarget {
     /// Place among the active users, from 1; 0 if it is none.
     place: u32,
     /// In steps of 2^-24 of a task; 0 for a user that became active later.
@@ -50,7 +50,7 @@ impl<S: TargetSolver> Target<S> {
     /// Errors: [`Error::Plan`] when weights differ by resource.
     pub fn new(name: &str, setup: &Setup, solver: S, resolve: Resolve) -> Result<Target<S>> {
         let weights = setup.weights;
-        if (0..weights.classes()).any(|class| weights.whole(class).is_none()) {
+        if (0..weights.classes()).any(|class| weights.uniform(class).is_none()) {
             let expected = "one weight per user (a column 'weight'): its targets are not defined for others";
             return Err(Error::policy(name, "weights by resource", expected));
         }
@@ -109,8 +109,8 @@ impl<S: TargetSolver> Target<S> {
     }
 
     /// Takes note of users that changed.
-    fn note(&mut self, books: &Books, changed: &[UserId]) {
-        self.users.resize_with(books.users(), Known::default);
+    fn update(&mut self, books: &Books, changed: &[UserId]) {
+        self.users.resize_with(books.users(), SolvedTarget::default);
         for &user in changed {
             let active = books.running(user) + books.waiting(user) > 0;
             let stale = self.set_active(user, active) || (active && !self.stale && self.matters(user, books));
@@ -133,7 +133,7 @@ impl<S: TargetSolver> Target<S> {
             for d in (0..dims).filter(|&d| capacity.0[d] > 0) {
                 demand[d * users + at] = known.wanted[d] as f64 / (count as f64 * capacity.0[d] as f64);
             }
-            let whole = books.weights().whole(books.weight_class(user));
+            let whole = books.weights().uniform(books.weight_class(user));
             weight.push(whole.expect("checked when the policy was made") as f64 / WEIGHT_ONE as f64);
             tasks.push(count as f64);
         }
@@ -151,7 +151,7 @@ impl<S: TargetSolver> Target<S> {
 
 impl<S: TargetSolver> Policy for Target<S> {
     fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
-        self.note(books, changed);
+        self.update(books, changed);
         let due = match (self.resolve, self.solved) {
             (Resolve::Every(span), Some(solved)) => now >= solved + span,
             _ => true,

@@ -11,7 +11,7 @@
 //! penalty for remote input and no barrier hint.
 
 use super::keys::decimal;
-use super::{Ask, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Spot, Stale};
+use super::{Ask, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Spot, Stale};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Time, UserId};
 use plimsoll_sim::books::Books;
@@ -49,7 +49,7 @@ struct Tetris {
 
 impl Tetris {
     fn new(setup: &Setup, knob: u64) -> Result<Tetris> {
-        let prices = Prices::new("tetris", Shape::Largest, setup, |_| true)?;
+        let prices = Prices::new("tetris", ShareNorm::Largest, setup, |_| true)?;
         Ok(Tetris { prices, knob, eligible: Vec::new() })
     }
 }
@@ -65,7 +65,7 @@ impl Policy for Tetris {
         }
         let waits = (0..books.users() as u32).map(UserId).filter(|user| books.waiting(*user) > 0);
         let mut waiting: Vec<(Rank, UserId)> =
-            waits.map(|user| (self.prices.rank(books.held(user), books.weight_class(user)), user)).collect();
+            waits.map(|user| (self.prices.rank(books.allocated(user), books.weight_class(user)), user)).collect();
         waiting.sort_unstable();
         let part = (waiting.len() as u64 * (ONE - self.knob)).div_ceil(ONE).max(1) as usize;
         self.eligible.clear();
@@ -75,7 +75,7 @@ impl Policy for Tetris {
     }
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.rank(books.held(queue.user), books.weight_class(queue.user))
+        self.prices.rank(books.allocated(queue.user), books.weight_class(queue.user))
     }
 
     fn rank_on(&self, queue: &Queue, ask: &Ask, spot: &Spot, _books: &Books) -> Rank {

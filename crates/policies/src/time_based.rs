@@ -108,7 +108,7 @@ impl Policy for TimeBased {
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         let shares = &self.shares[queue.user.index() * self.dims..][..self.dims];
-        let (held, head) = (books.held(queue.user), books.head(queue.user));
+        let (held, head) = (books.allocated(queue.user), books.head(queue.user));
         let part = |d: usize| match (held[d], head[d], shares[d]) {
             (0, 0, _) => 0,
             (_, _, 0) => u128::MAX,
@@ -119,7 +119,7 @@ impl Policy for TimeBased {
 
     fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
         self.stale |= self.usage.pass(now);
-        self.usage.hold(now, changed, books);
+        self.usage.set_allocations(now, changed, books);
         Some(self.usage.end())
     }
 }

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::price::binary_fraction;
-use super::{Counterpart, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Setup};
+use super::{Needs, Parsed, Policy, PolicyRow, Queue, Rank, Setup, StaticEquivalent};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::UserId;
 use plimsoll_fair::{Across, Quantity};
@@ -30,7 +30,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: &[],
     read: |given| {
         let parsed = Parsed::plain("tsf", given, |setup| Ok(Box::new(Tsf::new(setup))))?;
-        Ok(parsed.like(|_| Ok(Counterpart::Target(Arc::new(Across { quantity: Quantity::Tasks })))))
+        Ok(parsed.like(|_| Ok(StaticEquivalent::Target(Arc::new(Across { quantity: Quantity::Tasks })))))
     },
 };
 
@@ -68,7 +68,7 @@ impl Policy for Tsf {
     }
 
     fn open(&mut self, _user: UserId, name: &str) -> Result<()> {
-        let weight = self.weights.whole(self.weights.class_of(name) as usize);
+        let weight = self.weights.uniform(self.weights.class_of(name) as usize);
         self.of.push(weight.ok_or_else(|| {
             Error::plan("weights", format!("a weight a resource for '{name}'"), "one weight a user under this policy")
         })?);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::tree::{Node, Place, Value};
-use plimsoll_base::units::{Round, decimal};
+use plimsoll_base::units::{Rounding, decimal};
 
 /// A value is not accepted under this key.
 pub fn refused(key: &str, node: &Node, expected: &str) -> Error {
@@ -22,7 +22,7 @@ pub fn string(key: &str, node: &Node) -> Result<String> {
 }
 
 /// A number, exactly.
-pub fn number(key: &str, node: &Node, (scale, round): (u64, Round), expected: &str) -> Result<u64> {
+pub fn number(key: &str, node: &Node, (scale, round): (u64, Rounding), expected: &str) -> Result<u64> {
     let number = match &node.value {
         Value::Integer(digits) | Value::Float(digits) => {
             decimal(digits.as_bytes(), scale, round).map_err(|problem| problem.to_string())

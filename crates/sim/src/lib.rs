@@ -3,8 +3,8 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod backend;
 pub mod books;
-pub mod carrier;
 pub mod cluster;
 pub mod engine;
 pub mod policy;

@@ -190,7 +190,7 @@ pub struct Salvage {
 
 /// How near to where it would run best a task starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Locality {
     /// Right there.
     There,
     /// In the same rack.
@@ -211,7 +211,7 @@ pub struct Launch<'a> {
     /// Whether they start together with all others of their row.
     pub gang: bool,
     /// How near to where they would run best; nothing if they run equally well everywhere.
-    pub reach: Option<Reach>,
+    pub reach: Option<Locality>,
     /// From their release, or from when they were stopped, to their launch.
     pub wait: Span,
     /// The true need of each.

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use catalogue::Entry;
+use catalogue::ArchiveEntry;
 use header::Method;
 pub use names::problem;
 
@@ -147,7 +147,7 @@ pub struct Archive {
     path: PathBuf,
     file: BufReader<File>,
     /// By name.
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, ArchiveEntry>,
 }
 
 impl Archive {

@@ -10,7 +10,7 @@ use polars_arrow::match_integer_type;
 use polars_error::{PolarsError, PolarsResult};
 
 use crate::frame::open;
-use crate::parquet::{Column, Parquet, unreadable};
+use crate::parquet::{Parquet, StoredColumn, unreadable};
 use crate::table::{Field, TableWriter};
 use plimsoll_base::column::{Cell, Kind};
 use plimsoll_base::error::{Error, Result};
@@ -128,8 +128,8 @@ fn all(path: &Path) -> Result<Option<Parquet>> {
 }
 
 /// Columns as one array of rows.
-fn together(columns: Vec<Column>, rows: usize, fields: &[ArrowField]) -> PolarsResult<Box<dyn Array>> {
-    let whole = |column: Column| match column.into_arrays() {
+fn together(columns: Vec<StoredColumn>, rows: usize, fields: &[ArrowField]) -> PolarsResult<Box<dyn Array>> {
+    let whole = |column: StoredColumn| match column.into_arrays() {
         mut arrays if arrays.len() == 1 => Ok(arrays.remove(0)),
         arrays => concatenate(&arrays.iter().map(|array| &**array).collect::<Vec<_>>()),
     };
@@ -201,7 +201,7 @@ pub fn import(
         let Some(chunk) = chunk.as_any().downcast_ref::<StructArray>() else { continue };
         let values = |(at, stored): &(usize, Stored)| {
             let (field, array) = (&fields[*at], &*chunk.values()[*at]);
-            Unpacked::of(field, array, stored, rows).map_err(|problem| wrong(&field.name, problem))
+            Unpacked::from_chunk(field, array, stored, rows).map_err(|problem| wrong(&field.name, problem))
         };
         let values = kept.iter().map(values).collect::<Result<Vec<Unpacked>>>()?;
         for row in 0..chunk.len() {
@@ -229,18 +229,18 @@ struct Unpacked {
 
 impl Unpacked {
     /// The values of a chunk with `rows` rows before it.
-    fn of(
+    fn from_chunk(
         field: &ArrowField,
         array: &dyn Array,
         stored: &Stored,
         rows: usize,
     ) -> std::result::Result<Unpacked, String> {
         let column = |dtype: &ArrowDataType, array: Box<dyn Array>| {
-            Column::of(ArrowField::new(field.name.clone(), dtype.clone(), true), array)
+            StoredColumn::new(ArrowField::new(field.name.clone(), dtype.clone(), true), array)
         };
         let ArrowDataType::Dictionary(kind, of, _) = &field.dtype else {
             return Ok(Unpacked {
-                values: Values::of(&column(&field.dtype, array.to_boxed()), stored, rows)?,
+                values: Values::from_column(&column(&field.dtype, array.to_boxed()), stored, rows)?,
                 keys: None,
             });
         };
@@ -249,7 +249,7 @@ impl Unpacked {
             .downcast_ref::<DictionaryArray<$K>>()
             .map(|categories| (categories.keys_iter().collect(), categories.values().clone())));
         let (keys, categories) = parts.ok_or("is not of the type that it says")?;
-        Ok(Unpacked { values: Values::of(&column(of, categories), stored, rows)?, keys: Some(keys) })
+        Ok(Unpacked { values: Values::from_column(&column(of, categories), stored, rows)?, keys: Some(keys) })
     }
 
     fn cell(&self, row: usize) -> Cell<'_> {
@@ -269,7 +269,7 @@ enum Values {
 
 impl Values {
     /// The values of a column with `rows` rows before it. Errors: a value of another kind.
-    fn of(column: &Column, stored: &Stored, rows: usize) -> std::result::Result<Values, String> {
+    fn from_column(column: &StoredColumn, stored: &Stored, rows: usize) -> std::result::Result<Values, String> {
         Ok(match stored {
             Stored::Int => {
                 let integers = column.integers()?.unwrap_or_default();

@@ -27,7 +27,7 @@ enum Values {
 }
 
 /// A column of a row group that grows.
-pub struct Column {
+pub struct GrowingColumn {
     values: Values,
     distinct: bool,
     /// Whether each row has a value; `None` as long as all have.
@@ -37,16 +37,16 @@ pub struct Column {
 /// The pages of a column of a row group, and how they are to be compressed.
 pub(crate) type Pages = (Vec<Page>, CompressionOptions);
 
-impl Column {
+impl GrowingColumn {
     /// A column without rows; whether nearly all its values are `distinct`.
-    pub(crate) fn new(kind: Kind, distinct: bool) -> Column {
+    pub(crate) fn new(kind: Kind, distinct: bool) -> GrowingColumn {
         let values = match kind {
             Kind::Int => Values::Int(Vec::new()),
             Kind::Float => Values::Float(Vec::new()),
             Kind::Text if distinct => Values::Distinct(Differing::default()),
             Kind::Text => Values::Repeated(Names::default()),
         };
-        Column { values, distinct, present: None }
+        GrowingColumn { values, distinct, present: None }
     }
 
     /// Makes room for more values.

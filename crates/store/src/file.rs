@@ -23,7 +23,7 @@ pub fn is_temporary(name: &str) -> bool {
 
 /// A file that stands under its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Written {
+pub struct WrittenFile {
     /// Its name.
     pub path: PathBuf,
     /// The BLAKE3 digest of the bytes that were written, in hexadecimal.
@@ -34,17 +34,17 @@ pub struct Written {
 #[derive(Debug)]
 pub struct Pending {
     temporary: TempPath,
-    written: Written,
+    written: WrittenFile,
 }
 
 impl Pending {
     /// The file that it will be.
-    pub fn written(&self) -> &Written {
+    pub fn written(&self) -> &WrittenFile {
         &self.written
     }
 
     /// Gives it its name; a file that had this name is replaced. Errors: [`Error::Output`].
-    pub fn place(self) -> Result<Written> {
+    pub fn place(self) -> Result<WrittenFile> {
         let fail = |error: std::io::Error| Error::output(&self.written.path, error);
         self.temporary.persist(&self.written.path).map_err(|error| fail(error.error))?;
         sync_folder(folder_of(&self.written.path)).map_err(fail)?;
@@ -115,7 +115,7 @@ pub(crate) fn begin(path: &Path) -> Result<NamedTempFile> {
 pub(crate) fn complete(path: &Path, temporary: NamedTempFile, digest: String) -> Result<Pending> {
     temporary.as_file().sync_all().map_err(|error| Error::output(path, error))?;
     set_readable(temporary.as_file());
-    Ok(Pending { temporary: temporary.into_temp_path(), written: Written { path: path.to_owned(), digest } })
+    Ok(Pending { temporary: temporary.into_temp_path(), written: WrittenFile { path: path.to_owned(), digest } })
 }
 
 /// Makes a folder with those above it, each known on disk to the one that holds it.
@@ -166,7 +166,7 @@ fn set_readable(file: &File) {
 }
 
 /// Writes a whole text or picture under a temporary name and renames it. Errors: [`Error::Output`].
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<Written> {
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<WrittenFile> {
     let mut temporary = begin(path)?;
     temporary.write_all(bytes).map_err(|error| Error::output(path, error))?;
     complete(path, temporary, digest_of(bytes))?.place()

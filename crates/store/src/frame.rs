@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::parquet::{Bytes, Column, Parquet};
+use crate::parquet::{Bytes, Parquet, StoredColumn};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::pinned::Pinned;
 
@@ -10,7 +10,7 @@ use plimsoll_base::pinned::Pinned;
 pub struct Frame {
     path: PathBuf,
     rows: usize,
-    columns: Vec<Column>,
+    columns: Vec<StoredColumn>,
 }
 
 impl Frame {
@@ -38,7 +38,7 @@ impl Frame {
 
     /// A column of numbers.
     pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>> {
-        self.values(name, None, Column::numbers)
+        self.values(name, None, StoredColumn::numbers)
     }
 
     /// A column of names; an absent one is empty.
@@ -54,7 +54,7 @@ impl Frame {
         &self,
         name: &str,
         absent: T,
-        of: impl FnOnce(&Column) -> std::result::Result<Vec<T>, String>,
+        of: impl FnOnce(&StoredColumn) -> std::result::Result<Vec<T>, String>,
     ) -> Result<Vec<T>> {
         let Some(column) = self.columns.iter().find(|column| column.name() == name) else {
             return Ok(vec![absent; self.rows]);

@@ -30,18 +30,18 @@ impl Lock {
     /// A results folder for one process alone; it is made if need be. Errors: [`Error::Output`], and what to do, if another
     /// one has it.
     pub fn alone(folder: &Path) -> Result<Lock> {
-        take(folder, FILE.as_ref(), true).map_err(|busy| busy.in_folder(folder))
+        acquire(folder, FILE.as_ref(), true).map_err(|busy| busy.in_folder(folder))
     }
 
     /// A results folder, shared with other shards. Errors: as [`Lock::alone`].
     pub fn shared(folder: &Path) -> Result<Lock> {
-        take(folder, FILE.as_ref(), false).map_err(|busy| busy.in_folder(folder))
+        acquire(folder, FILE.as_ref(), false).map_err(|busy| busy.in_folder(folder))
     }
 
     /// A run of a shard. Errors: another shard is making it.
     pub fn run(folder: &Path, id: &str) -> Result<Lock> {
         let name = format!("{RECEIPTS}/.plimsoll-{id}.lock");
-        take(folder, name.as_ref(), true).map_err(|busy| match busy {
+        acquire(folder, name.as_ref(), true).map_err(|busy| match busy {
             Busy::Other => {
                 let why = format!("another process is making run {id}: two shards overlap, such as 0/2 and 0/4");
                 Error::output(folder, why)
@@ -78,7 +78,7 @@ impl Busy {
     }
 }
 
-fn take(folder: &Path, name: &Path, alone: bool) -> std::result::Result<Lock, Busy> {
+fn acquire(folder: &Path, name: &Path, alone: bool) -> std::result::Result<Lock, Busy> {
     let path = folder.join(name);
     let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let made = folder.ancestors().take_while(is_missing).map(Path::to_owned).collect();

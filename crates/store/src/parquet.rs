@@ -69,20 +69,20 @@ trait Seekable: Read + Seek {}
 impl<T: Read + Seek> Seekable for T {}
 
 /// How a damaged file is reported: its path and the problem.
-pub type Complain = fn(&Path, &str) -> Error;
+pub type DamageError = fn(&Path, &str) -> Error;
 
 /// A column of a file, and why it cannot be read if so: the name of its type.
-pub type Described = (String, Option<String>);
+pub type FileColumn = (String, Option<String>);
 
 /// A file with a sound footer, of which some columns are read.
 pub struct Parquet {
     path: PathBuf,
     bytes: Bytes,
     size: u64,
-    complain: Complain,
+    complain: DamageError,
     file: FileMetadata,
     pairs: Vec<(String, String)>,
-    columns: Vec<Described>,
+    columns: Vec<FileColumn>,
     selected: Option<Selected>,
 }
 
@@ -96,7 +96,7 @@ struct Selected {
 
 impl Parquet {
     /// Opens a file, which messages call `path`. Errors: [`Error::Io`], and what `complain` makes of a damaged one.
-    pub fn open(path: &Path, bytes: Bytes, complain: Complain) -> Result<Parquet> {
+    pub fn open(path: &Path, bytes: Bytes, complain: DamageError) -> Result<Parquet> {
         let damaged = |problem: String| complain(path, &problem);
         let mut reader = bytes.open()?;
         let size = bounded_footer(&mut reader).map_err(damaged)?;
@@ -112,7 +112,7 @@ impl Parquet {
     }
 
     /// The columns, in order.
-    pub fn columns(&self) -> &[Described] {
+    pub fn columns(&self) -> &[FileColumn] {
         &self.columns
     }
 
@@ -152,12 +152,12 @@ impl Parquet {
     }
 
     /// Reads at most `rows` rows of the selected columns, in the order of the file, from row `from` on. Errors: they do not decode.
-    pub fn read(&mut self, from: usize, rows: usize) -> Result<Vec<Column>> {
+    pub fn read(&mut self, from: usize, rows: usize) -> Result<Vec<StoredColumn>> {
         let due = self.rows().saturating_sub(from).min(rows);
         let damaged = |problem: String| (self.complain)(&self.path, &problem);
         let selected = self.selected.as_mut().expect("columns are selected before they are read");
-        let none = |field: &Field| Column { field: field.clone(), arrays: Vec::new() };
-        let mut columns: Vec<Column> = selected.schema.iter_values().map(none).collect();
+        let none = |field: &Field| StoredColumn { field: field.clone(), arrays: Vec::new() };
+        let mut columns: Vec<StoredColumn> = selected.schema.iter_values().map(none).collect();
         let mut start = 0;
         for group in 0..selected.file.row_groups.len() {
             let rows = selected.file.row_groups[group].num_rows();
@@ -230,15 +230,15 @@ fn decode(
 }
 
 /// A column in memory: some arrays, one behind the other.
-pub struct Column {
+pub struct StoredColumn {
     field: Field,
     arrays: Vec<Box<dyn Array>>,
 }
 
-impl Column {
+impl StoredColumn {
     /// A column of one array.
-    pub(crate) fn of(field: Field, array: Box<dyn Array>) -> Column {
-        Column { field, arrays: vec![array] }
+    pub(crate) fn new(field: Field, array: Box<dyn Array>) -> StoredColumn {
+        StoredColumn { field, arrays: vec![array] }
     }
 
     /// Its arrays.

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::file::{Written, digest_of, write_whole};
+use super::file::{WrittenFile, digest_of, write_whole};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows;
 
@@ -37,7 +37,7 @@ fn is_sealed(text: &str) -> bool {
 }
 
 /// Writes a record: an object with at least one key. Errors: [`Error::Output`].
-pub fn write(path: &Path, record: &impl Serialize) -> Result<Written> {
+pub fn write(path: &Path, record: &impl Serialize) -> Result<WrittenFile> {
     let text = serde_json::to_string_pretty(record).map_err(|error| Error::output(path, error))?;
     write_whole(path, sealed(&text).as_bytes())
 }
@@ -65,10 +65,10 @@ fn bytes(path: &Path) -> Result<Option<Vec<u8>>> {
 
 /// Returns the text of a record; `None` if there is none. Errors: [`Error::Io`]; [`Error::Trace`] if it was changed.
 pub fn text(path: &Path) -> Result<Option<String>> {
-    bytes(path)?.map(|bytes| whole(path, bytes)).transpose()
+    bytes(path)?.map(|bytes| verified_text(path, bytes)).transpose()
 }
 
-fn whole(path: &Path, bytes: Vec<u8>) -> Result<String> {
+fn verified_text(path: &Path, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).ok().filter(|text| is_sealed(text)).ok_or_else(|| {
         let problem = "this record is not as it was written: the digest at its end is another; run the plan again";
         Error::trace(path, 0, "", problem)
@@ -100,12 +100,12 @@ pub enum Found<T> {
 pub fn find<T: DeserializeOwned>(path: &Path) -> Result<Found<T>> {
     let Some(bytes) = bytes(path)? else { return Ok(Found::Missing) };
     check_schema(path, &bytes)?;
-    Ok(whole(path, bytes).and_then(|text| parse(path, &text)).map_or_else(Found::Damaged, Found::Whole))
+    Ok(verified_text(path, bytes).and_then(|text| parse(path, &text)).map_or_else(Found::Damaged, Found::Whole))
 }
 
 impl<T> Found<T> {
     /// The record, if there is one. Errors: it is damaged.
-    pub fn whole(self) -> Result<Option<T>> {
+    pub fn intact(self) -> Result<Option<T>> {
         match self {
             Found::Whole(record) => Ok(Some(record)),
             Found::Damaged(error) => Err(error),

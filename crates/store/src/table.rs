@@ -13,9 +13,9 @@ use polars_parquet::parquet::write::{Compressor, DynIter, DynStreamingIterator, 
 use polars_parquet::write::{schema_to_metadata_key, to_parquet_schema};
 use tempfile::NamedTempFile;
 
-pub use super::encode::Column;
+pub use super::encode::GrowingColumn;
 use super::encode::repeated;
-use super::file::{Digest, Digesting, Pending, Written, begin, complete};
+use super::file::{Digest, Digesting, Pending, WrittenFile, begin, complete};
 use plimsoll_base::column::{Cell, Kind};
 use plimsoll_base::error::{Error, Result};
 
@@ -93,7 +93,7 @@ pub struct TableWriter {
     temporary: NamedTempFile,
     pairs: Vec<KeyValue>,
     fields: Vec<Field>,
-    columns: Vec<Column>,
+    columns: Vec<GrowingColumn>,
     rows: usize,
     /// Rows that the columns have room for.
     room: usize,
@@ -104,7 +104,7 @@ enum Output {
     /// The one that adds rows.
     Here(RowGroups),
     /// A thread of its own, which takes a row group when it has written the one before.
-    Beside(SyncSender<Vec<Column>>, JoinHandle<Result<RowGroups>>),
+    Beside(SyncSender<Vec<GrowingColumn>>, JoinHandle<Result<RowGroups>>),
 }
 
 /// The row groups of a file that is being written.
@@ -117,7 +117,7 @@ struct RowGroups {
 
 impl RowGroups {
     /// Writes a row group of `rows` rows.
-    fn write(&mut self, columns: Vec<Column>, rows: usize) -> Result<()> {
+    fn write(&mut self, columns: Vec<GrowingColumn>, rows: usize) -> Result<()> {
         let schema = self.writer.schema().clone();
         let mut types = schema.columns().iter().map(|column| column.descriptor.clone());
         let constants = self.constants.iter().zip(types.by_ref());
@@ -139,7 +139,7 @@ impl Output {
     fn beside(self) -> Result<Output> {
         let Output::Here(mut groups) = self else { return Ok(self) };
         let path = groups.path.clone();
-        let (sender, receiver) = sync_channel::<Vec<Column>>(0);
+        let (sender, receiver) = sync_channel::<Vec<GrowingColumn>>(0);
         let write = move || {
             receiver.into_iter().try_for_each(|columns| groups.write(columns, GROUP))?;
             Ok(groups)
@@ -149,7 +149,7 @@ impl Output {
     }
 
     /// Writes a row group; returns the output for the next one. Errors: [`Error::Output`], also of an earlier row group.
-    fn write(self, columns: Vec<Column>, rows: usize) -> Result<Output> {
+    fn write(self, columns: Vec<GrowingColumn>, rows: usize) -> Result<Output> {
         match self {
             Output::Beside(sender, thread) if rows == GROUP => match sender.send(columns) {
                 Ok(()) => Ok(Output::Beside(sender, thread)),
@@ -231,7 +231,7 @@ impl TableWriter {
     #[inline]
     pub fn fill<'a>(
         &mut self,
-        mut give: impl FnMut(usize, &mut Column) -> std::result::Result<(), Cell<'a>>,
+        mut give: impl FnMut(usize, &mut GrowingColumn) -> std::result::Result<(), Cell<'a>>,
     ) -> Result<()> {
         if self.rows == self.room {
             self.grow();
@@ -249,7 +249,7 @@ impl TableWriter {
     /// Makes room for more rows: many tables have few, and copying many is dear.
     fn grow(&mut self) {
         if self.columns.is_empty() {
-            self.columns = self.fields.iter().map(|field| Column::new(field.kind, field.distinct)).collect();
+            self.columns = self.fields.iter().map(|field| GrowingColumn::new(field.kind, field.distinct)).collect();
         }
         self.room = (8 * self.room).clamp(1 << 10, GROUP);
         self.columns.iter_mut().for_each(|column| column.reserve(self.room - self.rows));
@@ -271,7 +271,7 @@ impl TableWriter {
     }
 
     /// Completes the file and gives it its name.
-    pub fn finish(self) -> Result<Written> {
+    pub fn finish(self) -> Result<WrittenFile> {
         self.complete()?.place()
     }
 
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     /// A table of a number and a name, more than two row groups long.
-    fn long(path: &Path, change: impl FnOnce(&mut TableWriter)) -> Result<Written> {
+    fn long(path: &Path, change: impl FnOnce(&mut TableWriter)) -> Result<WrittenFile> {
         let fields = vec![Field::new("n", Kind::Int), Field::new("name", Kind::Text)];
         let mut table = TableWriter::create(path, &[], fields, &[])?;
         change(&mut table);

@@ -3,14 +3,14 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use super::parquet::{Bytes, Column, Described, Parquet};
+use super::parquet::{Bytes, FileColumn, Parquet, StoredColumn};
 use super::table::{Field, TableWriter};
 use plimsoll_base::column::{Cell, Kind};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{DECIMAL_MAX, Dim};
 use plimsoll_sim::workload::write::{Item, ItemKind, Layout};
 use plimsoll_sim::workload::{
-    Assembler, Columns, Entry, Input, JobName, NameList, Names, RowParser, Source, TaskSet, Texts,
+    Assembler, Columns, Input, JobName, NameList, Names, RowParser, Source, TaskSet, Texts, TraceField,
 };
 
 /// Rows read at a time.
@@ -43,7 +43,7 @@ impl ParquetTrace {
             Input::Bytes(_, bytes) => Bytes::Memory(bytes.clone()),
         };
         let mut file = Parquet::open(&path, bytes, damaged)?;
-        let of_traces = |(name, unreadable): &&Described| {
+        let of_traces = |(name, unreadable): &&FileColumn| {
             let amount = unreadable.as_ref().is_none_or(|kind| kind.starts_with("decimal"));
             !Columns::is_index(name) && (amount || Columns::knows(name, resources))
         };
@@ -78,7 +78,7 @@ impl ParquetTrace {
 
     fn refill(&mut self) -> Result<()> {
         let columns = self.file.read(self.read, SLICE)?.into_iter();
-        let cells = columns.map(|column| Cells::of(column).map_err(|problem| damaged(&self.path, &problem)));
+        let cells = columns.map(|column| Cells::from_column(column).map_err(|problem| damaged(&self.path, &problem)));
         self.slice = cells.collect::<Result<_>>()?;
         (self.read, self.at) = (self.read + SLICE, 0);
         Ok(())
@@ -107,7 +107,7 @@ impl ParquetTrace {
 
 /// Some rows of a column.
 struct Cells {
-    column: Column,
+    column: StoredColumn,
     numbers: Numbers,
     /// Made when it is asked for: where a number does not say it all.
     text: OnceCell<std::result::Result<NameList, String>>,
@@ -122,7 +122,7 @@ enum Numbers {
 
 impl Cells {
     /// Errors: the values do not decode.
-    fn of(column: Column) -> std::result::Result<Cells, String> {
+    fn from_column(column: StoredColumn) -> std::result::Result<Cells, String> {
         let integers = column.integers()?.map(Numbers::Int);
         let numbers = integers.or(column.doubles()?.map(Numbers::Float)).unwrap_or(Numbers::None);
         let cells = Cells { column, numbers, text: OnceCell::new() };
@@ -141,7 +141,7 @@ impl Cells {
 #[derive(Clone, Copy)]
 struct One<'f>(&'f Cells, usize);
 
-impl<'f> Entry<'f> for One<'f> {
+impl<'f> TraceField<'f> for One<'f> {
     fn text(self) -> std::result::Result<&'f [u8], String> {
         self.0.text().map(|text| text.get(self.1).as_bytes())
     }
@@ -154,13 +154,13 @@ impl<'f> Entry<'f> for One<'f> {
         }
     }
 
-    fn whole(self) -> Option<u64> {
+    fn integer(self) -> Option<u64> {
         if let Numbers::Int(values) = &self.0.numbers { u64::try_from(values[self.1]?).ok() } else { None }
     }
 
     fn times(self, scale: u64) -> Option<u64> {
         match &self.0.numbers {
-            Numbers::Int(_) => self.whole()?.checked_mul(scale).filter(|product| *product <= DECIMAL_MAX),
+            Numbers::Int(_) => self.integer()?.checked_mul(scale).filter(|product| *product <= DECIMAL_MAX),
             Numbers::Float(values) => times(values[self.1]?, scale),
             Numbers::None => None,
         }
@@ -188,7 +188,7 @@ impl Source for ParquetTrace {
         Ok(self.ahead.as_ref().map(|(set, _)| set))
     }
 
-    fn take(&mut self) -> Result<Option<TaskSet>> {
+    fn next_set(&mut self) -> Result<Option<TaskSet>> {
         let Some((set, name)) = &mut self.ahead else { return Ok(None) };
         let taken = std::mem::take(set);
         std::mem::swap(&mut self.taken, name);
@@ -201,7 +201,7 @@ impl Source for ParquetTrace {
     }
 
     fn has_preceding(&self) -> bool {
-        self.columns.kinds.contains(&plimsoll_sim::workload::Column::AfterJob)
+        self.columns.kinds.contains(&plimsoll_sim::workload::TraceColumn::AfterJob)
     }
 
     fn users(&self) -> &Names {
@@ -239,7 +239,7 @@ pub fn write(path: &Path, source: &mut dyn Source, layout: &Layout, metadata: &[
     });
     let mut table = TableWriter::create(path, &[], fields.collect(), metadata)?;
     let mut rows = 0;
-    while let Some(set) = source.take()? {
+    while let Some(set) = source.next_set()? {
         let row = layout.row(&set, source)?;
         let cells = row.iter().map(cell).collect::<Option<Vec<Cell>>>().ok_or_else(|| {
             let problem = "a demand of more than 15 digits would lose some in Parquet; write a .csv";

@@ -20,7 +20,7 @@ use self::target::Targeted;
 
 /// A policy as `plimsoll.policy` makes it.
 #[derive(FromPyObject)]
-pub struct Given {
+pub struct GivenPolicy {
     name: String,
     expression: Option<String>,
     rank: Option<Py<PyAny>>,
@@ -34,9 +34,9 @@ pub struct Given {
 pub type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// A registry with these policies. Raises ValueError for an expression that is none.
-pub fn registry(given: Vec<Given>, raised: &Raised, stop: &Stop) -> PyResult<Registry> {
+pub fn registry(given: Vec<GivenPolicy>, raised: &Raised, stop: &Stop) -> PyResult<Registry> {
     given.into_iter().try_fold(Registry::default(), |registry, one| {
-        let Given { name, expression, rank, targets, resolve, text, version } = one;
+        let GivenPolicy { name, expression, rank, targets, resolve, text, version } = one;
         let resolve = resolve.parse::<Resolve>().map_err(|error| PyValueError::new_err(error.to_string()))?;
         // A function may be given as either.
         let text = match (&rank, &targets) {
@@ -49,7 +49,7 @@ pub fn registry(given: Vec<Given>, raised: &Raised, stop: &Stop) -> PyResult<Reg
             (Some(expression), ..) => {
                 let spec =
                     expression.parse::<PolicySpec>().map_err(|error| PyValueError::new_err(error.to_string()))?;
-                NamedPolicy::of(name, spec)
+                NamedPolicy::from_spec(name, spec)
             }
             (None, Some(function), _) => {
                 let function = Arc::new(function);
@@ -68,7 +68,7 @@ pub fn registry(given: Vec<Given>, raised: &Raised, stop: &Stop) -> PyResult<Reg
 
 /// Looks whether a policy can be made, as far as that is known without a run. Raises ValueError.
 #[pyfunction]
-pub fn check_policy(policy: Given) -> PyResult<()> {
+pub fn check_policy(policy: GivenPolicy) -> PyResult<()> {
     registry(vec![policy], &Raised::default(), &Stop::default()).map(drop)
 }
 

@@ -20,7 +20,7 @@ const BLOCK: usize = 4;
 /// The columns of one number a row, in their order in memory; then come those of one a resource, `held`, `demand` and `weights`, and
 /// the answers.
 #[derive(Clone, Copy)]
-enum Column {
+enum RankColumn {
     Running,
     Waiting,
     Launch,
@@ -187,7 +187,7 @@ impl State {
         let at = self.places.get(user.index())?.0.checked_sub(1)? as usize;
         let block = &self.blocks[at];
         let launch = books.running(user).checked_sub(block.running).filter(|launch| *launch < BLOCK as u64)?;
-        let held = books.held(user).iter().zip(block.held.iter().zip(block.demand));
+        let held = books.allocated(user).iter().zip(block.held.iter().zip(block.demand));
         let same = held.into_iter().all(|(held, (then, demand))| *held == then + launch * demand);
         let head = books.head(user).iter().zip(block.demand).all(|(head, demand)| *head == demand);
         (same && head).then_some(at * BLOCK + launch as usize)
@@ -243,19 +243,19 @@ impl State {
         let (arrays, dims) = (self.arrays, self.units.len());
         let block = &mut self.blocks[at];
         block.running = books.running(user);
-        block.held[..dims].copy_from_slice(books.held(user));
+        block.held[..dims].copy_from_slice(books.allocated(user));
         block.demand[..dims].copy_from_slice(books.head(user));
         let class = books.weight_class(user);
         let weight = |weight: u64| weight as f64 / WEIGHT_ONE as f64;
-        let (whole, each) = (books.weights().whole(class), books.weights().each(class));
+        let (whole, each) = (books.weights().uniform(class), books.weights().each(class));
         for launch in 0..BLOCK {
             let row = at * BLOCK + launch;
-            let set = |column: Column, value: f64| arrays.set(column as usize, row, value);
-            set(Column::Running, (block.running + launch as u64) as f64);
-            set(Column::Waiting, books.waiting(user).saturating_sub(launch as u64) as f64);
-            set(Column::Launch, launch as f64);
-            set(Column::User, f64::from(user.0));
-            set(Column::Weight, whole.map_or(f64::NAN, weight));
+            let set = |column: RankColumn, value: f64| arrays.set(column as usize, row, value);
+            set(RankColumn::Running, (block.running + launch as u64) as f64);
+            set(RankColumn::Waiting, books.waiting(user).saturating_sub(launch as u64) as f64);
+            set(RankColumn::Launch, launch as f64);
+            set(RankColumn::User, f64::from(user.0));
+            set(RankColumn::Weight, whole.map_or(f64::NAN, weight));
             let mut dominant = 0.0f64;
             for d in 0..dims {
                 let held = (block.held[d] + launch as u64 * block.demand[d]) as f64;
@@ -266,7 +266,7 @@ impl State {
                 arrays.set(SINGLE + dims + d, row, block.demand[d] as f64 / self.units[d]);
                 arrays.set(SINGLE + 2 * dims + d, row, weight(each[d]));
             }
-            arrays.set(Column::Dominant as usize, row, dominant);
+            arrays.set(RankColumn::Dominant as usize, row, dominant);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `plimsoll check`: which promises a policy keeps, with counterexamples.
+//! `plimsoll check`: which requirements a policy keeps, with counterexamples.
 
 mod plan;
 mod print;
@@ -11,16 +11,16 @@ pub use plan::CheckPlan;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::screen::tame;
+use super::screen::escape_control_characters;
 use super::{Context, Format, threads};
 use crate::error::{Error, Result, each};
-use crate::experiment::settings::Stands;
+use crate::experiment::settings::SettingOrigin;
 use crate::fair::OnBlocked;
-use crate::output::file::Written;
+use crate::output::file::WrittenFile;
 use crate::output::folder::check_output;
 use crate::output::picture::Picture;
 use crate::policy::PolicySpec;
-use crate::promises::{Candidate, Domain, Effort, Finding, Promise, Property, Search, survey};
+use crate::properties::{Candidate, Domain, Effort, Finding, Property, Requirement, SearchSpace, survey};
 
 /// Check fairness properties of policies, and show minimal counterexamples
 #[derive(clap::Args, Clone, Debug)]
@@ -81,49 +81,50 @@ pub struct Args {
 
 /// The findings on all policies in a domain.
 struct Matrix {
-    search: Search,
+    search: SearchSpace,
     /// The findings on each policy, promise by promise, and the files of each counterexample.
-    columns: Vec<Column>,
+    columns: Vec<PolicyColumn>,
 }
 
 /// One policy.
-struct Column {
+struct PolicyColumn {
     policy: String,
     findings: Vec<Finding>,
-    files: Vec<Vec<Written>>,
+    files: Vec<Vec<WrittenFile>>,
 }
 
 /// The request, and the findings.
-struct Found {
-    promises: Vec<Promise>,
+struct CheckFindings {
+    requirements: Vec<Requirement>,
     matrices: Vec<Matrix>,
     on_blocked: OnBlocked,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let picture = args.figure.as_deref().map(Picture::of).transpose()?;
+    let picture = args.figure.as_deref().map(Picture::from_path).transpose()?;
     let found = find(args, context)?;
     if let Some(picture) = picture {
-        picture.write(&write::draw(&found.promises, &found.matrices, None), &context.provenance(picture.path()))?;
+        picture.write(&write::draw(&found.requirements, &found.matrices, None), &context.provenance(picture.path()))?;
     }
-    say(args, &found, context)
+    print_findings(args, &found, context)
 }
 
 /// Prints the findings.
-fn say(args: &Args, found: &Found, context: &Context) -> Result<()> {
+fn print_findings(args: &Args, found: &CheckFindings, context: &Context) -> Result<()> {
     for note in print::unsolved(&found.matrices) {
         context.warn(&note);
     }
     let on_blocked = args.whole_tasks.then_some(found.on_blocked);
     match args.format {
         Format::Json => super::print::out(&print::json(&found.matrices)?),
-        Format::Table => super::print::out(&print::text(&found.promises, &found.matrices, on_blocked)),
+        Format::Table => super::print::out(&print::text(&found.requirements, &found.matrices, on_blocked)),
     }
 }
 
 /// Looks for counterexamples, and writes them where that is asked for.
-fn find(args: &Args, context: &Context) -> Result<Found> {
-    let Wanted { promises, searches, on_blocked, candidates } = wanted(args, context, Stands::OnCommandLine)?;
+fn find(args: &Args, context: &Context) -> Result<CheckFindings> {
+    let CheckRequest { requirements, searches, on_blocked, candidates } =
+        wanted(args, context, SettingOrigin::OnCommandLine)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
     let bar = bar(&searches, candidates.len(), context.quiet);
@@ -131,13 +132,13 @@ fn find(args: &Args, context: &Context) -> Result<Found> {
     for search in searches {
         let mut columns = Vec::new();
         for candidate in &candidates {
-            bar.set_message(tame(&format!("{}, {}", candidate.name(), search.domain.meaning())));
+            bar.set_message(escape_control_characters(&format!("{}, {}", candidate.name(), search.domain.meaning())));
             let tick = |looked: u64| {
                 bar.inc(looked);
                 stop.check()
             };
-            let findings = pool.install(|| survey(candidate, &promises, &search, &tick))?;
-            columns.push(Column {
+            let findings = pool.install(|| survey(candidate, &requirements, &search, &tick))?;
+            columns.push(PolicyColumn {
                 policy: candidate.name().to_owned(),
                 files: vec![Vec::new(); findings.len()],
                 findings,
@@ -150,27 +151,27 @@ fn find(args: &Args, context: &Context) -> Result<Found> {
         check_output("--write", folder)?;
         write::files(folder, &mut matrices)?;
     }
-    Ok(Found { promises, matrices, on_blocked })
+    Ok(CheckFindings { requirements, matrices, on_blocked })
 }
 
 /// The request, checked.
-struct Wanted {
-    promises: Vec<Promise>,
-    searches: Vec<Search>,
+struct CheckRequest {
+    requirements: Vec<Requirement>,
+    searches: Vec<SearchSpace>,
     on_blocked: OnBlocked,
     candidates: Vec<Candidate>,
 }
 
 /// Reads the request; messages use the spelling of the command line or the plan.
-fn wanted(args: &Args, context: &Context, stands: Stands) -> Result<Wanted> {
-    let promises = promises(args, stands)?;
+fn wanted(args: &Args, context: &Context, stands: SettingOrigin) -> Result<CheckRequest> {
+    let requirements = requirements(args, stands)?;
     let searches = searches(args, stands)?;
     let on_blocked = OnBlocked::parse(&stands.key("check.on_blocked"), &args.on_blocked)?;
     let candidates = candidates(args, on_blocked, context, stands)?;
-    Ok(Wanted { promises, searches, on_blocked, candidates })
+    Ok(CheckRequest { requirements, searches, on_blocked, candidates })
 }
 
-fn promises(args: &Args, stands: Stands) -> Result<Vec<Promise>> {
+fn requirements(args: &Args, stands: SettingOrigin) -> Result<Vec<Requirement>> {
     let key = stands.key("check.properties");
     let wanted = each(&args.properties, |name| Property::parse(&key, name))?;
     if let (false, Some(at)) = (args.whole_tasks, wanted.iter().position(|one| *one == Property::Levels)) {
@@ -178,12 +179,12 @@ fn promises(args: &Args, stands: Stands) -> Result<Vec<Promise>> {
         let expected = format!("{} with it: divisible tasks have no last one", stands.key("check.whole_tasks"));
         return Err(Error::plan(key, name, expected).item(at));
     }
-    let mut promises = if args.whole_tasks { Promise::whole() } else { Promise::divisible() };
-    promises.retain(|promise| wanted.is_empty() || wanted.contains(&promise.property));
-    Ok(promises)
+    let mut requirements = if args.whole_tasks { Requirement::integral() } else { Requirement::divisible() };
+    requirements.retain(|promise| wanted.is_empty() || wanted.contains(&promise.property));
+    Ok(requirements)
 }
 
-fn searches(args: &Args, stands: Stands) -> Result<Vec<Search>> {
+fn searches(args: &Args, stands: SettingOrigin) -> Result<Vec<SearchSpace>> {
     let effort = args.effort.parse::<Effort>().map_err(|error| error.under(&stands.key("check.effort")))?;
     let key = stands.key("check.domains");
     let named = each(&args.domains, |name| match name.as_str() {
@@ -196,14 +197,14 @@ fn searches(args: &Args, stands: Stands) -> Result<Vec<Search>> {
             domains.push(domain);
         }
     }
-    Ok(domains.into_iter().map(|domain| Search { domain, effort, seed: args.seed }).collect())
+    Ok(domains.into_iter().map(|domain| SearchSpace { domain, effort, seed: args.seed }).collect())
 }
 
 /// Returns the requested policies, or every policy that can be checked.
-fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, stands: Stands) -> Result<Vec<Candidate>> {
+fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, stands: SettingOrigin) -> Result<Vec<Candidate>> {
     let key = stands.key("check.policies");
     let candidate = |name: &str| match args.whole_tasks {
-        true => Candidate::whole(context.registry.policy(name)?, on_blocked),
+        true => Candidate::integral(context.registry.policy(name)?, on_blocked),
         false => Candidate::divisible(context.registry, name),
     };
     if let Some((at, twice)) = args.policies.iter().enumerate().find(|(at, name)| args.policies[..*at].contains(name)) {
@@ -212,7 +213,7 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, stands: Sta
     if !args.policies.is_empty() {
         return each(&args.policies, |name| {
             candidate(name).map_err(|error| match (stands, &error) {
-                (Stands::InPlan, Error::UnknownPolicy { .. }) => error.of_key(&key),
+                (SettingOrigin::InPlan, Error::UnknownPolicy { .. }) => error.of_key(&key),
                 _ => error.under(&key),
             })
         });
@@ -235,15 +236,15 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, stands: Sta
     }
     if !others.is_empty() {
         let what = if args.whole_tasks { "need more than a name" } else { "have no static allocation" };
-        context.say(&format!("not checked, since they {what}: {}", others.join(", ")));
+        context.print_message(&format!("not checked, since they {what}: {}", others.join(", ")));
     }
     Ok(candidates)
 }
 
-fn bar(searches: &[Search], candidates: usize, quiet: bool) -> ProgressBar {
+fn bar(searches: &[SearchSpace], candidates: usize, quiet: bool) -> ProgressBar {
     let hidden = quiet || !std::io::stderr().is_terminal();
     let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let instances: u64 = searches.iter().map(Search::instances).sum();
+    let instances: u64 = searches.iter().map(SearchSpace::instances).sum();
     let bar = ProgressBar::with_draw_target(Some(instances * candidates as u64), target);
     let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} instances, {msg} ({elapsed})");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

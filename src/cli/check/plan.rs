@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::super::static_plan::{self, StaticPlan};
 use super::super::{Context, Format};
-use super::{Args, find, say, wanted, write};
+use super::{Args, find, print_findings, wanted, write};
 use crate::error::Result;
-use crate::experiment::settings::Stands;
+use crate::experiment::settings::SettingOrigin;
 use crate::experiment::study::folder::COUNTEREXAMPLES;
 use crate::output::gallery::Drawn;
 
@@ -48,7 +48,7 @@ impl CheckPlan {
     pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<CheckPlan> {
         let check = |file: File| {
             let args = arguments(file.check);
-            wanted(&args, context, Stands::InPlan)?;
+            wanted(&args, context, SettingOrigin::InPlan)?;
             Ok(args)
         };
         let about = |file: &File| (file.name.clone(), file.question.clone());
@@ -81,10 +81,10 @@ impl CheckPlan {
                 "Which properties hold for which policies: on every small instance on a grid, random instances, and \
                       climbs along the violation."
                     .to_owned(),
-            svg: write::draw(&found.promises, &found.matrices, self.about.paper.width),
-            data: write::data(&found.promises, &found.matrices),
+            svg: write::draw(&found.requirements, &found.matrices, self.about.paper.width),
+            data: write::data(&found.requirements, &found.matrices),
         };
-        say(&args, &found, context)?;
+        print_findings(&args, &found, context)?;
         let columns = found.matrices.iter().flat_map(|matrix| &matrix.columns);
         let files = columns.flat_map(|column| &column.files).flatten().cloned().collect();
         self.about.report(folder, (vec![drawn], files), (context, started))

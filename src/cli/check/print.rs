@@ -4,22 +4,22 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
-use super::{Column, Matrix};
+use super::super::screen::{Alignment, Grid, GridCell, Tone, is_wide, paragraphs};
+use super::{Matrix, PolicyColumn};
 use crate::error::{Error, Result};
 use crate::fair::{self, Instance, Mechanism, Number, OnBlocked, Tasks};
-use crate::output::file::Written;
+use crate::output::file::WrittenFile;
 use crate::output::shell::quoted;
 use crate::policy::PolicySpec;
-use crate::promises::{Change, Counterexample, Finding, Phase, Promise, Property, Reading};
+use crate::properties::{Change, Counterexample, Finding, Phase, Property, Reading, Requirement};
 
 /// Tables of all domains, then all counterexamples.
-pub(super) fn text(promises: &[Promise], matrices: &[Matrix], whole: Option<OnBlocked>) -> String {
+pub(super) fn text(requirements: &[Requirement], matrices: &[Matrix], whole: Option<OnBlocked>) -> String {
     let mut text = String::new();
     for matrix in matrices {
         let domain = matrix.search.domain;
         text += &format!("{} ({})\n", capital(domain.meaning()), domain.name());
-        text += &table(promises, &matrix.columns);
+        text += &table(requirements, &matrix.columns);
         for line in matrix.search.describe() {
             text += &paragraphs(&format!("  tried: {line}"));
         }
@@ -52,27 +52,32 @@ pub(super) fn text(promises: &[Promise], matrices: &[Matrix], whole: Option<OnBl
     text
 }
 
-fn table(promises: &[Promise], columns: &[Column]) -> String {
+fn table(requirements: &[Requirement], columns: &[PolicyColumn]) -> String {
     let names = std::iter::once(String::new()).chain(columns.iter().map(|column| column.policy.clone()));
-    let row = |(nth, promise): (usize, &Promise)| -> Vec<Cell> {
+    let row = |(nth, promise): (usize, &Requirement)| -> Vec<GridCell> {
         let cells = columns.iter().map(|column| cell(&column.findings[nth]));
         std::iter::once(promise.title().into()).chain(cells).collect()
     };
-    let rows = promises.iter().enumerate().map(row).collect();
-    Grid::new(names.map(|name| (name, Side::Left)).collect(), rows).text()
+    let rows = requirements.iter().enumerate().map(row).collect();
+    Grid::new(names.map(|name| (name, Alignment::Left)).collect(), rows).text()
 }
 
 /// The outcome, and if there is room for everything the number of instances that were tried.
-fn cell(finding: &Finding) -> Cell {
+fn cell(finding: &Finding) -> GridCell {
     match (&finding.counterexample, finding.cases) {
-        (Some(_), _) => Cell::toned("fails".to_owned(), Tone::Bad),
+        (Some(_), _) => GridCell::toned("fails".to_owned(), Tone::Bad),
         (None, 0) => "-".to_owned().into(),
-        (None, _) if is_wide() => Cell::toned(format!("holds ({})", finding.instances), Tone::Good),
-        (None, _) => Cell::toned("holds".to_owned(), Tone::Good),
+        (None, _) if is_wide() => GridCell::toned(format!("holds ({})", finding.instances), Tone::Good),
+        (None, _) => GridCell::toned("holds".to_owned(), Tone::Good),
     }
 }
 
-fn counterexample(column: &Column, found: &Counterexample, files: &[Written], whole: Option<OnBlocked>) -> String {
+fn counterexample(
+    column: &PolicyColumn,
+    found: &Counterexample,
+    files: &[WrittenFile],
+    whole: Option<OnBlocked>,
+) -> String {
     let title = found.promise.title();
     let title = format!("{}: {} fails ({})", column.policy, lower(&title), found.domain.meaning());
     let mut text = paragraphs(&title);
@@ -151,7 +156,7 @@ pub(super) fn json(matrices: &[Matrix]) -> Result<String> {
     Ok(text + "\n")
 }
 
-fn one(matrix: &Matrix, column: &Column, finding: &Finding, files: &[Written]) -> Json {
+fn one(matrix: &Matrix, column: &PolicyColumn, finding: &Finding, files: &[WrittenFile]) -> Json {
     let reading = match finding.promise.reading {
         Reading::Divisible => "divisible",
         Reading::Whole => "whole",
@@ -180,7 +185,7 @@ fn one(matrix: &Matrix, column: &Column, finding: &Finding, files: &[Written]) -
     Json::Object(object)
 }
 
-fn example(found: &Counterexample, files: &[Written]) -> Json {
+fn example(found: &Counterexample, files: &[WrittenFile]) -> Json {
     let phase = match found.phase {
         Phase::Grid => "grid",
         Phase::Random => "random",

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::output::figure::{Data, GridRow, GridSection, GridWords, Mark, grid};
 use crate::output::file::write_whole;
 use crate::output::provenance::{COMMIT, VERSION};
-use crate::promises::{Domain, Finding, Promise};
+use crate::properties::{Domain, Finding, Requirement};
 
 /// Writes all counterexamples and notes where.
 pub(super) fn files(folder: &Path, matrices: &mut [Matrix]) -> Result<()> {
@@ -48,11 +48,11 @@ fn mark(finding: &Finding) -> Mark {
 }
 
 /// The grid as a table: a row a promise and policy.
-pub(super) fn data(promises: &[Promise], matrices: &[Matrix]) -> Data {
+pub(super) fn data(requirements: &[Requirement], matrices: &[Matrix]) -> Data {
     let mut data = Data::new(["domain", "property", "policy", "outcome", "instances"]);
     for matrix in matrices {
         for column in &matrix.columns {
-            for (promise, finding) in promises.iter().zip(&column.findings) {
+            for (promise, finding) in requirements.iter().zip(&column.findings) {
                 let outcome = match mark(finding) {
                     Mark::Holds => "holds",
                     Mark::Fails => "fails",
@@ -67,14 +67,14 @@ pub(super) fn data(promises: &[Promise], matrices: &[Matrix]) -> Data {
 }
 
 /// Draws the grid of properties and policies at the given width.
-pub(super) fn draw(promises: &[Promise], matrices: &[Matrix], width: Option<f64>) -> String {
+pub(super) fn draw(requirements: &[Requirement], matrices: &[Matrix], width: Option<f64>) -> String {
     let columns: Vec<String> = matrices
         .first()
         .map(|matrix| matrix.columns.iter().map(|column| column.policy.clone()).collect())
         .unwrap_or_default();
     let section = |matrix: &Matrix| GridSection {
         title: if matrices.len() > 1 { matrix.search.domain.meaning().to_owned() } else { String::new() },
-        rows: promises
+        rows: requirements
             .iter()
             .enumerate()
             .map(|(nth, promise)| GridRow {

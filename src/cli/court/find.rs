@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::progress::Steps;
 use super::super::{Context, Format, print};
 use crate::control::study::Watcher;
-use crate::court::{Class, Found, Verdict, search};
+use crate::court::{Class, FoundState, Verdict, search};
 use crate::error::{Error, Result, either};
 use crate::rows::read_text;
 
@@ -58,7 +58,7 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
     let keys = given.keys.as_deref().map(read_text).transpose()?;
     let mut results = Vec::new();
     for policy in &args.policies {
-        let mut class = Class::of(policy, given.size);
+        let mut class = Class::default_for(policy, given.size);
         (class.running, class.urgent) = (given.running, given.urgent);
         if let Some(keys) = &keys {
             class = class.with(keys);
@@ -75,7 +75,7 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
     }
     match args.format {
         Format::Json => {
-            let one = |(policy, class, found, played): &(&String, Class, Option<Found>, u64)| {
+            let one = |(policy, class, found, played): &(&String, Class, Option<FoundState>, u64)| {
                 json!({
                     "policy": policy, "size": class.size, "running": class.running, "urgent": class.urgent, "states": played,
                     "found": found.as_ref().map(|found| json!({
@@ -95,7 +95,7 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
 }
 
 /// Returns a complete scenario; further information is in its comments.
-fn text(policy: &str, class: &Class, found: &Option<Found>, played: u64) -> String {
+fn text(policy: &str, class: &Class, found: &Option<FoundState>, played: u64) -> String {
     let Class { size, running, urgent, .. } = class;
     let urgency = if *urgent { "of two priorities" } else { "of one priority" };
     let searched = format!(
@@ -105,7 +105,7 @@ fn text(policy: &str, class: &Class, found: &Option<Found>, played: u64) -> Stri
     match found {
         None => format!("{searched}# No state of {played} has the verdict.\n"),
         Some(found) => {
-            let Found { text, hearing } = found;
+            let FoundState { text, hearing } = found;
             let name = hearing.verdict.name();
             format!(
                 "{searched}# {name}: {}.\n# It is number {played} in the class, by capacity, then number and sum of workloads: none smaller does.\n{text}verdict = \"{name}\"\n",

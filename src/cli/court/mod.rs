@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::print::aligned_left;
 use super::{Context, Format, print};
-use crate::court::{Bench, Hearing, ROUNDS, State, Verdict, answer, hearing, judge, open, parse};
+use crate::court::{Assessment, Bench, ROUNDS, State, Verdict, answer, hearing, judge, open, parse};
 use crate::error::{Error, Result, did_you_mean};
 
 /// Play scenarios of production schedulers to a verdict: settled, livelock, starvation
@@ -121,7 +121,7 @@ fn scenario(path: &Path) -> Result<State> {
 /// A scenario under a policy.
 struct Case<'a> {
     bench: Bench<'a>,
-    hearing: Hearing,
+    hearing: Assessment,
     /// Whether the verdict is the expected one; `None` without expectation.
     ok: Option<bool>,
     problems: Vec<String>,

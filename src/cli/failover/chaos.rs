@@ -26,7 +26,7 @@ const BATCH: u64 = 256;
 const SHRINKING: usize = 400_000;
 
 /// A cluster that went wrong.
-struct Found {
+struct FailingCluster {
     seed: u64,
     violation: Violation,
 }
@@ -55,7 +55,7 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
             let (sent, spared) = world.messages();
             let violation = world.watch.violations.into_iter().next();
             steps.done();
-            Ok((sent, spared, violation.map(|violation| Found { seed, violation })))
+            Ok((sent, spared, violation.map(|violation| FailingCluster { seed, violation })))
         });
         for (sent, spared, bad) in runs.collect::<Result<Vec<_>>>()? {
             messages += sent;
@@ -65,7 +65,7 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
     }
     steps.clear();
     let seconds = start.elapsed().as_secs_f64();
-    context.say(&format!(
+    context.print_message(&format!(
         "{messages} messages in {seconds:.1} s: {:.0} a second ({:.0} without the heartbeats that change nothing and are \
          only counted)",
         messages as f64 / seconds,
@@ -109,7 +109,7 @@ fn script(chaos: &Chaos) -> Vec<String> {
     lines.into_iter().map(|(at, text)| format!("{:>9.3} s  {text}", at.seconds())).collect()
 }
 
-fn text(count: u64, args: &Args, messages: u64, found: &[Found], small: Option<&(Chaos, usize)>) -> String {
+fn text(count: u64, args: &Args, messages: u64, found: &[FailingCluster], small: Option<&(Chaos, usize)>) -> String {
     let mut text = paragraphs(&format!(
         "{count} random schedules from seed {}, {} machines each: {} with a violation\n{messages} messages",
         args.seed,
@@ -142,8 +142,8 @@ fn capacities(chaos: &Chaos) -> String {
     shown.join(", ") + &more
 }
 
-fn json(count: u64, args: &Args, messages: u64, found: &[Found], small: Option<&(Chaos, usize)>) -> Json {
-    let one = |found: &Found| {
+fn json(count: u64, args: &Args, messages: u64, found: &[FailingCluster], small: Option<&(Chaos, usize)>) -> Json {
+    let one = |found: &FailingCluster| {
         let mut value = print::violation_json(&found.violation);
         value["seed"] = found.seed.into();
         value["command"] = command(args, found.seed).into();

@@ -69,7 +69,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let diagram = args.diagram.as_deref().map(Picture::of).transpose().map_err(|error| error.under("--diagram"))?;
+    let diagram =
+        args.diagram.as_deref().map(Picture::from_path).transpose().map_err(|error| error.under("--diagram"))?;
     let mut rules = Rules::ALL;
     for name in &args.without {
         rules = rules.without(Rule::parse("--without", name)?);

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
-use super::super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
+use super::super::screen::{Alignment, Grid, GridCell, Tone, is_wide, paragraphs};
 use crate::control::rules::{Rule, Rules};
-use crate::control::scenario::{Scenario, State};
+use crate::control::scenario::{ProcessState, Scenario};
 use crate::control::trial::{Trace, Trial};
-use crate::control::world::log::{Entry, What};
+use crate::control::world::log::{LogEntry, What};
 use crate::control::world::plan::Network;
 use crate::control::world::watch::{Fate, Violation, Watch};
 
@@ -42,20 +42,20 @@ const KEY_COLUMNS: usize = 6;
 
 /// A line per scenario, then the shortest trace of each violation.
 pub(super) fn table(trials: &[Trial], network: Network) -> String {
-    let shown: Vec<(&str, Side, &dyn Fn(&Trial) -> Cell)> = vec![
-        ("", Side::Right, &|trial| trial.scenario.number().to_string().into()),
-        ("scenario", Side::Left, &|trial| trial.scenario.name().into()),
-        ("", Side::Left, &|trial| match trial.ok() {
-            true => Cell::toned("ok".to_owned(), Tone::Good),
-            false => Cell::toned("broken".to_owned(), Tone::Bad),
+    let shown: Vec<(&str, Alignment, &dyn Fn(&Trial) -> GridCell)> = vec![
+        ("", Alignment::Right, &|trial| trial.scenario.number().to_string().into()),
+        ("scenario", Alignment::Left, &|trial| trial.scenario.name().into()),
+        ("", Alignment::Left, &|trial| match trial.ok() {
+            true => GridCell::toned("ok".to_owned(), Tone::Good),
+            false => GridCell::toned("broken".to_owned(), Tone::Bad),
         }),
-        ("online", Side::Left, &|trial| short(&trial.plain().fate(trial.setup(), true)).into()),
-        ("offline", Side::Left, &|trial| short(&trial.plain().fate(trial.setup(), false)).into()),
-        ("recovery", Side::Right, &|trial| format!("{:.1} s", trial.plain().recovery().seconds()).into()),
-        ("longest", Side::Right, &|trial| format!("{:.1} s", trial.slowest().seconds()).into()),
-        ("timings", Side::Right, &|trial| trial.outcomes.len().to_string().into()),
-        ("forgot", Side::Left, &|trial| forgotten(trial.plain()).into()),
-        ("rebuilt from", Side::Left, &|trial| rebuilt(trial).into()),
+        ("online", Alignment::Left, &|trial| short(&trial.plain().fate(trial.setup(), true)).into()),
+        ("offline", Alignment::Left, &|trial| short(&trial.plain().fate(trial.setup(), false)).into()),
+        ("recovery", Alignment::Right, &|trial| format!("{:.1} s", trial.plain().recovery().seconds()).into()),
+        ("longest", Alignment::Right, &|trial| format!("{:.1} s", trial.slowest().seconds()).into()),
+        ("timings", Alignment::Right, &|trial| trial.outcomes.len().to_string().into()),
+        ("forgot", Alignment::Left, &|trial| forgotten(trial.plain()).into()),
+        ("rebuilt from", Alignment::Left, &|trial| rebuilt(trial).into()),
     ];
     let columns = if is_wide() { &shown[..] } else { &shown[..KEY_COLUMNS] };
     let rows = trials.iter().map(|trial| columns.iter().map(|(.., cell)| cell(trial)).collect()).collect();
@@ -102,7 +102,7 @@ pub(super) fn trace(trace: &Trace) -> String {
 }
 
 /// A line of a log.
-fn line(entry: &Entry) -> String {
+fn line(entry: &LogEntry) -> String {
     let what = match entry.what {
         What::Message { from, to, arrived: true, .. } => format!("{} -> {}: {}", from.name(), to.name(), entry.text),
         What::Message { from, to, arrived: false, .. } => {
@@ -130,11 +130,11 @@ pub(super) fn trace_json(trace: &Trace) -> Json {
     trace.entries.iter().map(|entry| Json::from(line(entry).trim_start())).collect()
 }
 
-fn state(state: State) -> &'static str {
+fn state(state: ProcessState) -> &'static str {
     match state {
-        State::Well => "ok",
-        State::Failover => "failover",
-        State::Timeout => "timeout",
+        ProcessState::Well => "ok",
+        ProcessState::Failover => "failover",
+        ProcessState::Timeout => "timeout",
     }
 }
 
@@ -222,7 +222,7 @@ pub(super) fn matrix(scenarios: &[Scenario], rules: &[Rule], cells: &[Vec<BTreeS
         }
         (headings, rows)
     };
-    let header = ["", "scenario"].into_iter().chain(headings).map(|name| (name.to_owned(), Side::Left)).collect();
+    let header = ["", "scenario"].into_iter().chain(headings).map(|name| (name.to_owned(), Alignment::Left)).collect();
     let table = Grid::new(header, rows).keyed(2).text();
     let stops = "stops: without the rule a worker of an online service is stopped without consent";
     format!("{table}\n{}", paragraphs(stops))

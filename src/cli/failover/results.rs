@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::column::Row;
+use crate::column::TableRow;
 use crate::control::rules::Rule;
 use crate::control::scenario::Scenario;
-use crate::control::study::{FateRow, Findings, RecoveryRow, Study};
+use crate::control::study::{FailoverFindings, FateRow, RecoveryRow, Study};
 use crate::control::trial::Trial;
 use crate::error::Result;
 use crate::experiment::failover::FailoverPlan;
@@ -14,9 +14,9 @@ use crate::output::figure::{
     Axis, Category, Chart, Data, GridRow, GridSection, GridWords, Join, Mark, Panel, Series, Stacks, grid,
     small_multiples, stacked,
 };
-use crate::output::file::{Written, write_whole};
+use crate::output::file::{WrittenFile, write_whole};
 use crate::output::gallery::{self, Drawn};
-use crate::output::html::{self, Column, Report};
+use crate::output::html::{self, HtmlColumn, Report};
 use crate::output::page::inline;
 use crate::output::paper::Paper;
 use crate::output::provenance::Provenance;
@@ -26,7 +26,7 @@ use crate::output::{schema, sequence};
 use crate::units::{Span, trim_float};
 
 /// Writes tables, figures and the report to a folder; returns all files, the report last.
-pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<Written>> {
+pub fn write(folder: &Path, plan: &FailoverPlan, findings: &FailoverFindings) -> Result<Vec<WrittenFile>> {
     let mut written = tables(folder, plan, findings)?;
     let drawn = draw(plan, findings);
     written.extend(gallery::write(folder, &drawn, &provenance(plan))?);
@@ -41,18 +41,18 @@ fn provenance(plan: &FailoverPlan) -> Provenance {
 }
 
 /// Writes a table of such rows: its file.
-fn table<R: Row>(
+fn table<R: TableRow>(
     folder: &Path,
     plan: &FailoverPlan,
     fill: impl FnOnce(&mut Writer<R>) -> Result<()>,
-) -> Result<Written> {
+) -> Result<WrittenFile> {
     let path = folder.join(format!("{}.parquet", R::TABLE));
     let mut writer = Writer::create(&path, provenance(plan).pairs())?;
     fill(&mut writer)?;
     writer.complete()?.place()
 }
 
-fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<Written>> {
+fn tables(folder: &Path, plan: &FailoverPlan, findings: &FailoverFindings) -> Result<Vec<WrittenFile>> {
     let scenarios = table::<Fated<'static>>(folder, plan, |table| {
         findings
             .fates
@@ -72,7 +72,7 @@ fn joined(names: &BTreeSet<&'static str>) -> String {
 }
 
 /// All figures, on the paper of the plan.
-pub fn draw(plan: &FailoverPlan, findings: &Findings) -> Vec<Drawn> {
+pub fn draw(plan: &FailoverPlan, findings: &FailoverFindings) -> Vec<Drawn> {
     let paper = &plan.paper;
     let mut drawn = vec![fates(&plan.study, findings, paper), needs(&plan.study, findings, paper)];
     if !findings.recoveries.is_empty() {
@@ -113,7 +113,7 @@ fn layers() -> Vec<String> {
     ["kept", "started again", "lost"].map(str::to_owned).to_vec()
 }
 
-fn fates(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
+fn fates(study: &Study, findings: &FailoverFindings, paper: &Paper) -> Drawn {
     let class = |online: bool, title: &str| {
         let rows = findings.fates.iter().filter(move |row| row.without.is_none() && row.online == online);
         parts(&study.scenarios, rows, title)
@@ -137,7 +137,7 @@ const NEEDS: GridWords = GridWords {
     unknown: "something else is violated",
 };
 
-fn needs(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
+fn needs(study: &Study, findings: &FailoverFindings, paper: &Paper) -> Drawn {
     let row = |scenario: &Scenario| {
         let mark = |removed: &Rule| {
             let mut rows = findings.fates.iter();
@@ -176,7 +176,7 @@ fn needs(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
 /// One panel a scenario, one curve a window, over heartbeats.
 fn by_clock(
     study: &Study,
-    findings: &Findings,
+    findings: &FailoverFindings,
     (y, name): (Axis, &str),
     of: fn(&RecoveryRow) -> f64,
     paper: &Paper,
@@ -203,7 +203,7 @@ fn sheet(x: Axis, y: Axis, panels: usize, columns: usize) -> Chart {
     Chart { size_pt, columns: Some(columns), ..Chart::new(x, y) }
 }
 
-fn recovery(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
+fn recovery(study: &Study, findings: &FailoverFindings, paper: &Paper) -> Drawn {
     let y = (Axis::number("Time to recover (s)"), "mean_recovery_s");
     let (svg, data) = by_clock(study, findings, y, |row| row.mean_s, paper);
     Drawn {
@@ -216,7 +216,7 @@ fn recovery(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
     }
 }
 
-fn interrupted(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
+fn interrupted(study: &Study, findings: &FailoverFindings, paper: &Paper) -> Drawn {
     let stopped = |row: &RecoveryRow| 1.0 - f64::from(row.offline.kept()) / f64::from(row.offline.before.max(1));
     let y = (Axis::fraction("Offline workers stopped").range(0.0, 1.0), "stopped");
     let (svg, data) = by_clock(study, findings, y, stopped, paper);
@@ -230,7 +230,7 @@ fn interrupted(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
     }
 }
 
-fn report(plan: &FailoverPlan, findings: &Findings, drawn: &[Drawn]) -> Report {
+fn report(plan: &FailoverPlan, findings: &FailoverFindings, drawn: &[Drawn]) -> Report {
     let file = format!("{}.toml", plan.name);
     Report {
         title: plan.name.clone(),
@@ -246,8 +246,8 @@ fn report(plan: &FailoverPlan, findings: &Findings, drawn: &[Drawn]) -> Report {
 }
 
 /// The scenarios with all rules.
-fn summary(plan: &FailoverPlan, findings: &Findings) -> html::Table {
-    let column = |name: &str, numeric| Column { name: name.to_owned(), explanation: String::new(), numeric };
+fn summary(plan: &FailoverPlan, findings: &FailoverFindings) -> html::HtmlTable {
+    let column = |name: &str, numeric| HtmlColumn { name: name.to_owned(), explanation: String::new(), numeric };
     let fate = |scenario: Scenario, online: bool| {
         let mut rows = findings.fates.iter();
         rows.find(|row| row.scenario == scenario && row.without.is_none() && row.online == online).map(|row| row.fate)
@@ -269,16 +269,16 @@ fn summary(plan: &FailoverPlan, findings: &Findings) -> html::Table {
         ("offline", true),
         ("an online worker stops without", false),
     ];
-    html::Table {
+    html::HtmlTable {
         caption: "Workers kept / started again / lost over all timings with waiting services".to_owned(),
         columns: heads.map(|(name, numeric)| column(name, numeric)).to_vec(),
         rows: plan.study.scenarios.iter().map(row).collect(),
-        ..html::Table::default()
+        ..html::HtmlTable::default()
     }
 }
 
 /// The findings in words.
-pub fn sentences(plan: &FailoverPlan, findings: &Findings) -> Vec<String> {
+pub fn sentences(plan: &FailoverPlan, findings: &FailoverFindings) -> Vec<String> {
     let with_all: Vec<&FateRow> = findings.fates.iter().filter(|row| row.without.is_none() && row.online).collect();
     let broken = with_all.iter().filter(|row| !row.violated.is_empty()).count();
     let mut said = vec![format!(

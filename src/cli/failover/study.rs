@@ -29,7 +29,7 @@ pub fn run(
     let findings = findings?;
     about.begin((folder, &claim), (context, threads, started))?;
     let written = results::write(folder, plan, &findings)?;
-    about.note(folder, &written)?;
+    about.record_files(folder, &written)?;
     let sentences = results::sentences(plan, &findings);
     match format {
         Format::Table => out::out(&paragraphs(&sentences.join("\n")))?,
@@ -37,6 +37,6 @@ pub fn run(
     }
     let seconds = started.elapsed().as_secs_f64();
     let report = folder.join(html::FILE);
-    context.say(&format!("tables in {} ({seconds:.1} s), report in {}", folder.display(), report.display()));
+    context.print_message(&format!("tables in {} ({seconds:.1} s), report in {}", folder.display(), report.display()));
     Ok(())
 }

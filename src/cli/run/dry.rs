@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::How;
+use super::RunSettings;
 use crate::cli::{Context, Format, Stop, print};
 use crate::error::{Error, Result};
 use crate::experiment::study::folder::check_owner;
-use crate::experiment::study::{Listed, listed};
+use crate::experiment::study::{ListedRun, listed};
 use crate::experiment::{Destination, Mode, Plan, Simulation, Study, check, simulate};
 use crate::output::numbers::count;
 use crate::units::Time;
@@ -18,7 +18,7 @@ const TRIAL: Duration = Duration::from_millis(500);
 const TRIALS: usize = 8;
 
 /// Lists the runs, and estimates the time of the missing ones. Errors: also those before the first event of a run.
-pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
+pub fn list(study: &Study, how: &RunSettings, context: &Context) -> Result<()> {
     if let Some(folder) = how.folder {
         check_owner(folder)?;
     }
@@ -29,7 +29,7 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
     let missing = runs.iter().filter(|run| !run.there).count();
     match how.format {
         Format::Json => {
-            let one = |run: &Listed| {
+            let one = |run: &ListedRun| {
                 let cell = &study.cells[run.cell];
                 serde_json::json!({"id": run.id, "cell": cell.cell, "policy": run.policy, "run": run.run,
                                    "seed": run.seed, "there": run.there})
@@ -39,7 +39,7 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
         }
         Format::Table => {
             let header = ["run", "cell", "policy", "seed", "state"].map(str::to_owned);
-            let row = |run: &Listed| {
+            let row = |run: &ListedRun| {
                 let seed = run.seed.map(|seed| seed.to_string()).unwrap_or_default();
                 let state = if run.there { "there" } else { "to run" };
                 vec![run.id.clone(), study.cells[run.cell].cell.clone(), run.policy.clone(), seed, state.to_owned()]
@@ -48,10 +48,10 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
         }
     }
     if study.cells.iter().any(|plan| plan.precision.is_some()) {
-        context.say("the number of seeds depends on the results; these are the most that may be run");
+        context.print_message("the number of seeds depends on the results; these are the most that may be run");
     }
     if missing == 0 {
-        context.say(&format!("{}, all there", count(runs.len() as u64, "run")));
+        context.print_message(&format!("{}, all there", count(runs.len() as u64, "run")));
         return Ok(());
     }
     let estimate = estimate(study, &runs, &context.stop)?;
@@ -60,7 +60,7 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
         s if s < 6000.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
     };
-    context.say(&format!(
+    context.print_message(&format!(
         "{}, {missing} to be made: about {} on {} threads, judged by the first half second of some of them",
         count(runs.len() as u64, "run"),
         span(estimate / how.threads.min(missing) as f64),
@@ -70,8 +70,8 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
 }
 
 /// Seconds of one thread that the missing runs take, from the first tasks of a few.
-fn estimate(study: &Study, runs: &[Listed], stop: &Stop) -> Result<f64> {
-    let missing: Vec<&Listed> = runs.iter().filter(|run| !run.there).collect();
+fn estimate(study: &Study, runs: &[ListedRun], stop: &Stop) -> Result<f64> {
+    let missing: Vec<&ListedRun> = runs.iter().filter(|run| !run.there).collect();
     let mut kinds: Vec<(usize, usize)> = missing.iter().map(|run| (run.cell, run.policy_at)).collect();
     kinds.sort_unstable();
     kinds.dedup();
@@ -91,7 +91,7 @@ fn trial(plan: &Plan, policy: usize, stop: &Stop) -> Result<f64> {
     let supply = plan.workload.supply(plan.seeds[0])?;
     let making = started.elapsed();
     let name = plan.workload.name();
-    let simulation = Simulation::of(plan, &supply, &name);
+    let simulation = Simulation::new(plan, &supply, &name);
     let to = Destination {
         folder: None,
         policy: plan.policies[policy].name.clone(),

@@ -78,7 +78,7 @@ impl Any {
     fn read(path: &Path, set: &[String], context: &Context) -> Result<Any> {
         let text = &*read_text(path)?;
         // Syntax errors are reported by the parser.
-        let tree = Node::toml(&Place::whole(path, text)).unwrap_or_default();
+        let tree = Node::toml(&Place::whole_text(path, text)).unwrap_or_default();
         let has = |key| tree.get(key).is_some();
         Ok(if has("failover") {
             let plan = FailoverPlan::read(path, text, set)?;
@@ -119,14 +119,16 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
     for (at, plan) in plans.iter().enumerate() {
         if plans.len() > 1 {
-            context.say(&format!("plan {} of {}: {}", at + 1, plans.len(), plan.name()));
+            context.print_message(&format!("plan {} of {}: {}", at + 1, plans.len(), plan.name()));
         }
         let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(plan.name()));
         check_output("--output", &folder)?;
         let place = (folder.as_path(), args.restart);
         match plan {
             Any::Runs(study) => one(study, &folder, args, context)?,
-            _ if args.dry_run => context.say(&format!("{}: this kind of plan has no runs to list", plan.name())),
+            _ if args.dry_run => {
+                context.print_message(&format!("{}: this kind of plan has no runs to list", plan.name()))
+            }
             Any::Failover(plan) => {
                 failover::study::run((&plan.0, &plan.1), place, threads(args.jobs)?, args.format, context)?;
             }
@@ -145,7 +147,7 @@ fn one(study: &Study, folder: &Path, args: &Args, context: &Context) -> Result<(
         _ => Mode::Resume,
     };
     let shard = args.shard.as_deref().map(|text| Shard::parse(text, |name| std::env::var(name).ok())).transpose()?;
-    let how = How { folder: Some(folder), threads: threads(args.jobs)?, mode, shard, format: args.format };
+    let how = RunSettings { folder: Some(folder), threads: threads(args.jobs)?, mode, shard, format: args.format };
     if args.dry_run {
         return dry::list(study, &how, context);
     }
@@ -163,7 +165,7 @@ pub enum Draw {
 
 /// How a study is run, and how its summary is printed.
 #[derive(Clone, Copy)]
-pub struct How<'a> {
+pub struct RunSettings<'a> {
     /// Where tables go; `None` writes nothing.
     pub folder: Option<&'a Path>,
     /// How many threads.
@@ -178,18 +180,20 @@ pub struct How<'a> {
 
 /// Runs a study, prints its summary and says what never started. Errors: also [`Error::Idle`] for runs without any task that
 /// started, once all is written.
-pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<()> {
+pub fn perform(study: &Study, how: &RunSettings, draw: Draw, context: &Context) -> Result<()> {
     let done = performed(study, how, draw, context)?;
     print::idle(study, &done.cells).map_or(Ok(()), |problem| Err(Error::Idle { problem }))
 }
 
-fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<Done> {
+fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) -> Result<Done> {
     let started = Instant::now();
     if let Some(folder) = how.folder {
         match strangers(folder)? {
             0 => {}
-            others => context
-                .say(&format!("{} has {others} files or folders that are no results; they stay", folder.display())),
+            others => context.print_message(&format!(
+                "{} has {others} files or folders that are no results; they stay",
+                folder.display()
+            )),
         }
     }
     let bar = Bar::new(context.quiet, &context.stop);
@@ -199,7 +203,7 @@ fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<
     let done = outcome?;
     done.broken.iter().for_each(|why| context.warn(&format!("{why}; it was run again")));
     if done.kept > 0 {
-        context.say(&match done.kept {
+        context.print_message(&match done.kept {
             1 => format!("1 run was there already, {} were made", done.made),
             kept => format!("{kept} runs were there already, {} were made", done.made),
         });
@@ -209,13 +213,13 @@ fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<
         let part = how.shard.map(|shard| shard.to_string());
         let more = serde_json::json!({
             "plan": study.file(), "set": study.set, "shard": part, "runs_made": done.made, "runs_kept": done.kept,
-            "folder": way(folder, study.file().and_then(Path::parent).unwrap_or(Path::new(""))), "inputs": done.inputs,
+            "folder": relative_path(folder, study.file().and_then(Path::parent).unwrap_or(Path::new(""))), "inputs": done.inputs,
         });
         let facts = provenance(context, how.threads, started, more);
         sealed::write(&folder.join(format!("run{shard}.json")), &facts)?;
         if let Some(shard) = how.shard {
             let runs: usize = done.cells.iter().map(Vec::len).sum();
-            context.say(&format!(
+            context.print_message(&format!(
                 "shard {shard}: {} in {} ({:.1} s); when all shards are there, run again with --gather",
                 count(runs as u64, "run"),
                 folder.display(),
@@ -230,7 +234,7 @@ fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<
     }
     summary(study, &done, &findings, how.format)?;
     if how.format == Format::Table && !screen::is_wide() {
-        context.say("--wide prints all columns");
+        context.print_message("--wide prints all columns");
     }
     // Every policy sees the same workload, so once is enough.
     let mut ignored: Vec<&String> =
@@ -242,7 +246,7 @@ fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<
     left_over::unserved(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
     print::unreturned(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
     let Some(folder) = how.folder else { return Ok(done) };
-    context.say(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));
+    context.print_message(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));
     if draw == Draw::Report {
         drawn(study, folder, context)?;
     }
@@ -255,7 +259,7 @@ fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
         context.warn(&note);
     }
     let (page, notes) = report::make(folder)?;
-    notes.iter().for_each(|note| context.say(note));
+    notes.iter().for_each(|note| context.print_message(note));
     let figures = match study.is_swept() {
         true => format!(
             "figures in {}, figures and reports of {} in {}/cell=*",
@@ -265,7 +269,7 @@ fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
         ),
         false => format!("figures in {}", folder.join("figures").display()),
     };
-    context.say(&format!("{figures}, report in {}", page.display()));
+    context.print_message(&format!("{figures}, report in {}", page.display()));
     Ok(())
 }
 
@@ -301,7 +305,7 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
 
 /// The way from a folder of results to the folder of the plan, which stays the same when both are moved; absolute where
 /// they are on different drives.
-pub(super) fn way(results: &Path, plan: &Path) -> Option<String> {
+pub(super) fn relative_path(results: &Path, plan: &Path) -> Option<String> {
     let whole = |path: &Path| if path.as_os_str().is_empty() { Path::new(".") } else { path }.canonicalize();
     let (results, plan) = (whole(results).ok()?, whole(plan).ok()?);
     let common = results.components().zip(plan.components()).take_while(|(one, other)| one == other).count();
@@ -323,7 +327,7 @@ pub fn moved(from: &Path, to: &Path) -> Result<()> {
     };
     // The digest of the record is computed again.
     facts.shift_remove("blake3");
-    facts.insert("folder".to_owned(), way(to, &plan).into());
+    facts.insert("folder".to_owned(), relative_path(to, &plan).into());
     sealed::write(&record, &facts).map(drop)
 }
 

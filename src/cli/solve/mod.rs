@@ -78,7 +78,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let figure = args.figure.as_deref().map(Picture::of).transpose()?;
+    let figure = args.figure.as_deref().map(Picture::from_path).transpose()?;
     let paper = Paper::default();
     let drawn = answer(&read::open(&args.instance)?, args, figure.is_some().then_some(&paper), context)?;
     match (figure, drawn) {

@@ -1,7 +1,7 @@
 //! Outcomes for people.
 
 use super::outcome::{Amount, Outcome};
-use crate::cli::screen::{Grid, Side};
+use crate::cli::screen::{Alignment, Grid};
 use crate::fair::{Exact, Instance, Limit};
 use crate::output::numbers::number;
 
@@ -13,21 +13,22 @@ pub fn table(instance: &Instance, outcome: &Outcome) -> String {
     let resources = instance.resources();
     let weighted = instance.users().iter().any(|user| user.one_weight() != Some(&Exact::ONE));
     let fractions = outcome.users.iter().any(|user| fraction(&user.tasks).is_some());
-    let mut columns: Vec<(String, Side)> = vec![("user".to_owned(), Side::Left), ("tasks".to_owned(), Side::Right)];
+    let mut columns: Vec<(String, Alignment)> =
+        vec![("user".to_owned(), Alignment::Left), ("tasks".to_owned(), Alignment::Right)];
     if fractions {
-        columns.push(("exactly".to_owned(), Side::Left));
+        columns.push(("exactly".to_owned(), Alignment::Left));
     }
-    columns.extend(resources.iter().map(|name| (name.clone(), Side::Right)));
-    columns.extend(resources.iter().map(|name| (format!("{name} %"), Side::Right)));
-    columns.extend([("dominant".to_owned(), Side::Left), ("share %".to_owned(), Side::Right)]);
+    columns.extend(resources.iter().map(|name| (name.clone(), Alignment::Right)));
+    columns.extend(resources.iter().map(|name| (format!("{name} %"), Alignment::Right)));
+    columns.extend([("dominant".to_owned(), Alignment::Left), ("share %".to_owned(), Alignment::Right)]);
     if weighted {
-        columns.push(("/ weight".to_owned(), Side::Right));
+        columns.push(("/ weight".to_owned(), Alignment::Right));
     }
     let placed = outcome.allocation.spread.is_some();
     if placed {
-        columns.push(("runs on".to_owned(), Side::Left));
+        columns.push(("runs on".to_owned(), Alignment::Left));
     }
-    columns.push(("stopped by".to_owned(), Side::Left));
+    columns.push(("stopped by".to_owned(), Alignment::Left));
 
     let mut rows = Vec::new();
     for (user, holding) in instance.users().iter().zip(&outcome.users) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::named;
 use crate::error::{Error, Result};
-use crate::fair::{Instance, Mechanism, OnBlocked, Onto, Order, Ties};
+use crate::fair::{FillingRoom, Instance, Mechanism, OnBlocked, ServingKey, Ties};
 use crate::policy::Registry;
 
 /// Whole tasks instead of divisible ones.
@@ -46,7 +46,7 @@ impl Args {
         let mut whole = registry.whole_mechanism(name, instance.resources(), on_blocked, ties)?;
         if self.post {
             whole.order = match whole.order {
-                Order::Before(norm) => Order::After(norm),
+                ServingKey::Before(norm) => ServingKey::After(norm),
                 _ => {
                     return Err(Error::plan(
                         "policy",
@@ -57,7 +57,7 @@ impl Args {
             };
         }
         if self.each_machine {
-            whole.onto = Onto::EachMachine;
+            whole.onto = FillingRoom::EachMachine;
         }
         Ok(Arc::new(whole))
     }

@@ -39,7 +39,7 @@ pub fn draw(
     drawn.push(("job-sizes".to_owned(), sizes(summary, published.map(|(published, _)| published))));
     for (name, svg) in &drawn {
         for ending in ["svg", "png"] {
-            Picture::of(&folder.join(format!("{name}.{ending}")))?.write(svg, about)?;
+            Picture::from_path(&folder.join(format!("{name}.{ending}")))?.write(svg, about)?;
         }
     }
     Ok(drawn.len())

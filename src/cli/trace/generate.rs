@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Map;
 
-use super::save::{Target, save};
+use super::save::{SaveTarget, save};
 use super::watched::Watched;
 use super::{Context, report};
 use crate::error::{Error, Result, did_you_mean};
 use crate::experiment::Supply;
 use crate::experiment::changes::{apply, put_at};
 use crate::experiment::plan::{WorkloadFile, estimates};
-use crate::experiment::settings::Stands;
+use crate::experiment::settings::SettingOrigin;
 use crate::rows::read_text;
 use crate::tree::{Node, Place, Value};
 use crate::workload::synthetic::classes::bench_workload;
@@ -54,8 +54,8 @@ pub struct Args {
 pub const NAMES: [&str; 4] = ["facebook", "synthetic", "bench", "closed-loop"];
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let target = Target::parse(args.output.as_deref())?;
-    let generated = Made::new(args.generator.as_deref(), args.plan.as_deref(), args.seed, &args.set)?;
+    let target = SaveTarget::parse(args.output.as_deref())?;
+    let generated = GeneratedWorkload::new(args.generator.as_deref(), args.plan.as_deref(), args.seed, &args.set)?;
     let mut facts = Map::new();
     facts.insert("generator".into(), generated.name.into());
     facts.insert("seed".into(), args.seed.into());
@@ -68,7 +68,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 }
 
 /// The workload that a generator made.
-pub struct Made {
+pub struct GeneratedWorkload {
     /// The generator.
     pub name: &'static str,
     /// The parameters that it was given beyond its defaults.
@@ -94,9 +94,9 @@ impl Default for Bench {
     }
 }
 
-impl Made {
+impl GeneratedWorkload {
     /// Runs a generator. Errors: [`Error::Plan`] at the parameter; a closed loop, which is no trace.
-    pub fn new(name: Option<&str>, plan: Option<&Path>, seed: u64, set: &[String]) -> Result<Made> {
+    pub fn new(name: Option<&str>, plan: Option<&Path>, seed: u64, set: &[String]) -> Result<GeneratedWorkload> {
         let mut table = plan.map(parameters_of).transpose()?.unwrap_or_default();
         let planned = table.get("generator").and_then(|entry| entry.node.text()).map(str::to_owned);
         let name = match (name, planned) {
@@ -128,7 +128,7 @@ impl Made {
         let mut parameters = table.plain_table()?;
         parameters.remove("generator");
         let supply = if known == "bench" { bench(&table, seed)? } else { planned_supply(&table, seed)? };
-        Ok(Made { name: known, parameters, supply })
+        Ok(GeneratedWorkload { name: known, parameters, supply })
     }
 }
 
@@ -144,7 +144,7 @@ fn bench(table: &Node, seed: u64) -> Result<Supply> {
 fn planned_supply(table: &Node, seed: u64) -> Result<Supply> {
     match WorkloadFile::read(table)? {
         WorkloadFile::Generator(generator @ (Generator::Facebook(_) | Generator::Synthetic(_)), text) => {
-            let estimates = estimates(text.as_deref(), Stands::InPlan)?;
+            let estimates = estimates(text.as_deref(), SettingOrigin::InPlan)?;
             Ok(Supply::generate(&generator, seed)?.estimated(estimates, seed))
         }
         _ => Err(Error::plan("workload", "this table", "a generator of jobs that are known before the run")),
@@ -153,7 +153,8 @@ fn planned_supply(table: &Node, seed: u64) -> Result<Supply> {
 
 /// The `[workload]` table of a plan that has a generator.
 fn parameters_of(plan: &Path) -> Result<Node> {
-    let workload = Node::toml(&Place::whole(plan, read_text(plan)?))?.take("workload").map(|entry| entry.node);
+    let workload =
+        Node::toml(&Place::whole_text(plan, read_text(plan)?))?.take_entry("workload").map(|entry| entry.node);
     match workload {
         Some(workload) if workload.get("generator").is_some() => Ok(workload),
         Some(_) => Err(Error::plan("--plan", plan.display(), "a plan with a generator in its [workload], not a trace")),

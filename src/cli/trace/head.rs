@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Opened, Rows};
+use super::{Opened, RowOptions};
 use crate::cli::{Context, print};
 use crate::error::Result;
 use crate::workload::Source;
@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(short = 'n', long = "rows", default_value_t = 10, value_name = "N")]
     rows: usize,
     #[command(flatten)]
-    reading: Rows,
+    reading: RowOptions,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -35,7 +35,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut needed = Layout::default();
     while rows.len() < args.rows
-        && let Some(set) = source.take()?
+        && let Some(set) = source.next_set()?
     {
         needed.stage |= set.stage.is_some();
         needed.after |= !set.after.is_empty();

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::save::{Target, save};
-use super::{Opened, Rows, report};
+use super::save::{SaveTarget, save};
+use super::{Opened, RowOptions, report};
 use crate::cli::Context;
 use crate::error::Result;
 use crate::workload::formats::Format;
@@ -31,7 +31,7 @@ pub struct Args {
     /// The file, or - for standard input
     file: PathBuf,
     #[command(flatten)]
-    rows: Rows,
+    rows: RowOptions,
     /// The trace: a .csv or .parquet file, or - for CSV on standard output [default: -]
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -44,14 +44,14 @@ fn listed() -> String {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let target = Target::parse(args.output.as_deref())?;
+    let target = SaveTarget::parse(args.output.as_deref())?;
     let opened = Opened::new(&args.file, &args.rows, None)?;
     let mut facts = Map::new();
     facts.insert("source".into(), opened.name().into());
     facts.insert("source_blake3".into(), opened.input.digest()?.into());
     match opened.supply.quality() {
         Some(quality) => {
-            report::lines(quality).iter().for_each(|line| context.say(line));
+            report::lines(quality).iter().for_each(|line| context.print_message(line));
             facts.extend(report::json(quality));
         }
         None => {

@@ -14,7 +14,7 @@ use crate::workload::summary::Summary;
 
 /// The load on one resource of all machines together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Load {
+pub struct ResourceLoad {
     pub resource: String,
     pub unit: &'static str,
     /// Amount x hours of all tasks.
@@ -44,14 +44,14 @@ pub fn kinds(cluster: &Cluster) -> Vec<Resources> {
 }
 
 /// One entry a resource of the workload.
-pub fn loads(cluster: &Cluster, summary: &Summary) -> Vec<Load> {
+pub fn loads(cluster: &Cluster, summary: &Summary) -> Vec<ResourceLoad> {
     let total = cluster.total();
     let hours = (summary.last_submit_s - summary.first_submit_s) / 3600.0;
     let of = |(at, work): (usize, &crate::workload::summary::Work)| {
         let capacity = cluster.dims[at].amount(total.0[at]);
         let work_hours = work.amount_seconds / 3600.0;
         let ratio = |over: f64| (over > 0.0).then(|| work_hours / over);
-        Load {
+        ResourceLoad {
             resource: work.resource.clone(),
             unit: work.unit,
             work_hours,
@@ -64,7 +64,7 @@ pub fn loads(cluster: &Cluster, summary: &Summary) -> Vec<Load> {
 }
 
 /// The loads as a table for people.
-pub fn table(loads: &[Load]) -> String {
+pub fn table(loads: &[ResourceLoad]) -> String {
     let header = ["demand", "work (unit x h)", "capacity", "offered load", "hours at capacity"].map(str::to_owned);
     let rows: Vec<Vec<String>> = loads
         .iter()

@@ -47,7 +47,7 @@ enum Verb {
 
 /// How the rows of a trace are read.
 #[derive(clap::Args, Clone, Debug)]
-pub struct Rows {
+pub struct RowOptions {
     #[arg(
         long,
         visible_alias = "trace-format",
@@ -69,7 +69,7 @@ pub struct Rows {
     pub set: Vec<String>,
 }
 
-impl Rows {
+impl RowOptions {
     /// Returns the options of a reader. Errors: a parameter that no format has, or a wrong value.
     pub fn options(&self) -> Result<FormatOptions> {
         let mut tree = Node::default();
@@ -114,7 +114,7 @@ struct Opened {
 impl Opened {
     /// Opens a trace: canonical, or in a public format that is named or recognised. A canonical one may have the resources
     /// of `machines`.
-    fn new(path: &Path, rows: &Rows, machines: Option<&str>) -> Result<Opened> {
+    fn new(path: &Path, rows: &RowOptions, machines: Option<&str>) -> Result<Opened> {
         let format = rows.from.as_deref().map(|name| Format::parse("--from", name)).transpose()?;
         let mut options = rows.options()?;
         if let Some(machines) = machines {

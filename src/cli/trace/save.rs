@@ -16,20 +16,20 @@ use crate::workload::summary::{Summary, summarise};
 use crate::workload::write::{Layout, csv};
 
 /// Where a trace goes.
-pub enum Target {
+pub enum SaveTarget {
     Stdout,
     Csv(PathBuf),
     Parquet(PathBuf),
 }
 
-impl Target {
+impl SaveTarget {
     /// By the file's ending. Errors: [`Error::Plan`] at `--output`.
-    pub fn parse(path: Option<&Path>) -> Result<Target> {
-        let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Target::Stdout) };
+    pub fn parse(path: Option<&Path>) -> Result<SaveTarget> {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(SaveTarget::Stdout) };
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {
-            Some("csv") => Ok(Target::Csv(path.to_owned())),
-            Some("parquet") => Ok(Target::Parquet(path.to_owned())),
+            Some("csv") => Ok(SaveTarget::Csv(path.to_owned())),
+            Some("parquet") => Ok(SaveTarget::Parquet(path.to_owned())),
             _ => {
                 let expected = "a file that ends in .csv or .parquet, or - for CSV on standard output";
                 Err(Error::plan("--output", format!("'{}'", path.display()), expected))
@@ -41,7 +41,7 @@ impl Target {
 /// Writes a trace and its report; `open` opens the same source again. `facts` describe the origin.
 pub fn save<S: Source>(
     open: &dyn Fn() -> Result<S>,
-    target: &Target,
+    target: &SaveTarget,
     facts: Map<String, Value>,
     context: &Context,
 ) -> Result<()> {
@@ -49,18 +49,18 @@ pub fn save<S: Source>(
     let summary = summarise(&mut open()?)?;
     let record = record(facts, &summary);
     let path = match target {
-        Target::Stdout => {
+        SaveTarget::Stdout => {
             let mut out = BufWriter::new(Pipe(std::io::stdout().lock()));
             csv(&mut out, Path::new("standard output"), &mut open()?, &layout)?;
             out.flush().map_err(|error| Error::output("standard output", error))?;
-            context.say(&report::amount(&summary));
+            context.print_message(&report::amount(&summary));
             return Ok(());
         }
-        Target::Csv(path) => {
+        SaveTarget::Csv(path) => {
             write_with(path, |out| csv(out, path, &mut open()?, &layout))?;
             path
         }
-        Target::Parquet(path) => {
+        SaveTarget::Parquet(path) => {
             let mut metadata = program();
             metadata.push(("plimsoll.trace".to_owned(), record.to_string()));
             trace::write(path, &mut open()?, &layout, &metadata)?;
@@ -69,7 +69,7 @@ pub fn save<S: Source>(
     };
     let beside = sidecar(path);
     write_whole(&beside, format!("{record:#}\n").as_bytes())?;
-    context.say(&format!("{}: {}; report in {}", path.display(), report::amount(&summary), beside.display()));
+    context.print_message(&format!("{}: {}; report in {}", path.display(), report::amount(&summary), beside.display()));
     Ok(())
 }
 

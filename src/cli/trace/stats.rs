@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::generate::{Made, NAMES};
-use super::load::{self, Load};
+use super::generate::{GeneratedWorkload, NAMES};
+use super::load::{self, ResourceLoad};
 use super::watched::Watched;
-use super::{Opened, Rows, figures, report};
+use super::{Opened, RowOptions, figures, report};
 use crate::cli::print::aligned;
 use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format, Stop, print};
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(value_name = "TRACE|GENERATOR", required_unless_present = "plan")]
     trace: Option<PathBuf>,
     #[command(flatten)]
-    rows: Rows,
+    rows: RowOptions,
     /// Take a generator's parameters from the [workload] table of this plan
     #[arg(long, value_name = "PLAN.toml")]
     plan: Option<PathBuf>,
@@ -68,7 +68,7 @@ impl Subject {
         let generator = name.as_deref().filter(|name| NAMES.contains(name));
         let is_file = args.trace.as_deref().is_some_and(Path::exists);
         if args.plan.is_some() || (generator.is_some() && !is_file) {
-            let made = Made::new(name.as_deref(), args.plan.as_deref(), args.seed, &args.rows.set)?;
+            let made = GeneratedWorkload::new(name.as_deref(), args.plan.as_deref(), args.seed, &args.rows.set)?;
             if args.rows.from.is_some() || args.rows.tenants.is_some() {
                 let expected = "neither: a generator has no format and names its users itself";
                 return Err(Error::plan("--from and --tenants", "with a generator", expected));
@@ -116,7 +116,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let beside = published.as_ref().map(|published| (published, published_curves()));
         let beside = beside.as_ref().map(|(published, curves)| (*published, curves.as_slice()));
         let drawn = figures::draw(folder, &summary, &measured, beside, &context.provenance(folder))?;
-        context.say(&format!("{drawn} figures in {}, each as .svg and .png", folder.display()));
+        context.print_message(&format!("{drawn} figures in {}, each as .svg and .png", folder.display()));
     }
     Ok(())
 }
@@ -126,7 +126,7 @@ struct Shown<'a> {
     name: &'a str,
     summary: &'a Summary,
     published: Option<&'a Published>,
-    loads: Option<Vec<Load>>,
+    loads: Option<Vec<ResourceLoad>>,
 }
 
 impl Shown<'_> {

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::load::{self, Load};
-use super::{Opened, Rows, report};
+use super::load::{self, ResourceLoad};
+use super::{Opened, RowOptions, report};
 use crate::cli::print;
 use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format};
 use crate::error::{Error, Result};
-use crate::workload::inspect::{Findings, inspect};
+use crate::workload::inspect::{WorkloadFindings, inspect};
 use crate::workload::summary::{Summary, summarise};
 
 /// Read a whole trace and report the rows that were read, dropped, repaired and assumed
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
-    rows: Rows,
+    rows: RowOptions,
     /// Compare demand with the capacity of these machines: 400x16c32g, or a .csv
     #[arg(long, value_name = "SPEC")]
     machines: Option<String>,
@@ -41,8 +41,8 @@ pub struct Args {
 struct Report<'a> {
     opened: &'a Opened,
     summary: Summary,
-    findings: Findings,
-    loads: Option<Vec<Load>>,
+    findings: WorkloadFindings,
+    loads: Option<Vec<ResourceLoad>>,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {

@@ -30,12 +30,12 @@ impl Source for Watched<'_> {
         self.source.peek()
     }
 
-    fn take(&mut self) -> Result<Option<TaskSet>> {
+    fn next_set(&mut self) -> Result<Option<TaskSet>> {
         self.taken += 1;
         if self.taken.is_multiple_of(EVERY) {
             self.stop.check()?;
         }
-        self.source.take()
+        self.source.next_set()
     }
 
     fn job_name(&self) -> JobName {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
-use super::Parcel;
+use super::BundleContents;
 use crate::error::{Error, Result};
 use crate::output::archive::{self, Content};
 use crate::workload::Input;
@@ -14,7 +14,7 @@ const STUDY: &str = "study";
 /// The names of inputs, from the folder of the plan, with their BLAKE3 digests; none where it was read only once.
 type Read = BTreeMap<String, Option<String>>;
 
-impl Parcel {
+impl BundleContents {
     /// Finds the files that the plan reads, and a location for the plan from which its paths resolve to them; files that cannot be packed
     /// are missing. `read` has their names and digests if `run.json` does not.
     pub(super) fn read_inputs(&mut self, folder: &Path, read: Option<Read>, largest: u64) -> Result<()> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::output::file::digest_of;
 use crate::output::folder::{Contents, FILE as CONTENTS, STUDY, add_sources, digest_of_sources};
-use crate::output::made::{FILE as MADE, Made, State};
+use crate::output::manifest::{FILE as MADE, FileState, Manifest};
 use crate::output::numbers::count;
 use crate::output::requests::FILE as FIGURES;
 use crate::output::sealed;
@@ -14,7 +14,7 @@ use crate::output::shell::quoted;
 
 /// The standing of a file in the records of its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum RecordedState {
     /// A record lists it, and it is as it says, with this BLAKE3 digest.
     AsRecorded(String),
     /// A record lists it, and it is another.
@@ -33,7 +33,7 @@ pub(super) struct Records {
 
 impl Records {
     /// The descriptions in a folder with these files, as they are now.
-    pub fn of(listed: &BTreeMap<String, PathBuf>) -> Records {
+    pub fn read(listed: &BTreeMap<String, PathBuf>) -> Records {
         let descriptions = listed.iter().filter(|(name, _)| is_description(&own(name)));
         // The reader of a damaged record reports it.
         let digest = |(name, path): (&String, &PathBuf)| {
@@ -62,20 +62,20 @@ impl Records {
     /// Adds the files in a manifest of figures and pages; returns the missing ones and, as a message, those made from other tables.
     pub fn add_made(&mut self, folder: &Path, place: &Path) -> Result<(Vec<String>, Option<String>)> {
         let mut missing = Vec::new();
-        let mut made = Made::read(place)?.unwrap_or_default();
+        let mut made = Manifest::read(place)?.unwrap_or_default();
         let tables = self.tables.get(place).map(digest_of_sources);
         let mut outdated = Vec::new();
         for (name, state) in made.states(place) {
             let is_outdated = tables.is_some() && name != FIGURES && made.sources.get(&name) != tables.as_ref();
-            let digest = made.files.remove(&name).filter(|_| state == State::AsMade && !is_outdated);
-            if state == State::AsMade && is_outdated {
+            let digest = made.files.remove(&name).filter(|_| state == FileState::AsMade && !is_outdated);
+            if state == FileState::AsMade && is_outdated {
                 outdated.push(name.clone());
             }
             self.add(folder, place, &name, digest);
             match state {
-                State::AsMade => {}
-                State::Changed => missing.push(format!("{name} is not as it was written")),
-                State::Gone => missing.push(name),
+                FileState::AsMade => {}
+                FileState::Changed => missing.push(format!("{name} is not as it was written")),
+                FileState::Gone => missing.push(name),
             }
         }
         let outdated = outdated.first().map(|first| {
@@ -99,12 +99,12 @@ impl Records {
     ///
     /// Tables are in the receipts of their runs, statistics, figures and pages in `made.json`. Descriptions carry their own
     /// digests. Errors: a description is not as it was written, or was written just now.
-    pub fn standing(&self, name: &str, path: &Path) -> Result<Standing> {
+    pub fn standing(&self, name: &str, path: &Path) -> Result<RecordedState> {
         if let Some(found) = self.files.get(name) {
-            return Ok(found.clone().map_or(Standing::Broken, Standing::AsRecorded));
+            return Ok(found.clone().map_or(RecordedState::Broken, RecordedState::AsRecorded));
         }
         if !is_description(&own(name)) {
-            return Ok(Standing::Unlisted);
+            return Ok(RecordedState::Unlisted);
         }
         sealed::text(path)?;
         let problem = format!("{} was written just now: wait until nothing writes there any more", path.display());

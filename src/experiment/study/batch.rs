@@ -11,7 +11,7 @@ pub const BATCH: &str = "slurm";
 /// The resources and options that a job gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Batch {
+pub struct SlurmOptions {
     /// How many jobs the runs are dealt out to; 8 if absent.
     pub shards: Option<u64>,
     /// Cores of each; 1 if absent.
@@ -29,12 +29,12 @@ pub struct Batch {
     pub options: Vec<String>,
 }
 
-impl Batch {
+impl SlurmOptions {
     /// Takes the table out of a plan and reads it. Errors: [`Error::Placed`] with line and column.
-    pub fn take(plan: &mut Node) -> Result<Batch> {
-        let batch = plan.get(BATCH).map_or(Ok(Batch::default()), |entry| entry.node.read())?;
+    pub fn extract(plan: &mut Node) -> Result<SlurmOptions> {
+        let batch = plan.get(BATCH).map_or(Ok(SlurmOptions::default()), |entry| entry.node.read())?;
         batch.check().map_err(|error| plan.locate(error))?;
-        plan.take(BATCH);
+        plan.take_entry(BATCH);
         Ok(batch)
     }
 

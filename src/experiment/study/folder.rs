@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 use crate::experiment::plan::Plan;
 use crate::output::file::is_temporary;
 use crate::output::folder::{
-    Contents, Described, FAILOVER, FILE as CONTENTS, RECEIPTS, STATISTICS, STUDY, check_links, check_output, of_cell,
+    Contents, FAILOVER, FILE as CONTENTS, RECEIPTS, STATISTICS, STUDY, StudyRecord, check_links, check_output, of_cell,
     receipts,
 };
 use crate::output::gallery::FOLDER as FIGURES;
 use crate::output::html::FILE as REPORT;
 use crate::output::lock::{FILE as LOCK, is_lock};
-use crate::output::made::{self, FILE as MADE, Made};
+use crate::output::manifest::{self, FILE as MADE, Manifest};
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::requests::FILE as REQUESTS;
 use crate::output::schema::{self, Table};
@@ -26,9 +26,9 @@ use crate::output::sealed::{self, Found};
 pub const COUNTEREXAMPLES: &str = "counterexamples";
 
 /// The description of a study.
-pub fn described(study: &Study) -> Described {
+pub fn described(study: &Study) -> StudyRecord {
     let cell = |plan: &Plan| (plan.cell.clone(), plan.axes.iter().map(|(_, value)| shown(value)).collect());
-    Described {
+    StudyRecord {
         schema: schema::VERSION,
         version: VERSION.to_owned(),
         commit: COMMIT.map(str::to_owned),
@@ -255,14 +255,14 @@ pub fn clear(folder: &Path) -> Result<Vec<PathBuf>> {
         for name in receipts(&place)? {
             let path = place.join(RECEIPTS).join(&name);
             match sealed::read::<Receipt>(&path) {
-                Ok(Some(receipt)) => removed.extend(made::remove_files(&place, &receipt.tables)?),
+                Ok(Some(receipt)) => removed.extend(manifest::remove_files(&place, &receipt.tables)?),
                 Err(error @ Error::Io { .. }) => return Err(error),
                 _ => continue,
             }
             remove(&path)?;
             removed.push(path);
         }
-        removed.extend(made::remove_files(&place, &Made::known(&place)?.files)?);
+        removed.extend(manifest::remove_files(&place, &Manifest::known(&place)?.files)?);
         for name in entries(&place)?.iter().filter(|name| is_a_record(name)) {
             let path = place.join(name);
             match sealed::text(&path) {
@@ -288,14 +288,14 @@ pub fn remove_empty(folder: &Path, removed: &[PathBuf]) {
 fn plan_there(folder: &Path) -> Result<Found<String>> {
     match runs_there(folder)? {
         // A damaged manifest has no owner: it will be written again.
-        Found::Missing => Ok(Made::known(folder)?.about.map_or(Found::Missing, |about| Found::Whole(about.plan))),
+        Found::Missing => Ok(Manifest::known(folder)?.about.map_or(Found::Missing, |about| Found::Whole(about.plan))),
         found => Ok(found),
     }
 }
 
 /// Returns the plan of the runs in a folder. Errors: as [`plan_there`].
 fn runs_there(folder: &Path) -> Result<Found<String>> {
-    let study = match Described::find(folder)? {
+    let study = match StudyRecord::find(folder)? {
         Found::Whole(described) => return Ok(Found::Whole(described.plan)),
         Found::Damaged(error) => Found::Damaged(error),
         Found::Missing => Found::Missing,
@@ -388,7 +388,7 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
             if !kept.contains(&path) {
                 let mut tables = receipt.tables;
                 tables.retain(|table, _| !kept.contains(&place.join(table)));
-                made::remove(&place, &tables)?;
+                manifest::remove(&place, &tables)?;
                 remove(&path)?;
             }
         }
@@ -403,16 +403,16 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
             // Of another plan, or beside the cells of this one.
             remove(&place.join(CONTENTS))?;
             if place != folder {
-                Made::remove(&place)?;
+                Manifest::remove(&place)?;
                 let _ = std::fs::remove_dir(&place);
             }
         }
     }
-    if Made::known(folder)?.about.is_some() {
+    if Manifest::known(folder)?.about.is_some() {
         // Of a plan without runs.
-        Made::remove(folder)?;
+        Manifest::remove(folder)?;
     }
-    match Described::find(folder)? {
+    match StudyRecord::find(folder)? {
         Found::Whole(_) if !study.is_swept() => remove(&folder.join(STUDY)),
         _ => Ok(()),
     }

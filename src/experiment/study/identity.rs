@@ -60,7 +60,7 @@ impl Digests {
     }
 
     /// The file's BLAKE3 digest. Errors: it cannot be read, or is another one by now.
-    pub fn of(&self, path: &Path) -> Result<String> {
+    pub fn digest(&self, path: &Path) -> Result<String> {
         let input = self.input(path)?;
         let known = |known: &HashMap<PathBuf, (Input, Option<String>)>| known.get(path)?.1.clone();
         if let Some(digest) = self.0.lock().ok().as_deref().and_then(known) {
@@ -157,7 +157,7 @@ pub fn record(study: &Study, digests: &Digests) -> Result<BTreeMap<String, Optio
     let mut record = BTreeMap::new();
     for plan in &study.cells {
         for (_, path) in inputs(plan) {
-            record.insert(name(path), Some(digests.of(path)?));
+            record.insert(name(path), Some(digests.digest(path)?));
         }
         if let Some(path) = trace(plan).filter(|path| !path.is_file()) {
             record.insert(name(path), None);
@@ -176,7 +176,7 @@ pub fn digests_by_key(plan: &Plan, digests: &Digests) -> Result<BTreeMap<String,
             role => role.key().to_owned(),
         };
         let is_repeatable = role != Role::Trace || path.is_file();
-        by_key.insert(key, if is_repeatable { Some(digests.of(path)?) } else { None });
+        by_key.insert(key, if is_repeatable { Some(digests.digest(path)?) } else { None });
     }
     Ok(by_key)
 }
@@ -198,7 +198,7 @@ pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>>
         ("plimsoll.rng".to_owned(), "rand_chacha ChaCha8, one stream a purpose".to_owned()),
     ]);
     for (role, path) in inputs(plan) {
-        let (key, digest) = (role.metadata(), digests.of(path)?);
+        let (key, digest) = (role.metadata(), digests.digest(path)?);
         let value = if let Role::Policy(name) = role { format!("{name} {digest}") } else { digest };
         match metadata.iter_mut().find(|(known, _)| known == key) {
             Some((_, values)) => *values += &format!("; {value}"),
@@ -237,7 +237,7 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
     let (of_policies, of_all): (Vec<_>, Vec<_>) =
         inputs(plan).into_iter().partition(|(role, _)| matches!(role, Role::Policy(_)));
     for (_, path) in of_all {
-        common.push(digests.of(path)?);
+        common.push(digests.digest(path)?);
     }
     plan.policies
         .iter()
@@ -246,7 +246,7 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
             parts.push(policy.name.clone());
             parts.extend(policy.code.iter().flat_map(|code| [code.text.clone(), code.version.clone()]));
             for (_, path) in of_policies.iter().filter(|(role, _)| *role == Role::Policy(&policy.name)) {
-                parts.push(digests.of(path)?);
+                parts.push(digests.digest(path)?);
             }
             let id = |(run, seed): (usize, &u64)| {
                 let seed = if plan.workload.is_seeded() { seed.to_string() } else { String::new() };

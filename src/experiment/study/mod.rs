@@ -17,21 +17,21 @@ use rayon::prelude::*;
 
 use super::changes::{parse_change, put_at};
 use super::plan::{Plan, PlanFile, WorkloadPlan};
-use super::settings::Stands;
+use super::settings::SettingOrigin;
 use crate::error::{Error, Result};
 use crate::output::folder::of_cell;
 use crate::output::requests::{self, Requests, Scope};
 use crate::output::shell;
 use crate::output::table::Constant;
 use crate::policy::Registry;
-use crate::tree::{Entry, Node, Place, Step, Value, path_of, steps};
-pub use batch::Batch;
+use crate::tree::{Entry, Node, PathStep, Place, Value, path_of, steps};
+pub use batch::SlurmOptions;
 use identity::Digests;
 pub use identity::digest;
 pub use plain::Plain;
 pub use shard::Shard;
 use source::Sources;
-use sweep::{Cell, SWEEP, Sweep, column, constant};
+use sweep::{SWEEP, Sweep, SweepCell, column, constant};
 
 /// A plan, checked, with all cells of its sweep.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ pub struct Study {
     /// The columns of the axes, in the order of the sweep; none without a sweep.
     pub columns: Vec<String>,
     /// The resources and options of a batch job; they do not affect the simulation.
-    pub batch: Batch,
+    pub batch: SlurmOptions,
     /// The requested figures; they do not affect the simulation.
     pub figures: Requests,
     /// The plans, in the order of the sweep; one without a name if there is no sweep.
@@ -53,7 +53,7 @@ pub struct Study {
     /// The changes that were made to it.
     pub set: Vec<String>,
     /// The unswept plan and the changes of each cell, for messages.
-    origin: Option<(Node, Vec<Cell>)>,
+    origin: Option<(Node, Vec<SweepCell>)>,
 }
 
 /// Number of cells that are read at a time.
@@ -69,7 +69,7 @@ impl Study {
     /// would be accepted.
     pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Study> {
         let (sources, mut tree) = Sources::read(path)?;
-        let mut swept = tree.take(SWEEP);
+        let mut swept = tree.take_entry(SWEEP);
         let mut sweep = swept.as_ref().map_or(Ok(Sweep::default()), |swept| Sweep::read(swept, &sources))?;
         for change in set {
             let (key, value) = parse_change(change, "workload.load=0.7")?;
@@ -83,7 +83,7 @@ impl Study {
                 _ => put_at(&mut tree, &key, value)?,
             }
         }
-        let batch = Batch::take(&mut tree)?;
+        let batch = SlurmOptions::extract(&mut tree)?;
         let mut figures = requests::split(&mut tree);
         let cells = sweep.cells();
         if let (true, Some(swept)) = (cells.is_empty(), &swept) {
@@ -91,8 +91,8 @@ impl Study {
         }
         let names = names(&cells);
         let kinds = sweep.kinds();
-        let plan = |(cell, name): (&Cell, &String)| {
-            let plan = cell.of(&tree).and_then(|tree| read(&tree, cell, path, registry));
+        let plan = |(cell, name): (&SweepCell, &String)| {
+            let plan = cell.resolve(&tree).and_then(|tree| read(&tree, cell, path, registry));
             let plan = plan.map_err(|error| cell.named(error, name))?;
             let axes = cell.values.iter().map(|(name, value)| (column(name), constant(kinds[name], value)));
             Ok(Plan { axes: axes.collect(), cell: name.clone(), ..plan })
@@ -116,16 +116,16 @@ impl Study {
             }
         };
         let columns = plans[0].axes.iter().map(|(name, _)| name.clone()).collect();
-        let figures = Requests::take(&mut figures, &scope(&plans))?;
+        let figures = Requests::extract(&mut figures, &scope(&plans))?;
         let (name, set) = (plans[0].name.clone(), set.to_vec());
         let files = Arc::new(Digests::of_plans(&plans));
         Ok(Study { name, text, columns, batch, figures, cells: plans, files, set, origin: Some((tree, cells)) })
     }
 
     /// A study of one plan.
-    pub fn of(plan: Plan) -> Study {
+    pub fn from_plan(plan: Plan) -> Study {
         let (name, text) = (plan.name.clone(), plan.text.clone());
-        let (batch, figures) = (Batch::default(), Requests::default());
+        let (batch, figures) = (SlurmOptions::default(), Requests::default());
         let (columns, cells, set) = (Vec::new(), vec![plan], Vec::new());
         let files = Arc::new(Digests::of_plans(&cells));
         Study { name, text, columns, batch, figures, cells, files, set, origin: None }
@@ -136,7 +136,7 @@ impl Study {
     pub fn located(&self, cell: usize, error: Error) -> Error {
         let Some((tree, cells)) = &self.origin else { return error };
         let (plan, cell) = (&self.cells[cell], &cells[cell]);
-        let Ok(tree) = cell.of(tree) else { return error };
+        let Ok(tree) = cell.resolve(tree) else { return error };
         let about = |key: &str, problem: String| cell.place(&tree, &steps(key)).wrong("", problem);
         let error = match error {
             Error::Io { ref path, .. } => match plan.key_of(path) {
@@ -233,7 +233,7 @@ fn canonical(plan: &toml::Table) -> Result<String> {
 }
 
 /// Reads the plan of a cell from the resolved `tree`.
-fn read(tree: &Node, cell: &Cell, path: &Path, registry: &Registry) -> Result<Plan> {
+fn read(tree: &Node, cell: &SweepCell, path: &Path, registry: &Registry) -> Result<Plan> {
     let plain = tree.plain_table()?;
     let (text, digest) = (canonical(&plain)?, digest(plain)?);
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -241,23 +241,23 @@ fn read(tree: &Node, cell: &Cell, path: &Path, registry: &Registry) -> Result<Pl
     let file = PlanFile::read(tree, folder).map_err(located)?;
     // The plan's location and the changes on the command line differ between two ways to run the same plan; run.json has them.
     let command = shell::line(["plimsoll", "run", &format!("{}.toml", file.name)]);
-    let plan = Plan::check(file, folder, registry, Stands::InPlan).map_err(located)?;
+    let plan = Plan::check(file, folder, registry, SettingOrigin::InPlan).map_err(located)?;
     Ok(Plan { text, digest, command, ..plan })
 }
 
-impl Cell {
+impl SweepCell {
     /// The plan of this cell.
-    fn of(&self, tree: &Node) -> Result<Node> {
+    fn resolve(&self, tree: &Node) -> Result<Node> {
         let mut tree = tree.clone();
         for (key, place, node) in &self.changes {
-            tree.put(&steps(key), node.clone())
+            tree.insert_at(&steps(key), node.clone())
                 .map_err(|expected| place.wrong("", Error::plan(SWEEP, format!("'{key}'"), expected)))?;
         }
         Ok(tree)
     }
 
     /// Returns the location of a path in the plan of this cell; in a table that the cell changes, that of the change.
-    fn place(&self, tree: &Node, path: &[Step]) -> Place {
+    fn place(&self, tree: &Node, path: &[PathStep]) -> Place {
         let mut below = self.changes.iter().filter(|(key, ..)| steps(key).starts_with(path));
         match (below.next(), below.next()) {
             (Some((.., node)), None) => node.place.clone(),
@@ -285,9 +285,9 @@ impl Cell {
 }
 
 /// The names of cells: the last words of keys with their values, `load-0.7,machines-100x16c32g`.
-fn names(cells: &[Cell]) -> Vec<String> {
+fn names(cells: &[SweepCell]) -> Vec<String> {
     let last = |column: &str| match steps(column).pop() {
-        Some(Step::Key(word)) => word,
+        Some(PathStep::Key(word)) => word,
         _ => column.to_owned(),
     };
     let columns: Vec<&str> =
@@ -302,7 +302,7 @@ fn names(cells: &[Cell]) -> Vec<String> {
         value => format!("{}-{value}", short(name)),
     };
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-:,".contains(c) { c } else { '-' };
-    let one = |cell: &Cell| {
+    let one = |cell: &SweepCell| {
         let words: Vec<String> = cell.values.iter().map(word).collect();
         words.join(",").chars().map(plain).collect::<String>()
     };
@@ -311,7 +311,7 @@ fn names(cells: &[Cell]) -> Vec<String> {
     names.iter().for_each(|name| *many.entry(name).or_default() += 1);
     let clear = |name: &String| name.len() <= NAME && many[name] == 1;
     // Names that are too long or not alone get a part of a digest.
-    let named = |(name, cell): (&String, &Cell)| {
+    let named = |(name, cell): (&String, &SweepCell)| {
         if clear(name) {
             return name.clone();
         }
@@ -324,7 +324,7 @@ fn names(cells: &[Cell]) -> Vec<String> {
 
 /// One run of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedRun {
     /// Its id: the name of its receipt.
     pub id: String,
     /// Place of its cell.
@@ -343,7 +343,7 @@ pub struct Listed {
 
 /// All runs that a study can have, of a shard its own; cell by cell. Errors: a file that the plan names cannot be read, or
 /// the folder has results of another plan.
-pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Result<Vec<Listed>> {
+pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Result<Vec<ListedRun>> {
     if let Some(folder) = folder {
         folder::check(study, folder)?;
     }
@@ -355,14 +355,14 @@ pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Res
             for (run, id) in ids.into_iter().enumerate() {
                 let policy = &plan.policies[policy_at].name;
                 let found = place.as_ref().map(|place| receipt::Receipt::find(place, &id));
-                runs.push(Listed {
+                runs.push(ListedRun {
                     id,
                     cell,
                     policy: policy.clone(),
                     policy_at,
                     run,
                     seed: plan.workload.is_seeded().then_some(plan.seeds[run]),
-                    there: matches!(found, Some(receipt::Found::Whole(found)) if found.is_of(policy, run as u64)),
+                    there: matches!(found, Some(receipt::ReceiptState::Whole(found)) if found.is_of(policy, run as u64)),
                 });
             }
         }

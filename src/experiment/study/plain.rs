@@ -27,13 +27,13 @@ impl Plain {
     ///
     /// Errors: [`Error::Placed`] with line and column, also for `[[figure]]`: such plans draw their own.
     pub fn read(path: &Path, text: &str, set: &[String], example: &str) -> Result<Plain> {
-        let mut tree = Node::toml(&Place::whole(path, text))?;
+        let mut tree = Node::toml(&Place::whole_text(path, text))?;
         set.iter().try_for_each(|change| apply(&mut tree, change, example))?;
         if let Some(figure) = tree.get(KEYS[0]) {
             let problem = "this kind of plan has its own figures; [figures] says how wide they are";
             return Err(figure.place.wrong(KEYS[0], problem));
         }
-        let figures = Requests::take(&mut tree, &Scope::default())?;
+        let figures = Requests::extract(&mut tree, &Scope::default())?;
         let text = format!("{}{}", canonical(&tree.plain_table()?)?, figures.appendix());
         Ok(Plain { text, paper: figures.paper, tree })
     }

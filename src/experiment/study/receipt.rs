@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::experiment::summary::RunSummary;
 use crate::output::file::Pending;
 use crate::output::folder::{RECEIPTS, check_links};
-use crate::output::made::{State, below, state};
+use crate::output::manifest::{FileState, below, state};
 use crate::output::portable::leads_elsewhere;
 use crate::output::schema::Table;
 use crate::output::sealed;
@@ -30,7 +30,7 @@ pub struct Receipt {
 
 /// The part of a run that is there.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum ReceiptState {
     /// All of it.
     Whole(Box<Receipt>),
     /// Something, but not as it was when the run ended; why.
@@ -64,23 +64,23 @@ impl Receipt {
     }
 
     /// Finds the receipt of a run and checks the digests of its tables.
-    pub fn find(folder: &Path, id: &str) -> Found {
+    pub fn find(folder: &Path, id: &str) -> ReceiptState {
         let receipt = match sealed::read::<Receipt>(&Receipt::path(folder, id)) {
             Ok(Some(receipt)) if receipt.id == id => receipt,
-            Ok(Some(_)) => return Found::Broken("its receipt is another run's".into()),
-            Ok(None) => return Found::Missing,
-            Err(error) => return Found::Broken(error.to_string()),
+            Ok(Some(_)) => return ReceiptState::Broken("its receipt is another run's".into()),
+            Ok(None) => return ReceiptState::Missing,
+            Err(error) => return ReceiptState::Broken(error.to_string()),
         };
         for (table, digest) in &receipt.tables {
             if leads_elsewhere(table) {
-                return Found::Broken(format!("its receipt lists {table}, which is no table of these results"));
+                return ReceiptState::Broken(format!("its receipt lists {table}, which is no table of these results"));
             }
             match state(folder, table, digest) {
-                State::AsMade => {}
-                State::Changed => return Found::Broken(format!("{table} is not as it was written")),
-                State::Gone => return Found::Broken(format!("{table} is not there")),
+                FileState::AsMade => {}
+                FileState::Changed => return ReceiptState::Broken(format!("{table} is not as it was written")),
+                FileState::Gone => return ReceiptState::Broken(format!("{table} is not there")),
             }
         }
-        Found::Whole(Box::new(receipt))
+        ReceiptState::Whole(Box::new(receipt))
     }
 }

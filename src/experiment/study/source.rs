@@ -29,7 +29,7 @@ impl Sources {
     ///
     /// Errors: [`Error::Io`], [`Error::Placed`] with line and column.
     pub fn read(path: &Path) -> Result<(Sources, Node)> {
-        let mut reader = Reader::default();
+        let mut reader = PlanReader::default();
         reader.add(path, &mut Vec::new())?;
         let Some(read) = reader.read.remove(path) else { return Ok(Default::default()) };
         Ok((Sources(read.files.into_iter().map(|at| reader.texts[at].clone()).collect()), read.table))
@@ -44,7 +44,7 @@ impl Sources {
 
 /// Files while they are read, each once however often it is included.
 #[derive(Default)]
-struct Reader {
+struct PlanReader {
     texts: Vec<Place>,
     read: HashMap<PathBuf, Read>,
     /// The number of bytes in the tables read so far.
@@ -60,10 +60,10 @@ struct Read {
     depth: usize,
 }
 
-impl Reader {
+impl PlanReader {
     /// Reads a file and its includes; `above` are the files that include it.
     fn add(&mut self, path: &Path, above: &mut Vec<PathBuf>) -> Result<()> {
-        let text = Place::whole(path, read_text(path)?);
+        let text = Place::whole_text(path, read_text(path)?);
         let table = Node::toml(&text)?;
         let at = self.texts.len();
         self.texts.push(text);
@@ -90,7 +90,7 @@ impl Reader {
     fn include(&mut self, at: usize, mut table: Node, above: &mut Vec<PathBuf>) -> Result<Read> {
         let path = self.texts[at].file().to_owned();
         let none = Node { value: Value::List(Vec::new()), ..Node::default() };
-        let include = table.take(INCLUDE).map_or(none, |entry| entry.node);
+        let include = table.take_entry(INCLUDE).map_or(none, |entry| entry.node);
         let wrong = |problem: &str| include.place.wrong(INCLUDE, problem);
         let names = match &include.value {
             Value::Text(_) => std::slice::from_ref(&include),

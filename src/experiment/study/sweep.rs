@@ -25,11 +25,11 @@ const FIXED: [&str; 11] =
 
 /// One direction of a sweep: a key, keys that go together, or named variants.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
+pub struct SweepAxis {
     /// Its columns and their labels in the names of cells; for variants one column, `variant`.
     pub columns: Vec<String>,
     /// Its points, in order.
-    pub points: Vec<Point>,
+    pub points: Vec<AxisPoint>,
     /// The place of its key, and a number of it for the order of axes.
     place: Place,
     at: (usize, usize),
@@ -37,7 +37,7 @@ pub struct Axis {
 
 /// One point of an axis.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct AxisPoint {
     /// The changes that it makes: the path of the key, the place of that path, and the value.
     pub changes: Vec<(String, Place, Node)>,
     /// The value in each column of the axis.
@@ -46,7 +46,7 @@ pub struct Point {
 
 /// One cell of a sweep: a point of every axis.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cell {
+pub struct SweepCell {
     /// The changes that it makes, as in [`Point`].
     pub changes: Vec<(String, Place, Node)>,
     /// Columns and values.
@@ -57,7 +57,7 @@ pub struct Cell {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sweep {
     /// In the order of the plan.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<SweepAxis>,
     /// Excludes cells with all values of one of these.
     exclude: Vec<Vec<(String, Value)>>,
 }
@@ -122,11 +122,11 @@ impl Sweep {
         };
         let point = |value: Node| {
             let values = vec![value.plain()?];
-            Ok(Point { changes: vec![(name.clone(), key.clone(), value)], values })
+            Ok(AxisPoint { changes: vec![(name.clone(), key.clone(), value)], values })
         };
         let points = values.into_iter().map(point).collect::<Result<_>>()?;
         let at = sources.order(&node.place);
-        self.axes.push(Axis { columns: vec![name.clone()], points, place: key.clone(), at });
+        self.axes.push(SweepAxis { columns: vec![name.clone()], points, place: key.clone(), at });
         Ok(())
     }
 
@@ -183,8 +183,9 @@ impl Sweep {
     /// Errors: [`Error::Plan`] for a key that is swept together with others.
     pub fn replace(&mut self, path: &str, value: &Node) -> Result<bool> {
         let wanted = steps(path);
-        let changed =
-            |axis: &Axis| axis.points.iter().flat_map(|point| &point.changes).any(|(path, ..)| steps(path) == wanted);
+        let changed = |axis: &SweepAxis| {
+            axis.points.iter().flat_map(|point| &point.changes).any(|(path, ..)| steps(path) == wanted)
+        };
         let Some(axis) = self.axes.iter_mut().find(|axis| changed(axis)) else { return Ok(false) };
         if axis.columns.len() > 1 || axis.columns[0] == VARIANT {
             let expected = "a key that the plan does not sweep together with others";
@@ -193,7 +194,7 @@ impl Sweep {
         let values = value.list().unwrap_or(std::slice::from_ref(value));
         let point = |node: &Node| {
             let changes = vec![(axis.columns[0].clone(), node.place.clone(), node.clone())];
-            Ok(Point { changes, values: vec![node.plain()?] })
+            Ok(AxisPoint { changes, values: vec![node.plain()?] })
         };
         axis.points = values.iter().map(point).collect::<Result<_>>()?;
         if axis.points.is_empty() {
@@ -203,10 +204,10 @@ impl Sweep {
     }
 
     /// All cells, the first axis slowest; one that changes nothing if there is no axis.
-    pub fn cells(&self) -> Vec<Cell> {
-        let mut cells = vec![Cell::default()];
+    pub fn cells(&self) -> Vec<SweepCell> {
+        let mut cells = vec![SweepCell::default()];
         for axis in &self.axes {
-            let with = |cell: &Cell, point: &Point| {
+            let with = |cell: &SweepCell, point: &AxisPoint| {
                 let mut cell = cell.clone();
                 cell.changes.extend(point.changes.iter().cloned());
                 cell.values.extend(axis.columns.iter().cloned().zip(point.values.iter().cloned()));
@@ -214,7 +215,7 @@ impl Sweep {
             };
             cells = cells.iter().flat_map(|cell| axis.points.iter().map(move |point| with(cell, point))).collect();
         }
-        let out = |cell: &Cell| {
+        let out = |cell: &SweepCell| {
             self.exclude.iter().any(|group| {
                 group
                     .iter()
@@ -276,7 +277,7 @@ fn flat(table: &[Entry]) -> Vec<(String, Place, Node)> {
 }
 
 /// Keys that move together: lists of one length.
-fn zipped(group: &Node, sources: &Sources) -> Result<Axis> {
+fn zipped(group: &Node, sources: &Sources) -> Result<SweepAxis> {
     let wrong = |place: &Place, problem: &str| place.wrong("sweep.zip", problem);
     let table = group.table().ok_or_else(|| wrong(&group.place, "expected tables of keys and lists"))?;
     let mut lists = flat(table);
@@ -296,26 +297,26 @@ fn zipped(group: &Node, sources: &Sources) -> Result<Axis> {
     let point = |at: usize| {
         let changes = columns.iter().map(|(name, key, values)| (name.clone(), (*key).clone(), values[at].clone()));
         let values = columns.iter().map(|(.., values)| values[at].plain()).collect::<Result<_>>()?;
-        Ok(Point { changes: changes.collect(), values })
+        Ok(AxisPoint { changes: changes.collect(), values })
     };
     let points = (0..columns.first().map_or(0, |(.., values)| values.len())).map(point).collect::<Result<_>>()?;
     let (place, at) = (group.place.clone(), sources.order(&group.place));
-    Ok(Axis { points, columns: columns.into_iter().map(|(name, ..)| name).collect(), place, at })
+    Ok(SweepAxis { points, columns: columns.into_iter().map(|(name, ..)| name).collect(), place, at })
 }
 
 /// Reads variants: each has a name and changes.
-fn named(variants: &[Entry], place: &Place, sources: &Sources) -> Result<Axis> {
+fn named(variants: &[Entry], place: &Place, sources: &Sources) -> Result<SweepAxis> {
     let mut points = Vec::new();
     for Entry { key, node, .. } in variants {
         let table = node.table();
         let table = table.ok_or_else(|| node.place.wrong("sweep.variant", "expected tables of keys and values"))?;
-        let point = Point { changes: flat(table), values: vec![Value::String(key.clone())] };
+        let point = AxisPoint { changes: flat(table), values: vec![Value::String(key.clone())] };
         points.push((sources.order(&node.place), point));
     }
     points.sort_by_key(|(order, _)| *order);
     let at = points.first().map_or((0, 0), |(order, _)| *order);
     let points = points.into_iter().map(|(_, point)| point).collect();
-    Ok(Axis { columns: vec![VARIANT.to_owned()], points, place: place.clone(), at })
+    Ok(SweepAxis { columns: vec![VARIANT.to_owned()], points, place: place.clone(), at })
 }
 
 /// The values of `{ from, to, step }`, both ends included.

@@ -7,11 +7,11 @@ fn read(text: &str) -> Result<Sweep> {
     let path = dir.path().join("plan.toml");
     std::fs::write(&path, text).expect("a temporary file is writable");
     let (sources, mut table) = Sources::read(&path)?;
-    table.take(SWEEP).map_or(Ok(Sweep::default()), |sweep| Sweep::read(&sweep, &sources))
+    table.take_entry(SWEEP).map_or(Ok(Sweep::default()), |sweep| Sweep::read(&sweep, &sources))
 }
 
 fn cells(text: &str) -> Vec<String> {
-    let shown = |cell: Cell| cell.values.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+    let shown = |cell: SweepCell| cell.values.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
     read(text).expect(text).cells().into_iter().map(|cell| shown(cell).join(" ")).collect()
 }
 

@@ -79,8 +79,10 @@ fn errors_stand_where_the_value_does() {
 #[test]
 fn names_that_clash_or_are_long_get_a_digest() {
     let long = "x".repeat(200);
-    let cell =
-        |value: &str| Cell { values: vec![("a".to_owned(), toml::Value::String(value.to_owned()))], ..Cell::default() };
+    let cell = |value: &str| SweepCell {
+        values: vec![("a".to_owned(), toml::Value::String(value.to_owned()))],
+        ..SweepCell::default()
+    };
     let found = names(&[cell("p q"), cell("p-q"), cell(&long), cell("z")]);
     assert_eq!(found[3], "a-z");
     assert!(found[0].starts_with("a-p-q,") && found[1].starts_with("a-p-q,") && found[0] != found[1], "{found:?}");

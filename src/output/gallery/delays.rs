@@ -51,7 +51,7 @@ pub fn completion(results: &Results, paper: &Paper) -> Result<Gallery> {
     let svg = lines(&chart, Join::Straight, &series);
     let panels = [Panel { title: String::new(), series }];
     let data = Data::of_panels(["panel", "policy", "completion_s", "fraction"], &panels);
-    Ok(Gallery::of("completion", caption, svg, data))
+    Ok(Gallery::with_figure("completion", caption, svg, data))
 }
 
 /// The mean of distributions, and its interval where there are several.
@@ -129,7 +129,7 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
     let jobs = |label: &str| comparison.bins.iter().find(|(bin, _)| bin == label).map_or(comparison.jobs, |(_, n)| *n);
     data.columns.push("jobs".to_owned());
     data.rows.iter_mut().for_each(|row| row.push(jobs(&row[1]).to_string()));
-    Ok(Gallery::of("reduction", caption, svg, data))
+    Ok(Gallery::with_figure("reduction", caption, svg, data))
 }
 
 #[cfg(test)]

@@ -25,5 +25,5 @@ pub fn deviation(results: &Results, paper: &Paper) -> Result<Gallery> {
         seeds_of(results)
     );
     let svg = panels.draw(Axis::fraction("Distance (% of the cluster)"), paper);
-    Ok(Gallery::of("deviation", caption, svg, panels.data("distance")))
+    Ok(Gallery::with_figure("deviation", caption, svg, panels.data("distance")))
 }

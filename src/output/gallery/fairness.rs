@@ -2,7 +2,7 @@
 //!
 //! Curves over time would jump with every user that arrives or leaves, and break off wherever no demand is pending.
 
-use super::{Ends, Gallery, seeds_of};
+use super::{Gallery, RunEnds, seeds_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, Chart, Data, Join, Panel, Series, small_multiples};
 use crate::output::paper::Paper;
@@ -29,7 +29,7 @@ pub fn fairness(results: &Results, paper: &Paper) -> Result<Gallery> {
         seeds_of(results)
     );
     let svg = panels.draw(Axis::number("Index or share"), paper);
-    Ok(Gallery::of("fairness", caption, svg, panels.data("value")))
+    Ok(Gallery::with_figure("fairness", caption, svg, panels.data("value")))
 }
 
 /// Distributions over the time with two or more waiting users, one panel per column of the `fairness` table.
@@ -46,7 +46,7 @@ pub(super) fn panels(results: &Results, columns: [(&str, &str); 2], least: f64) 
     if parts.is_empty() {
         return Ok(None);
     }
-    let ends = Ends::read(results, None)?;
+    let ends = RunEnds::read(results, None)?;
     let mut drawn = Panels { panels: Vec::new(), largest: least };
     for (title, column) in columns {
         let mut panel = Panel { title: title.to_owned(), series: Vec::new() };
@@ -87,7 +87,7 @@ impl Panels {
 }
 
 /// `(value, seconds)` while two or more users wait: a row holds until the next one, the last until the run's end.
-fn spans(part: &Part, column: &str, ends: &Ends) -> Result<Vec<(f64, f64)>> {
+fn spans(part: &Part, column: &str, ends: &RunEnds) -> Result<Vec<(f64, f64)>> {
     let (times, waiting, values) = (part.numbers("time_us")?, part.numbers("backlogged_users")?, part.numbers(column)?);
     let end = times.last().copied().flatten().map(|last| ends.after(part, last / 1e6) * 1e6);
     let ends = times.iter().skip(1).copied().chain([end]);

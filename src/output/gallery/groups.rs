@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Ends;
+use super::RunEnds;
 use crate::error::Result;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
@@ -16,23 +16,23 @@ pub(super) struct Family {
     /// Minimums are below the water level.
     pub sunk: bool,
     /// In the order of the policy.
-    pub groups: Vec<Group>,
+    pub groups: Vec<GroupPanel>,
     /// When the run ended, in seconds.
     pub end: f64,
 }
 
 /// A group.
-pub(super) struct Group {
+pub(super) struct GroupPanel {
     pub name: String,
     /// The group above it, by place.
     pub parent: Option<usize>,
     /// By resource.
-    pub at: Vec<Account>,
+    pub at: Vec<GroupValues>,
 }
 
 /// A group in one resource, in the unit people write.
 #[derive(Default)]
-pub(super) struct Account {
+pub(super) struct GroupValues {
     /// The capacity of the cluster, or the largest that the machines of its tree had.
     pub capacity: f64,
     pub ratio: f64,
@@ -41,12 +41,12 @@ pub(super) struct Account {
     /// The amount that it used, times seconds.
     pub used_s: f64,
     /// Changes, in order of time.
-    pub points: Vec<Point>,
+    pub points: Vec<GroupPoint>,
 }
 
 /// A group in one resource from a time on.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Point {
+pub(super) struct GroupPoint {
     pub time: f64,
     pub runtime: f64,
     pub used: f64,
@@ -56,15 +56,15 @@ pub(super) struct Point {
     pub reach: f64,
 }
 
-impl Account {
+impl GroupValues {
     /// The point that holds at a time, in seconds.
-    pub fn at(&self, time: f64) -> Point {
+    pub fn at(&self, time: f64) -> GroupPoint {
         let after = self.points.partition_point(|point| point.time <= time);
         after.checked_sub(1).map(|at| self.points[at]).unwrap_or_default()
     }
 
     /// The amount that it asks for at a point, as far as its maximum lets it.
-    pub fn demand(&self, point: &Point) -> f64 {
+    pub fn demand(&self, point: &GroupPoint) -> f64 {
         point.request.min(self.max)
     }
 }
@@ -88,7 +88,7 @@ impl Family {
 }
 
 /// The contents of the tables about groups.
-pub(super) enum Told {
+pub(super) enum GroupTables {
     /// No policy has groups, or their table was not written.
     Nothing,
     /// There are groups, but no table of their levels.
@@ -98,18 +98,18 @@ pub(super) enum Told {
 }
 
 /// Reads the groups of one run of every policy that has some.
-pub(super) fn read(results: &Results, run: usize) -> Result<Told> {
+pub(super) fn read(results: &Results, run: usize) -> Result<GroupTables> {
     let names = ["group", "parent", "label", "resource", "capacity", "variant", "ratio", "min", "max", "used_s"];
     let about = results.table(Table::Groups, &names, Some(run))?;
     if about.is_empty() {
-        return Ok(Told::Nothing);
+        return Ok(GroupTables::Nothing);
     }
     let names = ["time_us", "group", "label", "resource", "runtime", "used", "request", "level", "base", "reach"];
     let levels = results.table(Table::Levels, &names, Some(run))?;
     if levels.is_empty() {
-        return Ok(Told::NoLevels);
+        return Ok(GroupTables::NoLevels);
     }
-    let ends = Ends::read(results, Some(run))?;
+    let ends = RunEnds::read(results, Some(run))?;
     let mut families = Vec::new();
     for about in &about {
         if let Some(levels) = levels.iter().find(|levels| levels.policy == about.policy) {
@@ -121,30 +121,30 @@ pub(super) fn read(results: &Results, run: usize) -> Result<Told> {
             }
         }
     }
-    Ok(Told::Families(families))
+    Ok(GroupTables::Families(families))
 }
 
-fn family(results: &Results, about: &Part, levels: &Part, label: String, ends: &Ends) -> Result<Family> {
+fn family(results: &Results, about: &Part, levels: &Part, label: String, ends: &RunEnds) -> Result<Family> {
     let numbers = |part: &Part, column: &str, absent: f64| -> Result<Vec<f64>> {
         Ok(part.numbers(column)?.into_iter().map(|value| value.unwrap_or(absent)).collect())
     };
     let resource = |name: &String| results.dims.iter().position(|dim| dim.name == *name);
     let (names, parents, resources) = (about.names("group")?, about.names("parent")?, about.names("resource")?);
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<GroupPanel> = Vec::new();
     let (capacity, ratio) = (numbers(about, "capacity", 0.0)?, numbers(about, "ratio", 0.0)?);
     let (min, max) = (numbers(about, "min", 0.0)?, numbers(about, "max", f64::INFINITY)?);
     let used_s = numbers(about, "used_s", 0.0)?;
     let of = about.names("label")?;
     for (row, name) in names.iter().enumerate().filter(|(row, _)| of[*row] == label) {
         let at = *places.entry(name.clone()).or_insert_with(|| {
-            let none = results.dims.iter().map(|_| Account::default()).collect();
-            groups.push(Group { name: name.clone(), parent: None, at: none });
+            let none = results.dims.iter().map(|_| GroupValues::default()).collect();
+            groups.push(GroupPanel { name: name.clone(), parent: None, at: none });
             groups.len() - 1
         });
         if let Some(d) = resource(&resources[row]) {
             let (capacity, ratio, min, max) = (capacity[row], ratio[row], min[row], max[row]);
-            groups[at].at[d] = Account { capacity, ratio, min, max, used_s: used_s[row], points: Vec::new() };
+            groups[at].at[d] = GroupValues { capacity, ratio, min, max, used_s: used_s[row], points: Vec::new() };
         }
     }
     for (name, parent) in names.iter().zip(&parents) {
@@ -160,7 +160,7 @@ fn family(results: &Results, about: &Part, levels: &Part, label: String, ends: &
         let [time, runtime, used, request, level, base, reach] = std::array::from_fn(|column| columns[column][row]);
         last = time / 1e6;
         if let (Some(&at), Some(d), true) = (places.get(who), resource(what), of[row] == label) {
-            groups[at].at[d].points.push(Point { time: last, runtime, used, request, level, base, reach });
+            groups[at].at[d].points.push(GroupPoint { time: last, runtime, used, request, level, base, reach });
         }
     }
     let sunk = about.names("variant")?.first().is_some_and(|variant| variant == "min-plus-share");

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::figure::{Axis, Chart, Data, MANY};
-use super::file::Written;
+use super::file::WrittenFile;
 use super::folder::check_links;
 use super::paper::Paper;
 use super::picture;
@@ -65,7 +65,7 @@ impl Gallery {
         Gallery::without(name, &format!("the {} table was not written", table.name()))
     }
 
-    fn of(name: &str, caption: String, svg: String, data: Data) -> Gallery {
+    fn with_figure(name: &str, caption: String, svg: String, data: Data) -> Gallery {
         Gallery { figures: vec![Drawn { name: name.to_owned(), caption, svg, data }], notes: Vec::new() }
     }
 }
@@ -118,7 +118,7 @@ fn by_policy(results: &Results, x: Axis, y: Axis) -> Chart {
 pub const FOLDER: &str = "figures";
 
 /// Writes figures to `figures/NAME.svg`, `.png`, `.pdf` and `.csv` in a results folder; returns the files.
-pub fn write(folder: &Path, figures: &[Drawn], about: &Provenance) -> Result<Vec<Written>> {
+pub fn write(folder: &Path, figures: &[Drawn], about: &Provenance) -> Result<Vec<WrittenFile>> {
     check_links(folder, &folder.join(FOLDER))?;
     let folder = folder.join(FOLDER);
     let one = |figure: &Drawn| picture::write_all(&folder, &figure.name, (&figure.svg, &figure.data), about);
@@ -127,14 +127,14 @@ pub fn write(folder: &Path, figures: &[Drawn], about: &Provenance) -> Result<Vec
 
 /// When runs ended, in seconds, by policy and run: until then what the last row of a series says holds, for rows are
 /// written at changes only.
-struct Ends(BTreeMap<(usize, usize), f64>);
+struct RunEnds(BTreeMap<(usize, usize), f64>);
 
-impl Ends {
-    fn read(results: &Results, run: Option<usize>) -> Result<Ends> {
+impl RunEnds {
+    fn read(results: &Results, run: Option<usize>) -> Result<RunEnds> {
         let parts = results.table(Table::Runs, &["end_us"], run)?;
         let end = |part: &Part| Ok(((part.policy, part.run), part.numbers("end_us")?.first().copied().flatten()));
         let ends = parts.iter().map(end).collect::<Result<Vec<_>>>()?;
-        Ok(Ends(ends.into_iter().filter_map(|(key, end)| Some((key, end? / 1e6))).collect()))
+        Ok(RunEnds(ends.into_iter().filter_map(|(key, end)| Some((key, end? / 1e6))).collect()))
     }
 
     /// When the run of a table ended; never before `last`, its last row.

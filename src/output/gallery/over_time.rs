@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ends, Gallery, seed_of};
+use super::{Gallery, RunEnds, seed_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, Chart, Data, Join, Panel, Series, small_multiples};
 use crate::output::numbers::capital;
@@ -22,14 +22,14 @@ fn seconds(part: &Part) -> Result<Vec<f64>> {
 }
 
 /// Returns the points of a column over time, up to the end of the run; an absent value breaks the curve.
-fn points(part: &Part, column: &str, ends: &Ends) -> Result<Vec<(f64, f64)>> {
+fn points(part: &Part, column: &str, ends: &RunEnds) -> Result<Vec<(f64, f64)>> {
     let values = part.numbers(column)?.into_iter().map(|value| value.unwrap_or(f64::NAN));
     let mut points: Vec<(f64, f64)> = seconds(part)?.into_iter().zip(values).collect();
     prolong(&mut points, part, ends);
     Ok(points)
 }
 
-fn prolong(points: &mut Vec<(f64, f64)>, part: &Part, ends: &Ends) {
+fn prolong(points: &mut Vec<(f64, f64)>, part: &Part, ends: &RunEnds) {
     if let Some(&(time, value)) = points.last()
         && ends.after(part, time) > time
     {
@@ -38,7 +38,7 @@ fn prolong(points: &mut Vec<(f64, f64)>, part: &Part, ends: &Ends) {
 }
 
 /// One panel a column of the `fairness` table, one curve a policy.
-fn by_column(results: &Results, parts: &[Part], columns: &[(String, String)], ends: &Ends) -> Result<Vec<Panel>> {
+fn by_column(results: &Results, parts: &[Part], columns: &[(String, String)], ends: &RunEnds) -> Result<Vec<Panel>> {
     let panel = |(title, column): &(String, String)| -> Result<Panel> {
         let series = parts
             .iter()
@@ -69,14 +69,14 @@ pub fn utilisation(results: &Results, paper: &Paper) -> Result<Gallery> {
     if parts.is_empty() {
         return Ok(Gallery::without_table("utilisation", Table::Fairness));
     }
-    let panels = by_column(results, &parts, &columns, &Ends::read(results, Some(run))?)?;
+    let panels = by_column(results, &parts, &columns, &RunEnds::read(results, Some(run))?)?;
     let chart = paper.fit(chart(Axis::fraction("In use"), panels.len(), panels.len().min(3)), panels.len());
     let caption = format!(
         "Share of each resource that running tasks use over time{}; more than 100 % is overcommitted.",
         seed_of(results, run)
     );
     let data = Data::of_panels(["resource", "policy", "time_s", "used"], &panels);
-    Ok(Gallery::of("utilisation", caption, small_multiples(&chart, Join::Steps, &panels), data))
+    Ok(Gallery::with_figure("utilisation", caption, small_multiples(&chart, Join::Steps, &panels), data))
 }
 
 /// Dominant shares of the users that hold most, one panel a policy.
@@ -94,7 +94,7 @@ pub fn shares(results: &Results, paper: &Paper) -> Result<Gallery> {
         return Ok(Gallery::without_table("shares", Table::Shares));
     }
     let grids = results.table(Table::Fairness, &["time_us"], Some(run))?;
-    let ends = Ends::read(results, Some(run))?;
+    let ends = RunEnds::read(results, Some(run))?;
     let curves: Vec<BTreeMap<String, Vec<(f64, f64)>>> = parts
         .iter()
         .map(|part| {
@@ -119,7 +119,7 @@ pub fn shares(results: &Results, paper: &Paper) -> Result<Gallery> {
     };
     let caption = format!("Dominant share of each user over time{}{others}.", seed_of(results, run));
     let data = Data::of_panels(["policy", "user", "time_s", "dominant_share"], &panels);
-    Ok(Gallery::of("shares", caption, small_multiples(&chart, Join::Steps, &panels), data))
+    Ok(Gallery::with_figure("shares", caption, small_multiples(&chart, Join::Steps, &panels), data))
 }
 
 /// The share of each user at every grid point: 0 where the table has no row of it, since it is not active then.

@@ -1,6 +1,6 @@
 //! Use, runtime quota and demand of every group over time: a panel a group and resource, of the first seed.
 
-use super::groups::{Account, Family, Point, Told, name, read};
+use super::groups::{Family, GroupPoint, GroupTables, GroupValues, name, read};
 use super::over_time::chart;
 use super::{Drawn, Gallery, seed_of};
 use crate::error::Result;
@@ -21,9 +21,9 @@ const RESOURCES: usize = 3;
 pub fn quotas(results: &Results, paper: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let families = match read(results, run)? {
-        Told::Nothing => return Ok(Gallery::default()),
-        Told::NoLevels => return Ok(Gallery::without_table("quotas", Table::Levels)),
-        Told::Families(families) => families,
+        GroupTables::Nothing => return Ok(Gallery::default()),
+        GroupTables::NoLevels => return Ok(Gallery::without_table("quotas", Table::Levels)),
+        GroupTables::Families(families) => families,
     };
     let drawn =
         |(nth, family): (usize, &Family)| draw(results, run, family, (name("quotas", nth, families.len()), paper));
@@ -69,7 +69,8 @@ fn largest(family: &Family) -> Vec<usize> {
     let mut chosen: Vec<usize> = (0..family.groups.len()).collect();
     if chosen.len() > GROUPS {
         chosen.retain(|&group| family.is_leaf(group));
-        let share = |account: &Account| if account.capacity > 0.0 { account.used_s / account.capacity } else { 0.0 };
+        let share =
+            |account: &GroupValues| if account.capacity > 0.0 { account.used_s / account.capacity } else { 0.0 };
         let used = |group: usize| family.groups[group].at.iter().map(share).fold(0.0, f64::max);
         chosen.sort_by(|&a, &b| used(b).total_cmp(&used(a)).then(a.cmp(&b)));
         chosen.truncate(GROUPS);
@@ -79,9 +80,9 @@ fn largest(family: &Family) -> Vec<usize> {
 }
 
 /// Shares of the cluster in steps, up to the end of the run.
-fn curves(account: &Account, end: f64) -> Vec<Series> {
+fn curves(account: &GroupValues, end: f64) -> Vec<Series> {
     let share = |amount: f64| if account.capacity > 0.0 { amount / account.capacity } else { 0.0 };
-    let curve = |label: &str, of: &dyn Fn(&Point) -> f64| {
+    let curve = |label: &str, of: &dyn Fn(&GroupPoint) -> f64| {
         let mut points: Vec<(f64, f64)> = Vec::new();
         for point in &account.points {
             let value = share(of(point));
@@ -104,15 +105,15 @@ fn curves(account: &Account, end: f64) -> Vec<Series> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::groups::Group;
+    use super::super::groups::GroupPanel;
     use super::*;
 
     #[test]
     fn of_many_groups_the_leaves_that_used_most_are_shown() {
-        let group = |(at, used_s): (usize, f64)| Group {
+        let group = |(at, used_s): (usize, f64)| GroupPanel {
             name: format!("g{at}"),
             parent: (at > 0).then_some(0),
-            at: vec![Account { capacity: 10.0, used_s, ..Account::default() }],
+            at: vec![GroupValues { capacity: 10.0, used_s, ..GroupValues::default() }],
         };
         let used = [99.0, 1.0, 5.0, 2.0, 3.0, 4.0, 9.0, 8.0, 7.0, 6.0, 0.5];
         let groups = used.into_iter().enumerate().map(group).collect();

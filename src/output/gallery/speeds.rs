@@ -46,5 +46,5 @@ pub fn speeds(results: &Results, paper: &Paper) -> Result<Gallery> {
     let svg = lines(&paper.fit(chart, 1), Join::Steps, &series);
     let data =
         Data::of_panels(["panel", "policy", "speed", "fraction_of_users"], &[Panel { title: String::new(), series }]);
-    Ok(Gallery::of("speeds", caption, svg, data))
+    Ok(Gallery::with_figure("speeds", caption, svg, data))
 }

@@ -1,9 +1,9 @@
 //! Water levels at selected instants of the first seed: each group is a bucket, as in the figures of the Fuxi article.
 
-use super::groups::{Account, Family, Point, Told, name, read};
+use super::groups::{Family, GroupPoint, GroupTables, GroupValues, name, read};
 use super::{Drawn, Gallery, seed_of};
 use crate::error::Result;
-use crate::output::figure::{Bucket, Data, Pool, buckets};
+use crate::output::figure::{Bucket, BucketPool, Data, buckets};
 use crate::output::numbers::number;
 use crate::output::paper::Paper;
 use crate::output::read::Results;
@@ -23,9 +23,9 @@ const BUCKETS: usize = 24;
 pub fn water(results: &Results, paper: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let families = match read(results, run)? {
-        Told::Nothing => return Ok(Gallery::default()),
-        Told::NoLevels => return Ok(Gallery::without_table("water", Table::Levels)),
-        Told::Families(families) => families,
+        GroupTables::Nothing => return Ok(Gallery::default()),
+        GroupTables::NoLevels => return Ok(Gallery::without_table("water", Table::Levels)),
+        GroupTables::Families(families) => families,
     };
     let mut gallery = Gallery::default();
     for (nth, family) in families.iter().enumerate() {
@@ -44,7 +44,7 @@ pub fn water(results: &Results, paper: &Paper) -> Result<Gallery> {
 }
 
 /// A description of the figure, and the panels. `None` if nothing ever was asked for.
-fn draw(results: &Results, family: &Family) -> Option<(String, Vec<Pool>)> {
+fn draw(results: &Results, family: &Family) -> Option<(String, Vec<BucketPool>)> {
     let instants = telling(family);
     if instants.is_empty() {
         return None;
@@ -146,13 +146,13 @@ fn telling(family: &Family) -> Vec<(f64, String)> {
 }
 
 /// Returns per leaf: usage above the minimum, unused minimum, deficit, unmet demand.
-fn parts(account: &Account, point: &Point) -> [f64; 4] {
+fn parts(account: &GroupValues, point: &GroupPoint) -> [f64; 4] {
     let due = account.demand(point).min(account.min);
     [point.used - account.min, account.min - point.used, due - point.used, point.reach - point.runtime]
         .map(|amount| amount.max(0.0))
 }
 
-fn pool(family: &Family, parent: Option<usize>, d: usize, time: f64, heading: String) -> Pool {
+fn pool(family: &Family, parent: Option<usize>, d: usize, time: f64, heading: String) -> BucketPool {
     let mut members = family.children(parent);
     let standing = |group: usize| family.groups[group].at[d].at(time);
     if members.len() > BUCKETS {
@@ -179,26 +179,26 @@ fn pool(family: &Family, parent: Option<usize>, d: usize, time: f64, heading: St
         Some(parent) => format!("{heading} under {}", family.groups[parent].name),
     };
     let level = members.first().map_or(0.0, |&group| standing(group).level);
-    Pool { title, level, sunk: family.sunk, buckets: members.iter().map(bucket).collect() }
+    BucketPool { title, level, sunk: family.sunk, buckets: members.iter().map(bucket).collect() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::groups::Group;
+    use super::super::groups::GroupPanel;
     use super::*;
 
-    fn group(name: &str, min: f64, points: &[[f64; 5]]) -> Group {
-        let point = |&[time, used, request, runtime, reach]: &[f64; 5]| Point {
+    fn group(name: &str, min: f64, points: &[[f64; 5]]) -> GroupPanel {
+        let point = |&[time, used, request, runtime, reach]: &[f64; 5]| GroupPoint {
             time,
             used,
             request,
             runtime,
             reach,
-            ..Point::default()
+            ..GroupPoint::default()
         };
         let points = points.iter().map(point).collect();
-        let at = Account { capacity: 100.0, ratio: 1.0, min, max: f64::INFINITY, used_s: 0.0, points };
-        Group { name: name.to_owned(), parent: None, at: vec![at] }
+        let at = GroupValues { capacity: 100.0, ratio: 1.0, min, max: f64::INFINITY, used_s: 0.0, points };
+        GroupPanel { name: name.to_owned(), parent: None, at: vec![at] }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Checks what a plan asks for against what its results will have.
 
-use super::field::{Column, Datum, Field, seconds};
+use super::field::{Datum, Field, FigureColumn, seconds};
 use super::file::{FigureFile, Words};
 use super::kind::{FigureKind, Stat};
 use super::kinds::{Draw, KindRow, X};
@@ -34,12 +34,12 @@ pub struct Request {
     pub(super) table: Table,
     pub(super) x: Option<Field>,
     /// Which columns are shown.
-    pub(super) y: Vec<Column>,
+    pub(super) y: Vec<FigureColumn>,
     /// The second field of pairs: rows of a heat map.
     pub(super) rows: Option<Field>,
     pub(super) series: Vec<Field>,
     pub(super) facet: Vec<Field>,
-    pub(super) filter: Vec<(Field, Vec<Wanted>)>,
+    pub(super) filter: Vec<(Field, Vec<FilterValue>)>,
     pub(super) stat: Stat,
     /// The factor that the values of each column are multiplied by.
     pub(super) scale: Vec<f64>,
@@ -57,18 +57,18 @@ pub struct Request {
 
 /// A value that is let through.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Wanted {
+pub(super) enum FilterValue {
     /// This one.
     Value(Datum),
     /// Names that begin like this.
     Begins(String),
 }
 
-impl Wanted {
+impl FilterValue {
     pub fn fits(&self, value: &Datum) -> bool {
         match self {
-            Wanted::Value(wanted) => wanted == value,
-            Wanted::Begins(start) => matches!(value, Datum::Text(text) if text.starts_with(start)),
+            FilterValue::Value(wanted) => wanted == value,
+            FilterValue::Begins(start) => matches!(value, Datum::Text(text) if text.starts_with(start)),
         }
     }
 }
@@ -127,7 +127,7 @@ impl Checker<'_> {
     ) -> Error {
         let mean = name.strip_suffix("_s").map(|stem| format!("{stem}_mean_s"));
         let here = mean.filter(|mean| known.clone().any(|known| known == mean));
-        let has = |table: &Table| Column::all(*table, &self.scope.dims).iter().any(|column| column.name == name);
+        let has = |table: &Table| FigureColumn::all(*table, &self.scope.dims).iter().any(|column| column.name == name);
         let there = self.scope.tables.iter().copied().filter(|other| *other != table).find(has);
         let there = there.map(|table| format!("'{name}' with table = \"{}\"", table.name()));
         let meant: Vec<String> = here.map(|name| format!("'{name}'")).into_iter().chain(there).collect();
@@ -208,7 +208,7 @@ impl Checker<'_> {
         let file = self.file;
         let mut paper = all;
         if let Some(name) = &file.preset {
-            paper = Paper::of(Some(Preset::parse(&self.key("preset"), name)?));
+            paper = Paper::from_preset(Some(Preset::parse(&self.key("preset"), name)?));
         }
         for (key, value) in [("width", file.width), ("height", file.height)] {
             if let Some(value) = value {
@@ -281,7 +281,7 @@ impl Checker<'_> {
 
     fn fields(&self, request: Request, kind: &KindRow) -> Result<Request> {
         let (file, table) = (self.file, request.table);
-        let columns = Column::all(table, &self.scope.dims);
+        let columns = FigureColumn::all(table, &self.scope.dims);
         let field = |key: &str, name: &str| self.field(key, name, &columns);
         let list = |key: &str, words: &Option<Words>| -> Result<Option<Vec<Field>>> {
             words.as_ref().map(|words| words.0.iter().map(|name| field(key, name)).collect()).transpose()
@@ -309,7 +309,7 @@ impl Checker<'_> {
                 Err(self.unknown_column((shown_key, table), name, numbers))
             }
         };
-        let y: Vec<Column> = names.iter().map(number).collect::<Result<_>>()?;
+        let y: Vec<FigureColumn> = names.iter().map(number).collect::<Result<_>>()?;
         let named = matches!(kind.x, X::Names | X::Numbers);
         let x = match (&file.x, named) {
             (Some(name), true) => Some(field("x", name)?),
@@ -358,7 +358,7 @@ impl Checker<'_> {
     }
 
     /// The field that a name means: policy, cell, seed, metric, an axis or its last words, a column of the table.
-    fn field(&self, key: &str, name: &str, columns: &[Column]) -> Result<Field> {
+    fn field(&self, key: &str, name: &str, columns: &[FigureColumn]) -> Result<Field> {
         match name {
             "policy" => return Ok(Field::Policy),
             "cell" => return Ok(Field::Cell),
@@ -394,7 +394,7 @@ impl Checker<'_> {
         Err(self.unknown(key, name, known.chain(columns.iter().map(|column| column.name.as_str()))))
     }
 
-    fn filter(&self, name: &str, value: &toml::Value, columns: &[Column]) -> Result<(Field, Vec<Wanted>)> {
+    fn filter(&self, name: &str, value: &toml::Value, columns: &[FigureColumn]) -> Result<(Field, Vec<FilterValue>)> {
         let key = format!("where.{name}");
         let field = self.field(&key, name, columns)?;
         let items = match value {
@@ -402,16 +402,16 @@ impl Checker<'_> {
             one => vec![one.clone()],
         };
         let wanted = |item: &toml::Value| match item {
-            toml::Value::Integer(value) => Ok(Wanted::Value(Datum::Number(*value as f64))),
-            toml::Value::Float(value) => Ok(Wanted::Value(Datum::Number(*value))),
+            toml::Value::Integer(value) => Ok(FilterValue::Value(Datum::Number(*value as f64))),
+            toml::Value::Float(value) => Ok(FilterValue::Value(Datum::Number(*value))),
             toml::Value::String(text) => Ok(match (text.strip_suffix('*'), &field) {
-                (Some(start), _) => Wanted::Begins(start.to_owned()),
-                (None, Field::Axis(..)) => Wanted::Value(Datum::of_axis(text)),
-                (None, _) => Wanted::Value(Datum::Text(text.clone())),
+                (Some(start), _) => FilterValue::Begins(start.to_owned()),
+                (None, Field::Axis(..)) => FilterValue::Value(Datum::of_axis(text)),
+                (None, _) => FilterValue::Value(Datum::Text(text.clone())),
             }),
             other => Err(Error::plan(self.key(&key), other, "a number or a name, or a list of them")),
         };
-        let wanted: Vec<Wanted> = items.iter().map(wanted).collect::<Result<_>>()?;
+        let wanted: Vec<FilterValue> = items.iter().map(wanted).collect::<Result<_>>()?;
         // Values that are known before the run must exist.
         let there: Option<Vec<Datum>> = match &field {
             Field::Policy => Some(self.scope.policies.iter().cloned().map(Datum::Text).collect()),

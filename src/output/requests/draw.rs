@@ -1,10 +1,10 @@
 //! Draws what a plan asks for: the chart around the data, the caption, and the drawing of each kind.
 
 use super::check::Request;
-use super::field::{Column, Field};
+use super::field::{Field, FigureColumn};
 use super::kind::Stat;
 use super::kinds::Draw;
-use super::rows::{Row, Whole};
+use super::rows::{FigureRow, Whole};
 use crate::error::Result;
 use crate::output::figure::{Axis, Chart, Data, Measure};
 use crate::output::gallery::{Drawn, Gallery};
@@ -79,7 +79,8 @@ impl Request {
     /// whole for parts of a whole.
     pub(super) fn bounds(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
         let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
-        let part = self.y.iter().all(Column::is_part) && self.scale.iter().all(|scale| *scale == 1.0) && high <= 1.0;
+        let part =
+            self.y.iter().all(FigureColumn::is_part) && self.scale.iter().all(|scale| *scale == 1.0) && high <= 1.0;
         (if low >= 0.0 { 0.0 } else { f64::NEG_INFINITY }, if part { 1.0 } else { f64::INFINITY })
     }
 
@@ -177,9 +178,9 @@ pub(super) fn list(names: &[String]) -> String {
 }
 
 /// Rows by panel and curve, each in the order of first appearance.
-pub(super) fn split(rows: &[Row]) -> (Vec<String>, Vec<super::rows::Series>, Vec<Vec<Vec<&Row>>>) {
-    let (mut facets, mut series) = (super::rows::Order::new(), super::rows::Order::new());
-    let mut groups: Vec<Vec<Vec<&Row>>> = Vec::new();
+pub(super) fn split(rows: &[FigureRow]) -> (Vec<String>, Vec<super::rows::Series>, Vec<Vec<Vec<&FigureRow>>>) {
+    let (mut facets, mut series) = (super::rows::NameOrder::new(), super::rows::NameOrder::new());
+    let mut groups: Vec<Vec<Vec<&FigureRow>>> = Vec::new();
     for row in rows {
         let (facet, one) = (facets.place(&row.facet), series.place(&row.series));
         groups.resize_with(groups.len().max(facet + 1), Vec::new);

@@ -20,16 +20,16 @@ pub(super) enum Field {
     /// An axis of the sweep, by place, with the last word of its key and what its numbers are.
     Axis(usize, String, Measure),
     /// A column.
-    Column(Column),
+    Column(FigureColumn),
 }
 
 /// A column of a table, or a value computed from columns.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Column {
+pub(super) struct FigureColumn {
     /// Its name.
     pub name: String,
     /// How it comes from the table's own columns.
-    pub from: From,
+    pub from: ValueSource,
     /// The unit of its numbers.
     pub unit: Unit,
     /// Its name for people, without the unit.
@@ -42,7 +42,7 @@ pub(super) struct Column {
 
 /// How a column comes from those of the table.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum From {
+pub(super) enum ValueSource {
     /// The value itself.
     Itself,
     /// Microseconds there, seconds here.
@@ -54,44 +54,58 @@ pub(super) enum From {
 }
 
 /// Columns that are computed: table, name, unit, name for people, the good end, and how.
-const COMPUTED: [(Table, &str, Unit, &str, Better, From); 5] = [
+const COMPUTED: [(Table, &str, Unit, &str, Better, ValueSource); 5] = [
     (
         Table::Jobs,
         "completion_s",
         Unit::Seconds,
         "Completion time",
         Better::Lower,
-        From::Between("submit_us", "finish_us"),
+        ValueSource::Between("submit_us", "finish_us"),
     ),
-    (Table::Jobs, "wait_s", Unit::Seconds, "Wait", Better::Lower, From::Between("submit_us", "start_us")),
+    (Table::Jobs, "wait_s", Unit::Seconds, "Wait", Better::Lower, ValueSource::Between("submit_us", "start_us")),
     (
         Table::Jobs,
         "slowdown",
         Unit::Plain,
         "Slowdown",
         Better::Lower,
-        From::Ratio("submit_us", "finish_us", "ideal_us"),
+        ValueSource::Ratio("submit_us", "finish_us", "ideal_us"),
     ),
-    (Table::Tasks, "wait_s", Unit::Seconds, "Wait", Better::Lower, From::Between("release_us", "start_us")),
-    (Table::Tasks, "duration_s", Unit::Seconds, "Duration", Better::Neither, From::Between("start_us", "finish_us")),
+    (Table::Tasks, "wait_s", Unit::Seconds, "Wait", Better::Lower, ValueSource::Between("release_us", "start_us")),
+    (
+        Table::Tasks,
+        "duration_s",
+        Unit::Seconds,
+        "Duration",
+        Better::Neither,
+        ValueSource::Between("start_us", "finish_us"),
+    ),
 ];
 
-impl Column {
+impl FigureColumn {
     /// All columns of a table: its own, those in microseconds also in seconds, and the computed ones.
-    pub fn all(table: Table, dims: &[Dim]) -> Vec<Column> {
-        let mut columns: Vec<Column> = Vec::new();
+    pub fn all(table: Table, dims: &[Dim]) -> Vec<FigureColumn> {
+        let mut columns: Vec<FigureColumn> = Vec::new();
         for described in table.columns(dims) {
             let (heading, text) = (in_words(&described), described.value == Kind::Text);
             let Described { name, unit, better, .. } = described;
             if unit == Unit::Micros {
                 let stem = name.trim_end_matches(Unit::Micros.suffix());
-                let (name, from) = (format!("{stem}{}", Unit::Seconds.suffix()), From::Seconds(name.clone()));
-                columns.push(Column { name, from, unit: Unit::Seconds, heading: plain_heading(stem), text, better });
+                let (name, from) = (format!("{stem}{}", Unit::Seconds.suffix()), ValueSource::Seconds(name.clone()));
+                columns.push(FigureColumn {
+                    name,
+                    from,
+                    unit: Unit::Seconds,
+                    heading: plain_heading(stem),
+                    text,
+                    better,
+                });
             }
-            columns.push(Column { name, from: From::Itself, unit, heading, text, better });
+            columns.push(FigureColumn { name, from: ValueSource::Itself, unit, heading, text, better });
         }
         let computed = COMPUTED.into_iter().filter(|(of, ..)| *of == table);
-        columns.extend(computed.map(|(_, name, unit, heading, better, from)| Column {
+        columns.extend(computed.map(|(_, name, unit, heading, better, from)| FigureColumn {
             name: name.to_owned(),
             from,
             unit,
@@ -105,10 +119,10 @@ impl Column {
     /// The columns of the table that it needs.
     pub fn needs(&self) -> Vec<&str> {
         match &self.from {
-            From::Itself => vec![&self.name],
-            From::Seconds(of) => vec![of],
-            From::Between(from, to) => vec![from, to],
-            From::Ratio(from, to, over) => vec![from, to, over],
+            ValueSource::Itself => vec![&self.name],
+            ValueSource::Seconds(of) => vec![of],
+            ValueSource::Between(from, to) => vec![from, to],
+            ValueSource::Ratio(from, to, over) => vec![from, to, over],
         }
     }
 
@@ -134,7 +148,7 @@ impl Column {
 
 /// A column of the `runs` table in words, without its unit.
 pub fn heading(name: &str, dims: &[Dim]) -> String {
-    let named = Column::all(Table::Runs, dims).into_iter().find(|column| column.name == name);
+    let named = FigureColumn::all(Table::Runs, dims).into_iter().find(|column| column.name == name);
     named.map_or_else(|| name.to_owned(), |column| column.heading)
 }
 
@@ -236,19 +250,19 @@ mod tests {
     #[test]
     fn columns_come_with_their_seconds() {
         let dims = [Dim { name: "cpu".to_owned(), unit: crate::units::Unit::Milli }];
-        let jobs = Column::all(Table::Jobs, &dims);
+        let jobs = FigureColumn::all(Table::Jobs, &dims);
         let named = |name: &str| jobs.iter().find(|column| column.name == name).expect(name);
         assert_eq!(named("completion_s").needs(), ["submit_us", "finish_us"]);
         assert_eq!(named("finish_s").needs(), ["finish_us"]);
         assert!(named("user").text && !named("tasks").text);
-        let runs = Column::all(Table::Runs, &dims);
+        let runs = FigureColumn::all(Table::Runs, &dims);
         let measure = |name: &str| runs.iter().find(|column| column.name == name).expect(name).measure();
         assert_eq!(measure("completion_mean_s"), Measure::Seconds);
         assert_eq!(measure("used_cpu"), Measure::Fraction);
         assert_eq!(measure("speed_jain"), Measure::Number);
         let heading = |name: &str| runs.iter().find(|column| column.name == name).expect(name).heading.as_str();
         assert_eq!(["wait_p50_s", "end_s", "speed_min"].map(heading), ["Wait p50", "End", "Speed of the slowest user"]);
-        let users = Column::all(Table::Users, &dims);
+        let users = FigureColumn::all(Table::Users, &dims);
         let used = users.iter().find(|column| column.name == "used_cpu_s").expect("core seconds");
         assert_eq!((used.measure(), used.heading.as_str()), (Measure::Number, "CPU in use"));
     }

@@ -64,8 +64,8 @@ impl Stat {
     }
 
     /// Of values of which there is one at least.
-    pub fn of(self, values: &[f64]) -> f64 {
-        let quantile = |at: usize| Spread::of(values).map_or(f64::NAN, |spread| spread.quantiles[at]);
+    pub fn value(self, values: &[f64]) -> f64 {
+        let quantile = |at: usize| Spread::from_values(values).map_or(f64::NAN, |spread| spread.quantiles[at]);
         match self {
             Stat::Mean => mean(values),
             Stat::Sum => values.iter().sum(),
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_run_become_one_value() {
-        let of = |name: &str| Stat::parse(name).expect(name).of(&[4.0, 1.0, 1.0]);
+        let of = |name: &str| Stat::parse(name).expect(name).value(&[4.0, 1.0, 1.0]);
         let names: Vec<f64> = Stat::names().map(of).collect();
         assert_eq!(names[..6], [2.0, 6.0, 1.0, 4.0, 3.0, 1.0]);
         assert!((names[6] - 3.7).abs() < 1e-9);

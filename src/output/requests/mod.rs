@@ -24,7 +24,7 @@ pub use rows::Whole;
 use super::figure::MANY;
 use super::file::{digest_of, write_whole};
 use super::gallery::{self, Gallery};
-use super::made::{Made, State, state};
+use super::manifest::{FileState, Manifest, state};
 use super::paper::{Paper, Preset, points};
 use crate::error::{Error, Result, alternatives, did_you_mean};
 use crate::rows::read_text_if_there;
@@ -43,7 +43,7 @@ pub const KEYS: [&str; 2] = ["figure", "figures"];
 
 /// Takes what a plan says of figures out of it, to be read later.
 pub fn split(plan: &mut Node) -> Node {
-    let said = KEYS.iter().filter_map(|key| plan.take(key)).collect();
+    let said = KEYS.iter().filter_map(|key| plan.take_entry(key)).collect();
     Node { place: plan.place.clone(), value: Value::Table(said) }
 }
 
@@ -60,7 +60,7 @@ pub struct Requests {
 
 impl Requests {
     /// Takes what a plan says of figures out of it, and checks it. Errors: [`Error::Placed`].
-    pub fn take(plan: &mut Node, scope: &Scope) -> Result<Requests> {
+    pub fn extract(plan: &mut Node, scope: &Scope) -> Result<Requests> {
         let said = split(plan);
         Requests::read(&said, scope).map_err(|error| said.locate(error))
     }
@@ -68,7 +68,7 @@ impl Requests {
     fn read(said: &Node, scope: &Scope) -> Result<Requests> {
         let text = said.plain_table()?.to_string();
         let all = said.get("figures").map_or(Ok(AllFile::default()), |entry| entry.node.read())?;
-        let mut paper = Paper::of(all.preset.map(|name| Preset::parse("figures.preset", &name)).transpose()?);
+        let mut paper = Paper::from_preset(all.preset.map(|name| Preset::parse("figures.preset", &name)).transpose()?);
         if let Some(width) = all.width {
             paper.width = Some(points("figures.width", width)?);
         }
@@ -97,7 +97,7 @@ impl Requests {
     pub fn beside(whole: &Whole) -> Result<Requests> {
         let path = whole.folder.join(FILE);
         let text = read_text_if_there(&path)?.unwrap_or_default();
-        Requests::take(&mut Node::toml(&Place::whole(path, text))?, &whole.scope())
+        Requests::extract(&mut Node::toml(&Place::whole_text(path, text))?, &whole.scope())
     }
 
     /// Writes the plan's requests for figures to the results folder; without requests there is no file. A file that a user has changed
@@ -105,16 +105,17 @@ impl Requests {
     pub fn write(&self, folder: &Path) -> Result<Option<String>> {
         let path = folder.join(FILE);
         // One that says the same was written by a process that was killed before it could list it.
-        let known = Made::known(folder)?.files.get(FILE).cloned().into_iter().chain([digest_of(self.text.as_bytes())]);
-        let states: Vec<State> = known.map(|digest| state(folder, FILE, &digest)).collect();
-        if states.contains(&State::Changed) && !states.contains(&State::AsMade) {
+        let known =
+            Manifest::known(folder)?.files.get(FILE).cloned().into_iter().chain([digest_of(self.text.as_bytes())]);
+        let states: Vec<FileState> = known.map(|digest| state(folder, FILE, &digest)).collect();
+        if states.contains(&FileState::Changed) && !states.contains(&FileState::AsMade) {
             return Ok(Some(format!(
                 "{} was changed manually: it defines the figures; remove it, and the next run draws those of the plan",
                 path.display()
             )));
         }
         let written = if self.text.is_empty() { None } else { Some(write_whole(&path, self.text.as_bytes())?) };
-        Made::renew(folder, None, &[FILE], written.as_slice()).map(|()| None)
+        Manifest::renew(folder, None, &[FILE], written.as_slice()).map(|()| None)
     }
 
     /// The same on other paper, whatever the plan says.

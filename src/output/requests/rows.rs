@@ -5,14 +5,14 @@ use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
 use super::check::{Request, Scope};
-use super::field::{Column, Datum, Field, From};
+use super::field::{Datum, Field, FigureColumn, ValueSource};
 use super::kinds::X;
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Interval, mean, mean_interval};
-use crate::output::folder::{Described, check_links, of_cell};
+use crate::output::folder::{StudyRecord, check_links, of_cell};
 use crate::output::frame::Frame;
-use crate::output::made::Made;
+use crate::output::manifest::Manifest;
 use crate::output::provenance::Provenance;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
@@ -32,7 +32,7 @@ pub struct Whole {
 impl Whole {
     /// Opens a results folder, of a sweep or not. Errors: it is none, or a table in it is damaged.
     pub fn open(folder: &Path) -> Result<Whole> {
-        let (plan, axes, cells) = match Described::read(folder)? {
+        let (plan, axes, cells) = match StudyRecord::read(folder)? {
             None => {
                 let results = Results::open(folder)?;
                 (results.contents.plan.clone(), Vec::new(), vec![(String::new(), Vec::new(), results)])
@@ -69,7 +69,7 @@ impl Whole {
     /// Reads a whole table of the folder that does not belong to a run; `None` if it is missing. Errors: it is damaged according to the
     /// manifest, or not listed there.
     pub fn table(&self, name: &str) -> Result<Option<Frame>> {
-        let (made, path) = (Made::read(&self.folder)?.unwrap_or_default(), self.folder.join(name));
+        let (made, path) = (Manifest::read(&self.folder)?.unwrap_or_default(), self.folder.join(name));
         made.check(&self.folder, name)?;
         if path.exists() && !made.files.contains_key(name) {
             let problem = "is not as it was written; run the plan again to replace it";
@@ -107,7 +107,7 @@ impl Whole {
 
 /// A row as a figure sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
+pub(super) struct FigureRow {
     /// The panel.
     pub facet: String,
     /// The curve.
@@ -140,8 +140,8 @@ pub(super) struct Origin {
 
 /// All rows, and when each run ended, in seconds.
 #[derive(Default)]
-pub(super) struct Rows {
-    pub rows: Vec<Row>,
+pub(super) struct FigureRows {
+    pub rows: Vec<FigureRow>,
     /// By run.
     pub origins: Vec<Origin>,
     /// The names of the settings of each origin.
@@ -158,16 +158,17 @@ pub(super) struct Rows {
 
 impl Request {
     /// Reads its rows, cell by cell, policy by policy, seed by seed, in the order of the table.
-    pub(super) fn rows(&self, whole: &Whole) -> Result<Rows> {
+    pub(super) fn rows(&self, whole: &Whole) -> Result<FigureRows> {
         let settings = std::iter::once("policy").chain(whole.axes.iter().map(String::as_str));
-        let mut all = Rows { settings: settings.map(|name| name.replace('_', " ")).collect(), ..Rows::default() };
+        let mut all =
+            FigureRows { settings: settings.map(|name| name.replace('_', " ")).collect(), ..FigureRows::default() };
         for (name, values, results) in &whole.cells {
             all.baseline.clone_from(&results.contents.baseline);
             let mut columns: Vec<&str> = Vec::new();
             let fields = self.x.iter().chain(&self.rows).chain(&self.series).chain(&self.facet);
             let fields = fields.chain(self.filter.iter().map(|(field, _)| field));
             let asked = fields.filter_map(|field| if let Field::Column(column) = field { Some(column) } else { None });
-            for need in asked.chain(&self.y).flat_map(Column::needs).chain(weight(self.table)) {
+            for need in asked.chain(&self.y).flat_map(FigureColumn::needs).chain(weight(self.table)) {
                 if !columns.contains(&need) {
                     columns.push(need);
                 }
@@ -200,7 +201,7 @@ impl Request {
     }
 }
 
-impl Rows {
+impl FigureRows {
     /// Groups the values of runs by seed. Runs of one seed used the same random numbers, so that they are one sample, whose value is their
     /// mean. Seeds without some of the runs of other seeds are left out.
     pub fn by_seed<T>(&self, runs: impl IntoIterator<Item = (usize, T)>) -> Vec<Vec<T>> {
@@ -274,14 +275,14 @@ impl Values {
 }
 
 impl Of<'_> {
-    fn column(&self, column: &Column) -> Result<Vec<Option<f64>>> {
+    fn column(&self, column: &FigureColumn) -> Result<Vec<Option<f64>>> {
         let numbers = |name: &str| self.part.numbers(name);
         let each = |values: Vec<Option<f64>>, scale: f64| values.into_iter().map(|v| v.map(|v| v / scale)).collect();
         Ok(match &column.from {
-            From::Itself => numbers(&column.name)?,
-            From::Seconds(of) => each(numbers(of)?, 1e6),
-            From::Between(from, to) => between(&numbers(from)?, &numbers(to)?, |span| Some(span / 1e6)),
-            From::Ratio(from, to, over) => {
+            ValueSource::Itself => numbers(&column.name)?,
+            ValueSource::Seconds(of) => each(numbers(of)?, 1e6),
+            ValueSource::Between(from, to) => between(&numbers(from)?, &numbers(to)?, |span| Some(span / 1e6)),
+            ValueSource::Ratio(from, to, over) => {
                 let (spans, over) = (between(&numbers(from)?, &numbers(to)?, Some), numbers(over)?);
                 let ratio = |(span, over): (Option<f64>, Option<f64>)| Some(span? / over.filter(|over| *over > 0.0)?);
                 spans.into_iter().zip(over).map(ratio).collect()
@@ -304,7 +305,7 @@ impl Of<'_> {
         })
     }
 
-    fn read(&self, rows: &mut Vec<Row>) -> Result<()> {
+    fn read(&self, rows: &mut Vec<FigureRow>) -> Result<()> {
         let request = self.request;
         let all = |fields: &[Field]| fields.iter().map(|field| self.values(field)).collect::<Result<Vec<_>>>();
         let at: Vec<Field> = request.x.iter().chain(&request.rows).cloned().collect();
@@ -316,7 +317,7 @@ impl Of<'_> {
         for (column, scale) in request.y.iter().zip(&request.scale) {
             let shown = &column.name;
             for (nth, y) in self.column(column)?.into_iter().enumerate() {
-                let passes = |(values, (_, wanted)): (&Values, &(Field, Vec<super::check::Wanted>))| {
+                let passes = |(values, (_, wanted)): (&Values, &(Field, Vec<super::check::FilterValue>))| {
                     values.at(nth, shown).is_some_and(|value| wanted.iter().any(|one| one.fits(&value)))
                 };
                 if !filter.iter().zip(&request.filter).all(passes) {
@@ -335,7 +336,7 @@ impl Of<'_> {
                 let facet = label(&request.facet, &facet).join(", ");
                 let series = named(&request.series, label(&request.series, &series));
                 let weight = weights.as_ref().map_or(each, |weights| weights[nth].unwrap_or(0.0) as u64);
-                rows.push(Row { facet, series, at, y: y * scale, run: self.run, weight });
+                rows.push(FigureRow { facet, series, at, y: y * scale, run: self.run, weight });
             }
         }
         Ok(())
@@ -358,15 +359,15 @@ fn between(from: &[Option<f64>], to: &[Option<f64>], scale: impl Fn(f64) -> Opti
 }
 
 /// Names in the order of their first appearance.
-pub(super) struct Order<T> {
+pub(super) struct NameOrder<T> {
     /// In order.
     pub all: Vec<T>,
     places: HashMap<T, usize>,
 }
 
-impl<T: Clone + Eq + Hash> Order<T> {
-    pub fn new() -> Order<T> {
-        Order { all: Vec::new(), places: HashMap::new() }
+impl<T: Clone + Eq + Hash> NameOrder<T> {
+    pub fn new() -> NameOrder<T> {
+        NameOrder { all: Vec::new(), places: HashMap::new() }
     }
 
     /// The place of a name, behind all others if it is new.
@@ -388,7 +389,7 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    pub fn of(datum: &Datum) -> Mark {
+    pub fn from_datum(datum: &Datum) -> Mark {
         match datum {
             // There is one zero.
             Datum::Number(value) => Mark::Number((value + 0.0).to_bits()),
@@ -419,15 +420,15 @@ pub(super) struct Means {
 
 impl Means {
     /// One value a run by the figure's own rule, then the mean of the runs of each seed, then the mean over seeds.
-    pub fn of(request: &Request, all: &Rows) -> Means {
+    pub fn new(request: &Request, all: &FigureRows) -> Means {
         let rows = &all.rows;
-        let (mut facets, mut series) = (Order::new(), Order::new());
-        let mut places = [Order::new(), Order::new()];
+        let (mut facets, mut series) = (NameOrder::new(), NameOrder::new());
+        let mut places = [NameOrder::new(), NameOrder::new()];
         let mut groups: HashMap<[usize; 4], (BTreeMap<usize, Vec<f64>>, u64)> = HashMap::new();
         for row in rows {
             let mut key = [facets.place(&row.facet), series.place(&row.series), 0, 0];
             for (nth, datum) in row.at.iter().enumerate().take(2) {
-                key[2 + nth] = places[nth].place(&Mark::of(datum));
+                key[2 + nth] = places[nth].place(&Mark::from_datum(datum));
             }
             let group = groups.entry(key).or_default();
             group.0.entry(row.run).or_default().push(row.y);
@@ -439,7 +440,7 @@ impl Means {
         }
         let averaged = all.named(&averaged);
         let of_group = |(key, (runs, weight)): ([usize; 4], (BTreeMap<usize, Vec<f64>>, u64))| {
-            let values = runs.iter().map(|(run, values)| (*run, request.stat.of(values)));
+            let values = runs.iter().map(|(run, values)| (*run, request.stat.value(values)));
             Some((key, (all.mean(values)?, weight)))
         };
         let places = places.map(|order| order.all.iter().map(Mark::datum).collect());

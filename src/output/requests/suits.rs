@@ -1,7 +1,7 @@
 //! Checks whether a kind of figure can show the requested columns.
 
-use super::check::{Checker, Request, Wanted};
-use super::field::{Column, Datum, Field};
+use super::check::{Checker, FilterValue, Request};
+use super::field::{Datum, Field, FigureColumn};
 use super::kinds::{Draw, KindRow, X};
 use crate::error::{Error, Result};
 use crate::output::schema::Table;
@@ -24,8 +24,8 @@ impl Checker<'_> {
                 format!("numbers along x; for names such as these take kind = \"bars\" instead of {}", self.file.kind);
             return Err(Error::plan(self.key("x"), format!("'{}'", x.name()), expected));
         }
-        if kind.x == X::Time && !Column::all(request.table, &[]).iter().any(|one| one.name == "time_s") {
-            let series = Table::all().filter(|table| Column::all(*table, &[]).iter().any(|c| c.name == "time_s"));
+        if kind.x == X::Time && !FigureColumn::all(request.table, &[]).iter().any(|one| one.name == "time_s") {
+            let series = Table::all().filter(|table| FigureColumn::all(*table, &[]).iter().any(|c| c.name == "time_s"));
             let names = series.map(|table| table.name()).collect::<Vec<_>>().join(", ");
             return Err(Error::plan(
                 self.key("table"),
@@ -62,8 +62,9 @@ impl Checker<'_> {
             values.iter().filter(|value| passes(&datum(value))).cloned().collect()
         };
         // A figure of one cell, or with a key for cells, has one value on each axis.
-        let one_cell =
-            |(field, wanted): &(Field, Vec<Wanted>)| *field == Field::Cell && matches!(wanted[..], [Wanted::Value(_)]);
+        let one_cell = |(field, wanted): &(Field, Vec<FilterValue>)| {
+            *field == Field::Cell && matches!(wanted[..], [FilterValue::Value(_)])
+        };
         let by_cell = named().any(|field| *field == Field::Cell) || request.filter.iter().any(one_cell);
         let policies = passing(&Field::Policy, &self.scope.policies, &|name| Datum::Text(name.to_owned()));
         let policy = std::iter::once((Field::Policy, "policy", policies));

@@ -1,6 +1,6 @@
 //! The table of decisions.
 
-use crate::column::{Column, Row, Value};
+use crate::column::{Column, ColumnValue, TableRow};
 use crate::names::Listed;
 use crate::policy::{GroupTree, Reason};
 use crate::record::{Decision, Turn, Untried};
@@ -52,13 +52,13 @@ impl<'a> Decided<'a> {
     }
 }
 
-impl Row for Decided<'static> {
+impl TableRow for Decided<'static> {
     type Of<'a> = Decided<'a>;
 
     const TABLE: &'static str = "decisions";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<Decided<'static>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<Decided<'static>>>;
         vec![
             C::micros("time_us", "when", |row| Some(row.decision.now.0)),
             C::listed("user", "the user in turn: the first in line among those not decided yet", |row| row.user),

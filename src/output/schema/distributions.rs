@@ -1,23 +1,23 @@
 //! The tables of distributions: completion times by size, quantiles of delays, and demands.
 
-use crate::column::{Column, Row, Unit, Value};
+use crate::column::{Column, ColumnValue, TableRow, Unit};
 use crate::units::Dim;
 
 /// The jobs of some sizes.
-pub(crate) struct Bin<'a> {
+pub(crate) struct BinRow<'a> {
     pub label: &'a str,
     pub position: u64,
     pub jobs: u64,
     pub completion_s: Option<f64>,
 }
 
-impl Row for Bin<'static> {
-    type Of<'a> = Bin<'a>;
+impl TableRow for BinRow<'static> {
+    type Of<'a> = BinRow<'a>;
 
     const TABLE: &'static str = "bins";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<Bin<'static>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<BinRow<'static>>>;
         vec![
             C::text("bin", "job sizes in tasks", |bin| Some(bin.label)).words("Job size (tasks)"),
             C::int("position", "order of the bins", |bin| Some(bin.position)),
@@ -36,13 +36,13 @@ pub(crate) struct Quantile {
     pub value: f64,
 }
 
-impl Row for Quantile {
+impl TableRow for Quantile {
     type Of<'a> = Quantile;
 
     const TABLE: &'static str = "quantiles";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<Quantile>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<Quantile>>;
         vec![
             C::text("metric", "completion_s, wait_s or slowdown, of finished jobs", |row| Some(row.metric)),
             C::float("q", "which quantile", |row| Some(row.q)),
@@ -61,13 +61,13 @@ pub(crate) struct DemandKind<'a> {
     pub tasks: u64,
 }
 
-impl Row for DemandKind<'static> {
+impl TableRow for DemandKind<'static> {
     type Of<'a> = DemandKind<'a>;
 
     const TABLE: &'static str = "demands";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<DemandKind<'static>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<DemandKind<'static>>>;
         vec![
             C::text("stage", "stage of the rows; null if they have none", |row| row.stage),
             C::floats("demand_<r>", "mean <r> of a task of this kind, in the unit people write", |row, d| {

@@ -1,6 +1,6 @@
 //! The tables of plans of the control plane.
 
-use crate::column::{Column, Row, Value};
+use crate::column::{Column, ColumnValue, TableRow};
 use crate::control::rules::Rule;
 use crate::control::study::{FateRow, RecoveryRow};
 
@@ -11,13 +11,13 @@ pub(crate) struct Fated<'a> {
     pub violated: String,
 }
 
-impl Row for Fated<'static> {
+impl TableRow for Fated<'static> {
     type Of<'a> = Fated<'a>;
 
     const TABLE: &'static str = "scenarios";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<Fated<'static>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<Fated<'static>>>;
         vec![
             C::int("scenario", "number of the scenario", |of| Some(of.row.scenario.number() as u64)),
             C::text("name", "its name", |of| Some(&of.name)),
@@ -39,13 +39,13 @@ pub(crate) struct Recovered<'a> {
     pub violated: String,
 }
 
-impl Row for Recovered<'static> {
+impl TableRow for Recovered<'static> {
     type Of<'a> = Recovered<'a>;
 
     const TABLE: &'static str = "recovery";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<Recovered<'static>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<Recovered<'static>>>;
         vec![
             C::int("scenario", "number of the scenario", |of| Some(of.row.scenario.number() as u64)),
             C::text("name", "its name", |of| Some(&of.name)),

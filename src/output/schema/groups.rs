@@ -1,6 +1,6 @@
 //! The tables of groups of users: their promises kept and broken, and their quotas over time.
 
-use crate::column::{Column, Row, Value};
+use crate::column::{Column, ColumnValue, TableRow};
 use crate::metrics::{GroupSums, GroupTimes, Holding};
 use crate::policy::{GroupLevel, GroupLimits, GroupNode};
 use crate::units::{Dim, Span, Time};
@@ -9,7 +9,7 @@ use crate::units::{Dim, Span, Time};
 const RATIO_ONE: f64 = 1e6;
 
 /// A group and a resource at the end of a run.
-pub(crate) struct Group<'a> {
+pub(crate) struct GroupRow<'a> {
     pub about: &'a GroupNode,
     pub parent: Option<&'a str>,
     pub variant: &'a str,
@@ -20,20 +20,20 @@ pub(crate) struct Group<'a> {
     pub times: &'a GroupTimes,
 }
 
-impl Group<'_> {
+impl GroupRow<'_> {
     /// An amount times seconds.
     fn area(&self, base_us: u128) -> Option<f64> {
         Some(base_us as f64 / self.dim.unit.scale() as f64 / 1e6)
     }
 }
 
-impl Row for Group<'static> {
-    type Of<'a> = Group<'a>;
+impl TableRow for GroupRow<'static> {
+    type Of<'a> = GroupRow<'a>;
 
     const TABLE: &'static str = "groups";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<Group<'static>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<GroupRow<'static>>>;
         vec![
             C::text("group", "name", |row| Some(&row.about.name)),
             C::text("parent", "the group above it; null right under the cluster", |row| row.parent),
@@ -126,13 +126,13 @@ pub(crate) struct LevelOf<'a> {
     pub held: Holding,
 }
 
-impl Row for LevelOf<'static> {
+impl TableRow for LevelOf<'static> {
     type Of<'a> = LevelOf<'a>;
 
     const TABLE: &'static str = "levels";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<LevelOf<'static>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<LevelOf<'static>>>;
         vec![
             C::micros("time_us", "grid point", |row| Some(row.at.0)),
             C::text("group", "name of the group", |row| Some(&row.about.name)),

@@ -1,24 +1,24 @@
 //! The tables of jobs and of tasks.
 
-use crate::column::{Column, Row, Value};
+use crate::column::{Column, ColumnValue, TableRow};
 use crate::names::Listed;
 use crate::record::JobRecord;
 use crate::units::{Span, Time};
 
 /// A job that has ended, or was cut off.
-pub(crate) struct Job<'a> {
+pub(crate) struct JobRow<'a> {
     pub name: &'a str,
     pub user: Listed<'a>,
     pub record: &'a JobRecord<'a>,
 }
 
-impl Row for Job<'static> {
-    type Of<'a> = Job<'a>;
+impl TableRow for JobRow<'static> {
+    type Of<'a> = JobRow<'a>;
 
     const TABLE: &'static str = "jobs";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<Job<'static>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<JobRow<'static>>>;
         vec![
             C::text("job", "name", |job| Some(job.name)).distinct(),
             C::listed("user", "the user that submitted it", |job| job.user),
@@ -54,13 +54,13 @@ pub(crate) struct Task<'a> {
     pub outcome: &'static str,
 }
 
-impl Row for Task<'static> {
+impl TableRow for Task<'static> {
     type Of<'a> = Task<'a>;
 
     const TABLE: &'static str = "tasks";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<Task<'static>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<Task<'static>>>;
         vec![
             C::text("job", "name of the job", |task| Some(task.job)),
             C::int("task", "number within the job, from 0, in row order", |task| Some(task.number)).distinct(),

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::file::Pending;
 pub use super::sealed::VERSION;
-use super::table::{Column as TableColumn, Field, TableWriter};
-use crate::column::{Cell, Column, Computed, Described, Kind, Row, Value};
+use super::table::{Field, GrowingColumn as TableColumn, TableWriter};
+use crate::column::{Cell, Column, ColumnValue, Computed, Described, Kind, TableRow};
 use crate::error::Result;
-use crate::metrics::{Point, User, runs_columns};
+use crate::metrics::{GridPoint, User, runs_columns};
 use crate::units::Dim;
 use plimsoll_base::named;
 
@@ -19,11 +19,11 @@ mod jobs;
 mod over_time;
 
 pub(crate) use decisions::Decided;
-pub(crate) use distributions::{Bin, DemandKind, Quantile};
+pub(crate) use distributions::{BinRow, DemandKind, Quantile};
 pub(crate) use failover::{Fated, Recovered};
-pub(crate) use groups::{Group, LevelOf};
-pub(crate) use jobs::{Job, Task};
-pub(crate) use over_time::{Share, Used};
+pub(crate) use groups::{GroupRow, LevelOf};
+pub(crate) use jobs::{JobRow, Task};
+pub(crate) use over_time::{ShareRow, Used};
 
 named! {
     /// The tables of an experiment, with the meaning of a row.
@@ -51,7 +51,7 @@ impl Table {
     }
 
     /// Returns the table of such rows. Panics: only if there is none of its name (programmer error).
-    pub(crate) fn of<R: Row>() -> Table {
+    pub(crate) fn for_row<R: TableRow>() -> Table {
         Table::all().find(|table| table.name() == R::TABLE).expect("every kind of row has its table")
     }
 
@@ -66,14 +66,14 @@ impl Table {
         match self {
             Table::Runs => runs_columns(dims),
             Table::Users => described::<User<'static>>(dims),
-            Table::Jobs => described::<Job<'static>>(dims),
+            Table::Jobs => described::<JobRow<'static>>(dims),
             Table::Tasks => described::<Task<'static>>(dims),
             Table::Usage => described::<Used<'static>>(dims),
-            Table::Fairness => described::<Point<'static>>(dims),
-            Table::Shares => described::<Share<'static>>(dims),
-            Table::Groups => described::<Group<'static>>(dims),
+            Table::Fairness => described::<GridPoint<'static>>(dims),
+            Table::Shares => described::<ShareRow<'static>>(dims),
+            Table::Groups => described::<GroupRow<'static>>(dims),
             Table::Levels => described::<LevelOf<'static>>(dims),
-            Table::Bins => described::<Bin<'static>>(dims),
+            Table::Bins => described::<BinRow<'static>>(dims),
             Table::Quantiles => described::<Quantile>(dims),
             Table::Demands => described::<DemandKind<'static>>(dims),
             Table::Decisions => described::<Decided<'static>>(dims),
@@ -92,7 +92,7 @@ impl Table {
     }
 }
 
-fn described<R: Row>(dims: &[Dim]) -> Vec<Described> {
+fn described<R: TableRow>(dims: &[Dim]) -> Vec<Described> {
     R::columns().iter().flat_map(|column| column.described(dims)).collect()
 }
 
@@ -102,17 +102,18 @@ fn fields(columns: Vec<Described>) -> Vec<Field> {
 }
 
 /// Writes a table as its columns say.
-pub(crate) struct Writer<R: Row> {
+pub(crate) struct Writer<R: TableRow> {
     table: TableWriter,
     /// How each cell of a row is computed, and of which resource.
-    values: Vec<(Value<R>, usize)>,
+    values: Vec<(ColumnValue<R>, usize)>,
 }
 
-impl<R: Row> Writer<R> {
+impl<R: TableRow> Writer<R> {
     /// Creates a writer to a table with the fields of its columns, for `dims` resources.
     pub fn new(table: TableWriter, dims: usize) -> Writer<R> {
-        let each =
-            |column: Column<Value<R>>| (0..if column.value.each() { dims } else { 1 }).map(move |d| (column.value, d));
+        let each = |column: Column<ColumnValue<R>>| {
+            (0..if column.value.each() { dims } else { 1 }).map(move |d| (column.value, d))
+        };
         Writer { table, values: R::columns().into_iter().flat_map(each).collect() }
     }
 
@@ -132,9 +133,9 @@ impl<R: Row> Writer<R> {
         self.table.fill(|at, column| {
             let (value, d) = &values[at];
             let held = match value {
-                Value::Int(of) => int(column, of(row)),
-                Value::Ints(of) => int(column, of(row, *d)),
-                Value::Name(of) => column.push_name(of(row)),
+                ColumnValue::Int(of) => int(column, of(row)),
+                ColumnValue::Ints(of) => int(column, of(row, *d)),
+                ColumnValue::Name(of) => column.push_name(of(row)),
                 _ => column.push(value.cell(row, *d)),
             };
             if held { Ok(()) } else { Err(value.cell(row, *d)) }

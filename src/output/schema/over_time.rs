@@ -1,7 +1,7 @@
 //! The tables of users over time: their usage and shares.
 
 use crate::books::Books;
-use crate::column::{Column, Row, Unit, Value};
+use crate::column::{Column, ColumnValue, TableRow, Unit};
 use crate::names::Listed;
 use crate::units::{Time, UserId};
 
@@ -13,13 +13,13 @@ pub(crate) struct Used<'a> {
     pub books: &'a Books,
 }
 
-impl Row for Used<'static> {
+impl TableRow for Used<'static> {
     type Of<'a> = Used<'a>;
 
     const TABLE: &'static str = "usage";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<Used<'static>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<Used<'static>>>;
         vec![
             C::micros("time_us", "from when on", |row| Some(row.at.0)),
             C::listed("user", "name of the user", |row| row.name),
@@ -28,7 +28,7 @@ impl Row for Used<'static> {
             C::new(
                 "used_<r>",
                 "the use of its running tasks, in base units",
-                Value::Ints(|row, d| Some(row.books.used(row.user)[d])),
+                ColumnValue::Ints(|row, d| Some(row.books.used(row.user)[d])),
             )
             .unit(Unit::Base)
             .words("<r> in use"),
@@ -37,7 +37,7 @@ impl Row for Used<'static> {
 }
 
 /// An active user at a grid point.
-pub(crate) struct Share<'a> {
+pub(crate) struct ShareRow<'a> {
     pub at: Time,
     pub name: Listed<'a>,
     pub share: f64,
@@ -45,13 +45,13 @@ pub(crate) struct Share<'a> {
     pub fluid: f64,
 }
 
-impl Row for Share<'static> {
-    type Of<'a> = Share<'a>;
+impl TableRow for ShareRow<'static> {
+    type Of<'a> = ShareRow<'a>;
 
     const TABLE: &'static str = "shares";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<Share<'static>>>;
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<ShareRow<'static>>>;
         vec![
             C::micros("time_us", "grid point", |row| Some(row.at.0)),
             C::listed("user", "name of the user", |row| row.name),

@@ -15,7 +15,7 @@ mod watch;
 
 use std::collections::BTreeSet;
 
-use plimsoll::control::message::{Message, Node};
+use plimsoll::control::message::{Endpoint, Message};
 use plimsoll::control::rules::{Rule, Rules};
 use plimsoll::control::setup::{AppId, RoleId, Setup};
 use plimsoll::units::MachineId;
@@ -165,15 +165,15 @@ fn fencing_is_missed() {
 #[test]
 fn a_start_does_not_cross_an_older_order() {
     let (app, machine) = (AppId(0), MachineId(1));
-    let (tubo, first, second) = (Node::Tubo(machine), Node::App(app, 1), Node::App(app, 2));
+    let (tubo, first, second) = (Endpoint::Tubo(machine), Endpoint::App(app, 1), Endpoint::App(app, 2));
     let grant = Action::Grant(RoleId(0), machine);
     let bounds = Bounds { online: false, capacity: 1, late: Late::Orders, runs: true, faults: 3, moves: 0 };
     let model = Model { early: [0, 1], ..bounds.model(Rules::ALL) };
     let way = [
         Action::Want(app),
-        Action::Deliver(first, Node::Master),
+        Action::Deliver(first, Endpoint::Master),
         grant,
-        Action::Deliver(Node::Master, tubo),
+        Action::Deliver(Endpoint::Master, tubo),
         // The cap is there, but not the hint, and both FuxiMaster and the Tubo die.
         Action::Fault(Fault::MasterDies),
         Action::Fault(Fault::TuboDies(machine)),
@@ -185,7 +185,7 @@ fn a_start_does_not_cross_an_older_order() {
         Action::TuboStarts(machine),
         Action::AppStarts(app),
         // It should drop the cap, then receive it again; the plan is faster than both.
-        Action::Deliver(Node::Master, second),
+        Action::Deliver(Endpoint::Master, second),
     ];
     let mut state = way.iter().fold(model.first(), |state, action| {
         assert!(model.actions(&state).contains(action), "{action:?}");

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use plimsoll::control::app::AppMaster;
-use plimsoll::control::message::{Message, Node, Position};
+use plimsoll::control::message::{Endpoint, Message, Position};
 use plimsoll::control::setup::{AppId, Setup};
 use plimsoll::units::MachineId;
 
@@ -137,20 +137,20 @@ macro_rules! visitor {
                     let to = line.to;
                     if epochs {
                         for node in [&$($m)? line.from, &$($m)? line.to] {
-                            if let Node::App(app, epoch) = node {
+                            if let Endpoint::App(app, epoch) = node {
                                 visit(Stream::Masters(*app), epoch);
                             }
                         }
                     }
                     for letter in line.letters.$iter() {
                         match (letter, to) {
-                            (Message::TuboBeat { at, .. }, _) | (Message::Caps { at, .. }, Node::Tubo(_)) if epochs => {
+                            (Message::TuboBeat { at, .. }, _) | (Message::Caps { at, .. }, Endpoint::Tubo(_)) if epochs => {
                                 visit(Stream::Chiefs, &$($m)? at.epoch);
                             }
                             (Message::TuboBeat { at, machine, .. }, _) => {
                                 visit(Stream::Caps(*machine, at.epoch), &$($m)? at.number);
                             }
-                            (Message::Caps { at, .. }, Node::Tubo(machine)) => {
+                            (Message::Caps { at, .. }, Endpoint::Tubo(machine)) => {
                                 visit(Stream::Caps(machine, at.epoch), &$($m)? at.number);
                             }
                             (Message::TuboReport { epoch, .. } | Message::Ask { epoch }, _) if epochs => {
@@ -173,11 +173,11 @@ macro_rules! visitor {
                                 }
                             }
                             (Message::Hints { at, .. }, _) if epochs => visit(Stream::Chiefs, &$($m)? at.epoch),
-                            (Message::Hints { at, heard, .. }, Node::App(app, epoch)) => {
+                            (Message::Hints { at, heard, .. }, Endpoint::App(app, epoch)) => {
                                 visit(Stream::Hints(app, at.epoch), &$($m)? at.number);
                                 visit(Stream::Reports(app, epoch), heard);
                             }
-                            (Message::Plan { at, role, .. }, Node::Tubo(machine)) => {
+                            (Message::Plan { at, role, .. }, Endpoint::Tubo(machine)) => {
                                 let (app, epoch) = (setup.role(*role).app, at.epoch);
                                 if epochs {
                                     visit(Stream::Masters(app), &$($m)? at.epoch);
@@ -278,15 +278,15 @@ fn forget(setup: &Setup, state: &mut State) {
         }
     }
     for machine in setup.machine_ids() {
-        if gone(state.host(machine).tubo.at) && state.line(Node::Master, Node::Tubo(machine)).is_empty() {
+        if gone(state.host(machine).tubo.at) && state.line(Endpoint::Master, Endpoint::Tubo(machine)).is_empty() {
             state.host_mut(machine).tubo.at = Position::default();
         }
         for app in setup.app_ids() {
             let on_way = |line: &super::state::Line| {
-                line.to == Node::Tubo(machine) && matches!(line.from, Node::App(a, _) if a == app)
+                line.to == Endpoint::Tubo(machine) && matches!(line.from, Endpoint::App(a, _) if a == app)
             };
             let tubo = &state.host(machine).tubo;
-            let stale = |plan: &plimsoll::control::tubo::Plan| {
+            let stale = |plan: &plimsoll::control::tubo::WorkerPlan| {
                 setup.role(plan.role).app == app && (plan.count == 0 || plan.at != Position::default())
             };
             let quiet = state.app(app).old.is_none() && !state.lines().any(on_way);
@@ -315,7 +315,7 @@ fn forget(setup: &Setup, state: &mut State) {
         for newest in [true, false] {
             let masters = state.app(app);
             let Some(own) = (if newest { &masters.newest } else { &masters.old }) else { continue };
-            if gone(own.at) && state.line(Node::Master, Node::App(app, own.epoch)).is_empty() {
+            if gone(own.at) && state.line(Endpoint::Master, Endpoint::App(app, own.epoch)).is_empty() {
                 let masters = state.app_mut(app);
                 let own = if newest { &mut masters.newest } else { &mut masters.old };
                 own.as_mut().expect("it is there").at = Position::default();

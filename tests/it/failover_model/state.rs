@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll::control::app::AppMaster;
 use plimsoll::control::counts::Counts;
 use plimsoll::control::master::Master;
-use plimsoll::control::message::{Message, Node};
+use plimsoll::control::message::{Endpoint, Message};
 use plimsoll::control::setup::{AppId, Setup};
 use plimsoll::control::tubo::Tubo;
 use plimsoll::units::MachineId;
@@ -39,7 +39,7 @@ pub struct Masters {
 }
 
 impl Masters {
-    pub fn of(&self, epoch: u32) -> Option<&AppMaster> {
+    pub fn with_epoch(&self, epoch: u32) -> Option<&AppMaster> {
         [&self.newest, &self.old].into_iter().flatten().find(|master| master.epoch == epoch)
     }
 
@@ -66,8 +66,8 @@ pub struct Host {
 /// Messages in flight from one node to another, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Line {
-    pub from: Node,
-    pub to: Node,
+    pub from: Endpoint,
+    pub to: Endpoint,
     pub letters: Vec<Message>,
 }
 
@@ -100,11 +100,11 @@ pub struct State {
 }
 
 /// Returns the index of a node's inbox.
-pub fn inbox(node: Node) -> usize {
+pub fn inbox(node: Endpoint) -> usize {
     match node {
-        Node::Master => 0,
-        Node::App(app, _) => 1 + app.index(),
-        Node::Tubo(machine) => 1 + APPS + machine.index(),
+        Endpoint::Master => 0,
+        Endpoint::App(app, _) => 1 + app.index(),
+        Endpoint::Tubo(machine) => 1 + APPS + machine.index(),
     }
 }
 
@@ -138,22 +138,22 @@ impl State {
         Arc::make_mut(&mut self.apps[app.index()])
     }
 
-    pub fn is_alive(&self, node: Node) -> bool {
+    pub fn is_alive(&self, node: Endpoint) -> bool {
         match node {
-            Node::Master => self.chief.master.is_some(),
-            Node::App(app, epoch) => self.app(app).of(epoch).is_some(),
-            Node::Tubo(machine) => self.host(machine).up,
+            Endpoint::Master => self.chief.master.is_some(),
+            Endpoint::App(app, epoch) => self.app(app).with_epoch(epoch).is_some(),
+            Endpoint::Tubo(machine) => self.host(machine).up,
         }
     }
 
     /// Returns whether the link between two nodes is cut.
-    pub fn is_cut(&self, one: Node, other: Node) -> bool {
+    pub fn is_cut(&self, one: Endpoint, other: Endpoint) -> bool {
         match (one, other) {
-            (Node::Tubo(machine), Node::Master) | (Node::Master, Node::Tubo(machine)) => {
+            (Endpoint::Tubo(machine), Endpoint::Master) | (Endpoint::Master, Endpoint::Tubo(machine)) => {
                 self.host(machine).cut || self.host(machine).dark
             }
-            (Node::Tubo(machine), _) | (_, Node::Tubo(machine)) => self.host(machine).dark,
-            (Node::App(app, epoch), Node::Master) | (Node::Master, Node::App(app, epoch)) => {
+            (Endpoint::Tubo(machine), _) | (_, Endpoint::Tubo(machine)) => self.host(machine).dark,
+            (Endpoint::App(app, epoch), Endpoint::Master) | (Endpoint::Master, Endpoint::App(app, epoch)) => {
                 self.app(app).is_cut(epoch)
             }
             _ => false,
@@ -161,7 +161,7 @@ impl State {
     }
 
     /// Sends a message; it is lost if the receiver is dead or the link is cut.
-    pub fn post(&mut self, from: Node, to: Node, message: Message) {
+    pub fn post(&mut self, from: Endpoint, to: Endpoint, message: Message) {
         if !self.is_alive(to) || self.is_cut(from, to) {
             return;
         }
@@ -173,7 +173,7 @@ impl State {
     }
 
     /// Takes the message at a position of a line. The message stays in the line if it is to arrive twice.
-    pub fn take(&mut self, from: Node, to: Node, place: usize, stays: bool) -> Message {
+    pub fn receive(&mut self, from: Endpoint, to: Endpoint, place: usize, stays: bool) -> Message {
         let lines = Arc::make_mut(&mut self.inboxes[inbox(to)]);
         let at = lines.binary_search_by_key(&(from, to), |line| (line.from, line.to)).expect("the line is there");
         if stays {
@@ -187,7 +187,7 @@ impl State {
     }
 
     /// Drops messages that will have no effect.
-    pub fn forget(&mut self, from: Node, to: Node, gone: impl Fn(&Message) -> bool) {
+    pub fn forget(&mut self, from: Endpoint, to: Endpoint, gone: impl Fn(&Message) -> bool) {
         if self.line(from, to).iter().any(&gone) {
             let lines = Arc::make_mut(&mut self.inboxes[inbox(to)]);
             lines
@@ -199,7 +199,7 @@ impl State {
     }
 
     /// Returns the messages in flight from one node to another.
-    pub fn line(&self, from: Node, to: Node) -> &[Message] {
+    pub fn line(&self, from: Endpoint, to: Endpoint) -> &[Message] {
         let lines = &self.inboxes[inbox(to)];
         let found = lines.binary_search_by_key(&(from, to), |line| (line.from, line.to));
         found.map_or(&[], |at| lines[at].letters.as_slice())
@@ -211,7 +211,7 @@ impl State {
     }
 
     /// Drops the messages in flight to a node that dies, or between two nodes with a cut link.
-    pub fn lose(&mut self, gone: impl Fn(Node, Node) -> bool) {
+    pub fn lose(&mut self, gone: impl Fn(Endpoint, Endpoint) -> bool) {
         for lines in &mut self.inboxes {
             if lines.iter().any(|line| gone(line.from, line.to)) {
                 Arc::make_mut(lines).retain(|line| !gone(line.from, line.to));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use plimsoll::control::app::{self, AppMaster};
 use plimsoll::control::master::{self, Contact, Master, Phase};
-use plimsoll::control::message::{Message, Node, Output, Units};
+use plimsoll::control::message::{Endpoint, Message, Output, Units};
 use plimsoll::control::setup::{AppId, RoleId, Setup};
 use plimsoll::control::tubo;
 use plimsoll::units::MachineId;
@@ -21,7 +21,7 @@ use super::watch::Seen;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// The message at the head of a line arrives.
-    Deliver(Node, Node),
+    Deliver(Endpoint, Endpoint),
     MasterStarts,
     AppStarts(AppId),
     TuboStarts(MachineId),
@@ -223,8 +223,8 @@ impl Model {
     }
 
     /// Returns the heartbeat messages of a tubo that would change their receivers. A tubo sends them on silent links only.
-    fn tubo_says(&self, state: &State, machine: MachineId) -> Vec<(Node, Message)> {
-        let (host, tubo) = (state.host(machine), Node::Tubo(machine));
+    fn tubo_says(&self, state: &State, machine: MachineId) -> Vec<(Endpoint, Message)> {
+        let (host, tubo) = (state.host(machine), Endpoint::Tubo(machine));
         let waits = host.tubo.caps.iter().any(|(role, count)| count > host.tubo.plan(role));
         let agrees = state.chief.master.as_ref().is_none_or(|master| {
             let here = master.sites[machine.index()].contact == Contact::Here;
@@ -236,7 +236,7 @@ impl Model {
         if !host.up || agrees && !waits {
             return Vec::new();
         }
-        let (_, outputs) = host.tubo.clone().step(&self.setup, tubo::Input::Beat);
+        let (_, outputs) = host.tubo.clone().step(&self.setup, tubo::TuboInput::Beat);
         let sends = outputs.into_iter().filter_map(|output| match output {
             Output::Send(to, message) => Some((to, message)),
             _ => None,
@@ -245,8 +245,8 @@ impl Model {
     }
 
     fn app_says(&self, state: &State, master: &AppMaster) -> Option<Message> {
-        let (node, chief) = (Node::App(master.app, master.epoch), state.chief.master.as_ref()?);
-        if state.is_cut(node, Node::Master) || !self.is_quiet(state, node, Node::Master) {
+        let (node, chief) = (Endpoint::App(master.app, master.epoch), state.chief.master.as_ref()?);
+        if state.is_cut(node, Endpoint::Master) || !self.is_quiet(state, node, Endpoint::Master) {
             return None;
         }
         let tenant = &chief.tenants[&master.app];
@@ -254,8 +254,8 @@ impl Model {
         if known && (chief.phase == Phase::Recovering || chief.app_position(master.app) == master.at) {
             return None;
         }
-        let (_, outputs) = master.clone().step(&self.setup, app::Input::Beat);
-        let from = Node::App(master.app, master.epoch);
+        let (_, outputs) = master.clone().step(&self.setup, app::AppInput::Beat);
+        let from = Endpoint::App(master.app, master.epoch);
         outputs.into_iter().find_map(|output| match output {
             Output::Send(to, message) if self.moves(state, from, to, &message) => Some(message),
             _ => None,
@@ -263,14 +263,14 @@ impl Model {
     }
 
     /// Returns whether no message is in transit between two nodes.
-    fn is_quiet(&self, state: &State, one: Node, other: Node) -> bool {
+    fn is_quiet(&self, state: &State, one: Endpoint, other: Endpoint) -> bool {
         state.line(one, other).is_empty() && state.line(other, one).is_empty()
     }
 
     /// Returns whether a message would change its receiver and no other message is in transit between the two nodes.
-    fn moves(&self, state: &State, from: Node, to: Node, message: &Message) -> bool {
+    fn moves(&self, state: &State, from: Endpoint, to: Endpoint, message: &Message) -> bool {
         let to = match to {
-            Node::App(app, 0) => Node::App(app, state.app(app).epoch),
+            Endpoint::App(app, 0) => Endpoint::App(app, state.app(app).epoch),
             known => known,
         };
         if !state.is_alive(to) || state.is_cut(from, to) {
@@ -280,15 +280,15 @@ impl Model {
             return false;
         }
         match to {
-            Node::Master => state.chief.master.as_ref().is_some_and(|master| {
-                let (next, outputs) = master.clone().step(&self.setup, master::Input::Message(message.clone()));
+            Endpoint::Master => state.chief.master.as_ref().is_some_and(|master| {
+                let (next, outputs) = master.clone().step(&self.setup, master::MasterInput::Message(message.clone()));
                 !outputs.is_empty() || next != *master
             }),
-            Node::App(app, epoch) => state.app(app).of(epoch).is_some_and(|master| {
-                let (next, outputs) = master.clone().step(&self.setup, app::Input::Message(message.clone()));
+            Endpoint::App(app, epoch) => state.app(app).with_epoch(epoch).is_some_and(|master| {
+                let (next, outputs) = master.clone().step(&self.setup, app::AppInput::Message(message.clone()));
                 !outputs.is_empty() || next != *master
             }),
-            Node::Tubo(_) => true,
+            Endpoint::Tubo(_) => true,
         }
     }
 
@@ -297,7 +297,7 @@ impl Model {
         let mut next = state.clone();
         match action {
             Action::Deliver(from, to) => {
-                let message = next.take(from, to, 0, false);
+                let message = next.receive(from, to, 0, false);
                 self.deliver(&mut next, from, to, message, seen);
             }
             Action::MasterStarts => self.start_master(&mut next, seen),
@@ -306,7 +306,7 @@ impl Model {
                 let host = next.host_mut(machine);
                 let (tubo, outputs) = host.tubo.clone().restart(self.setup.rules);
                 (host.tubo, host.up, host.disk) = (tubo, true, true);
-                self.act(&mut next, Node::Tubo(machine), outputs, seen);
+                self.act(&mut next, Endpoint::Tubo(machine), outputs, seen);
             }
             Action::Heal(machine) => {
                 let host = next.host_mut(machine);
@@ -320,30 +320,32 @@ impl Model {
                 *at += 1;
                 let role = self.setup.roles_of(app).next().expect("an application has a role");
                 let epoch = next.app(app).epoch;
-                self.app_input(&mut next, app, epoch, app::Input::Want(role, count), seen);
+                self.app_input(&mut next, app, epoch, app::AppInput::Want(role, count), seen);
             }
-            Action::AppTimeout(app) => self.master_input(&mut next, master::Input::AppTimeout(app), seen),
-            Action::TuboTimeout(machine) => self.master_input(&mut next, master::Input::TuboTimeout(machine), seen),
+            Action::AppTimeout(app) => self.master_input(&mut next, master::MasterInput::AppTimeout(app), seen),
+            Action::TuboTimeout(machine) => {
+                self.master_input(&mut next, master::MasterInput::TuboTimeout(machine), seen)
+            }
             Action::TuboBeat(machine) => {
                 for (to, message) in self.tubo_says(state, machine) {
-                    self.send(&mut next, Node::Tubo(machine), to, message, seen);
+                    self.send(&mut next, Endpoint::Tubo(machine), to, message, seen);
                 }
             }
             Action::AppBeat(app, epoch) => {
-                let master = state.app(app).of(epoch).expect("only who lives beats");
+                let master = state.app(app).with_epoch(epoch).expect("only who lives beats");
                 if let Some(message) = self.app_says(state, master) {
-                    self.send(&mut next, Node::App(app, epoch), Node::Master, message, seen);
+                    self.send(&mut next, Endpoint::App(app, epoch), Endpoint::Master, message, seen);
                 }
             }
-            Action::WindowEnds => self.master_input(&mut next, master::Input::WindowEnds, seen),
+            Action::WindowEnds => self.master_input(&mut next, master::MasterInput::WindowEnds, seen),
             Action::Grant(role, machine) => {
                 let granted = vec![Units { machine, role, count: 1 }];
-                self.master_input(&mut next, master::Input::Grant(granted), seen);
+                self.master_input(&mut next, master::MasterInput::Grant(granted), seen);
             }
             Action::Move(app, machine) => {
                 Arc::make_mut(&mut next.ledger).moves += 1;
                 let epoch = next.app(app).epoch;
-                self.app_input(&mut next, app, epoch, app::Input::Move(machine), seen);
+                self.app_input(&mut next, app, epoch, app::AppInput::Move(machine), seen);
             }
             Action::Fault(fault) => {
                 Arc::make_mut(&mut next.ledger).faults += 1;
@@ -361,7 +363,7 @@ impl Model {
         let (master, outputs) = Master::start(&self.setup, chief.epoch, &newest);
         chief.master = Some(master);
         seen.mark_if(true, "FuxiMaster fails over");
-        self.act(next, Node::Master, outputs, seen);
+        self.act(next, Endpoint::Master, outputs, seen);
     }
 
     /// A new master of an application starts, from what the newest one has on disk.
@@ -375,52 +377,52 @@ impl Model {
         };
         if let Some(newest) = masters.newest.take() {
             // Of two that live on although they were given up, the older one is let die.
-            let gone = masters.old.replace(newest).map(|old| Node::App(app, old.epoch));
+            let gone = masters.old.replace(newest).map(|old| Endpoint::App(app, old.epoch));
             masters.cut[1] = masters.cut[0];
             next.lose(|_, to| Some(to) == gone);
         }
         let masters = next.app_mut(app);
         masters.cut[0] = false;
         masters.newest = Some(master);
-        self.act(next, Node::App(app, next.app(app).epoch), outputs, seen);
+        self.act(next, Endpoint::App(app, next.app(app).epoch), outputs, seen);
     }
 
-    pub fn deliver(&self, next: &mut State, from: Node, to: Node, message: Message, seen: &mut Seen) {
+    pub fn deliver(&self, next: &mut State, from: Endpoint, to: Endpoint, message: Message, seen: &mut Seen) {
         match to {
-            Node::Master => {
+            Endpoint::Master => {
                 let old = superseded(next, from);
                 let before = old.then(|| next.chief.clone());
-                self.master_input(next, master::Input::Message(message), seen);
+                self.master_input(next, master::MasterInput::Message(message), seen);
                 if let Some(before) = before {
                     let fenced = before.master == next.chief.master;
                     seen.check("I7", fenced, || "a superseded master was listened to".to_owned());
                     seen.mark_if(fenced, "an old application master is refused");
                 }
             }
-            Node::App(app, epoch) => self.app_input(next, app, epoch, app::Input::Message(message), seen),
-            Node::Tubo(machine) => {
+            Endpoint::App(app, epoch) => self.app_input(next, app, epoch, app::AppInput::Message(message), seen),
+            Endpoint::Tubo(machine) => {
                 let before = next.hosts[machine.index()].clone();
                 let Host { up, cut, dark, disk, .. } = *before;
                 let disk = disk && !matches!(message, Message::Caps { full: true, .. });
                 let planned = matches!(message, Message::Plan { .. });
-                let (tubo, outputs) = before.tubo.clone().step(&self.setup, tubo::Input::Message(message));
+                let (tubo, outputs) = before.tubo.clone().step(&self.setup, tubo::TuboInput::Message(message));
                 next.hosts[machine.index()] = Arc::new(Host { tubo, up, cut, dark, disk });
                 seen.after_tubo(&self.setup, next, &before.tubo, planned);
-                self.act(next, Node::Tubo(machine), outputs, seen);
+                self.act(next, Endpoint::Tubo(machine), outputs, seen);
             }
         }
     }
 
-    fn master_input(&self, next: &mut State, input: master::Input, seen: &mut Seen) {
+    fn master_input(&self, next: &mut State, input: master::MasterInput, seen: &mut Seen) {
         let before = next.chief.clone();
         let was = before.master.as_ref().expect("only who lives is told");
         let (master, outputs) = was.clone().step(&self.setup, input);
         next.chief = Arc::new(Chief { master: Some(master), epoch: before.epoch });
         seen.after_master(self, next, was, &outputs);
-        self.act(next, Node::Master, outputs, seen);
+        self.act(next, Endpoint::Master, outputs, seen);
     }
 
-    fn app_input(&self, next: &mut State, app: AppId, epoch: u32, input: app::Input, seen: &mut Seen) {
+    fn app_input(&self, next: &mut State, app: AppId, epoch: u32, input: app::AppInput, seen: &mut Seen) {
         let masters = next.app_mut(app);
         let side = if masters.newest.as_ref().is_some_and(|master| master.epoch == epoch) {
             &mut masters.newest
@@ -435,19 +437,19 @@ impl Model {
             if masters.dead.as_ref().is_none_or(|dead| dead.epoch < epoch) {
                 masters.dead = Some(strike::left(&self.setup, &master));
             }
-            next.lose(|_, to| to == Node::App(app, epoch));
+            next.lose(|_, to| to == Endpoint::App(app, epoch));
         } else if epoch == masters.epoch {
             masters.newest = Some(master);
         } else {
             masters.old = Some(master);
         }
-        self.act(next, Node::App(app, epoch), outputs, seen);
+        self.act(next, Endpoint::App(app, epoch), outputs, seen);
     }
 
     /// Sends a message. A prompt message arrives at once if no earlier message is in transit on its line.
-    fn send(&self, next: &mut State, from: Node, to: Node, message: Message, seen: &mut Seen) {
+    fn send(&self, next: &mut State, from: Endpoint, to: Endpoint, message: Message, seen: &mut Seen) {
         let to = match to {
-            Node::App(app, 0) => Node::App(app, next.app(app).epoch),
+            Endpoint::App(app, 0) => Endpoint::App(app, next.app(app).epoch),
             known => known,
         };
         let prompt = (self.prompt)(&message);
@@ -464,7 +466,7 @@ impl Model {
     }
 
     /// Does what a step asks for.
-    fn act(&self, next: &mut State, from: Node, outputs: Vec<Output>, seen: &mut Seen) {
+    fn act(&self, next: &mut State, from: Endpoint, outputs: Vec<Output>, seen: &mut Seen) {
         for output in outputs {
             match output {
                 Output::Send(to, message) => self.send(next, from, to, message, seen),
@@ -488,9 +490,9 @@ fn is_before(message: &Message, epoch: u32) -> bool {
 }
 
 /// Whether the sender is a master of an application of which FuxiMaster knows a newer one.
-fn superseded(state: &State, from: Node) -> bool {
+fn superseded(state: &State, from: Endpoint) -> bool {
     match (from, &state.chief.master) {
-        (Node::App(app, epoch), Some(master)) => !master.tenants[&app].accepts(epoch),
+        (Endpoint::App(app, epoch), Some(master)) => !master.tenants[&app].accepts(epoch),
         _ => false,
     }
 }

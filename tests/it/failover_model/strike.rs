@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll::control::app::AppMaster;
-use plimsoll::control::message::Node;
+use plimsoll::control::message::Endpoint;
 use plimsoll::control::setup::{AppId, Setup};
 use plimsoll::units::MachineId;
 
@@ -24,11 +24,11 @@ pub enum Fault {
     /// The link between FuxiMaster and an application master is cut.
     CutApp(AppId),
     /// The next message of a line is lost.
-    Lost(Node, Node),
+    Lost(Endpoint, Endpoint),
     /// The next message of a line arrives, and will arrive again.
-    Twice(Node, Node),
+    Twice(Endpoint, Endpoint),
     /// The second message of a line arrives before the first.
-    Overtakes(Node, Node),
+    Overtakes(Endpoint, Endpoint),
 }
 
 impl Model {
@@ -67,43 +67,43 @@ impl Model {
         match fault {
             Fault::MasterDies => {
                 Arc::make_mut(&mut next.chief).master = None;
-                next.lose(|_, to| to == Node::Master);
+                next.lose(|_, to| to == Endpoint::Master);
             }
             Fault::AppDies(app) => {
                 let masters = next.app_mut(app);
                 let dead = masters.newest.take().expect("it lives");
                 masters.cut[0] = false;
                 masters.dead = Some(left(&self.setup, &dead));
-                next.lose(|_, to| to == Node::App(app, dead.epoch));
+                next.lose(|_, to| to == Endpoint::App(app, dead.epoch));
             }
             Fault::TuboDies(machine) => {
                 next.host_mut(machine).up = false;
-                next.lose(|_, to| to == Node::Tubo(machine));
+                next.lose(|_, to| to == Endpoint::Tubo(machine));
             }
             Fault::Cut(machine) => {
                 next.host_mut(machine).cut = true;
-                let ends = [Node::Tubo(machine), Node::Master];
+                let ends = [Endpoint::Tubo(machine), Endpoint::Master];
                 next.lose(|from, to| ends.contains(&from) && ends.contains(&to));
             }
             Fault::Dark(machine) => {
                 next.host_mut(machine).dark = true;
-                next.lose(|from, to| [from, to].contains(&Node::Tubo(machine)));
+                next.lose(|from, to| [from, to].contains(&Endpoint::Tubo(machine)));
             }
             Fault::CutApp(app) => {
                 let masters = next.app_mut(app);
                 masters.cut[0] = true;
-                let ends = [Node::App(app, masters.epoch), Node::Master];
+                let ends = [Endpoint::App(app, masters.epoch), Endpoint::Master];
                 next.lose(|from, to| ends.contains(&from) && ends.contains(&to));
             }
             Fault::Lost(from, to) => {
-                next.take(from, to, 0, false);
+                next.receive(from, to, 0, false);
             }
             Fault::Twice(from, to) => {
-                let message = next.take(from, to, 0, true);
+                let message = next.receive(from, to, 0, true);
                 self.deliver(next, from, to, message, seen);
             }
             Fault::Overtakes(from, to) => {
-                let message = next.take(from, to, 1, false);
+                let message = next.receive(from, to, 1, false);
                 self.deliver(next, from, to, message, seen);
             }
         }

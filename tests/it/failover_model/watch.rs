@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll::control::app::AppMaster;
 use plimsoll::control::master::{Contact, Master, Phase};
-use plimsoll::control::message::{Message, Node, Note, Output, Source, Why};
+use plimsoll::control::message::{Endpoint, Message, Note, Output, RecoverySource, Why};
 use plimsoll::control::setup::{RoleId, Setup};
 use plimsoll::control::tubo::Tubo;
 
@@ -105,15 +105,15 @@ impl Seen {
                 let host = state.host(units.machine);
                 let again = state.app(setup.role(units.role).app).newest.as_ref().is_some_and(|own| own.restarted);
                 self.paths.insert(match (source, normal) {
-                    (Source::Cap, false) if host.disk => "rebuilt from a cap on disk",
-                    (Source::Cap, false) => "rebuilt from a cap",
-                    (Source::Cap, true) => "a late cap confirms a claim",
-                    (Source::Mock, false) if host.disk => "request invented for a cap on disk",
-                    (Source::Mock, false) => "request invented",
-                    (Source::Mock, true) => "request invented for a late Tubo",
-                    (Source::Hint, false) if again => "rebuilt from a hint on disk",
-                    (Source::Hint, false) => "rebuilt from a hint",
-                    (Source::Hint, true) => "rebuilt from the hint of a late application master",
+                    (RecoverySource::Cap, false) if host.disk => "rebuilt from a cap on disk",
+                    (RecoverySource::Cap, false) => "rebuilt from a cap",
+                    (RecoverySource::Cap, true) => "a late cap confirms a claim",
+                    (RecoverySource::Mock, false) if host.disk => "request invented for a cap on disk",
+                    (RecoverySource::Mock, false) => "request invented",
+                    (RecoverySource::Mock, true) => "request invented for a late Tubo",
+                    (RecoverySource::Hint, false) if again => "rebuilt from a hint on disk",
+                    (RecoverySource::Hint, false) => "rebuilt from a hint",
+                    (RecoverySource::Hint, true) => "rebuilt from the hint of a late application master",
                 });
             }
             Note::Dropped(_, why) => {
@@ -159,7 +159,7 @@ impl Seen {
     pub fn after_tubo(&mut self, setup: &Setup, state: &mut State, before: &Tubo, planned: bool) {
         let machine = before.machine;
         let running = state.host(machine).tubo.running.clone();
-        let established = state.line(Node::Master, Node::Tubo(machine)).is_empty();
+        let established = state.line(Endpoint::Master, Endpoint::Tubo(machine)).is_empty();
         for role in setup.role_ids().into_iter().filter(|role| setup.role(*role).stable) {
             let (needed, wanted) =
                 (state.ledger.need[machine.index()].get(role), state.ledger.wanted[machine.index()].get(role));
@@ -205,12 +205,12 @@ impl Seen {
                         }
                     }
                 }
-                Output::Send(Node::Tubo(machine), Message::Plan { role, count, .. })
+                Output::Send(Endpoint::Tubo(machine), Message::Plan { role, count, .. })
                     if setup.role(*role).stable && ledger.wanted[machine.index()].get(*role) != *count =>
                 {
                     Arc::make_mut(ledger).wanted[machine.index()].set(*role, *count);
                 }
-                Output::Send(Node::Master, Message::AppBeat { .. }) => {
+                Output::Send(Endpoint::Master, Message::AppBeat { .. }) => {
                     self.mark_if(!before.restarted, "a gap in the hints is noticed");
                 }
                 _ => {}

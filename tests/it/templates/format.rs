@@ -4,11 +4,11 @@
 //! reads fields between blanks, comments, and users from a column. A format is recognised by its first line that is not blank.
 
 use super::detect::are_numbers;
-use super::{FormatRow, Once, dim};
+use super::{FormatRow, FirstNames, dim};
 use crate::workload::{Input, TaskSet, Workload};
 use plimsoll_base::error::Result;
-use plimsoll_base::rows::{Column, Row, Rows, Separator};
-use plimsoll_base::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId};
+use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
+use plimsoll_base::units::{MAX_DIMS, Resources, Rounding, Span, Time, US_PER_S, Unit, UserId};
 
 pub(super) static ROW: FormatRow = FormatRow {
     about: "A template: jobs of one task",
@@ -31,13 +31,13 @@ pub struct TemplateOptions {
     pub more_milli: u64,
 }
 
-const JOB: Column<'_> = Column::new(0, "job");
-const SUBMIT: Column<'_> = Column::new(1, "submit");
-const DURATION: Column<'_> = Column::new(2, "duration");
+const JOB: InputColumn<'_> = InputColumn::new(0, "job");
+const SUBMIT: InputColumn<'_> = InputColumn::new(1, "submit");
+const DURATION: InputColumn<'_> = InputColumn::new(2, "duration");
 
 fn read(input: &Input, options: &TemplateOptions, strict: bool) -> Result<Workload> {
     let mut workload = Workload { dims: vec![dim("cpu", Unit::Milli)], ..Workload::default() };
-    let (mut rows, mut seen) = (Rows::new(input.reader()?, input.path(), Separator::Comma), Once::default());
+    let (mut rows, mut seen) = (InputRows::new(input.reader()?, input.path(), Separator::Comma), FirstNames::default());
     while let Some(row) = rows.read()? {
         let read = add(&row, options, &mut seen, &mut workload);
         workload.quality.count_row(read, strict)?;
@@ -45,9 +45,9 @@ fn read(input: &Input, options: &TemplateOptions, strict: bool) -> Result<Worklo
     Ok(workload)
 }
 
-fn add(row: &Row<'_>, options: &TemplateOptions, seen: &mut Once, workload: &mut Workload) -> Result<()> {
+fn add(row: &InputRow<'_>, options: &TemplateOptions, seen: &mut FirstNames, workload: &mut Workload) -> Result<()> {
     row.expect_fields(3..=3, "3: job, submit and duration")?;
-    let (name, seconds) = (row.name(JOB)?, |column| row.number(column, US_PER_S, Round::Nearest, "seconds from 0"));
+    let (name, seconds) = (row.name(JOB)?, |column| row.number(column, US_PER_S, Rounding::Nearest, "seconds from 0"));
     let (submit, duration) = (Time(seconds(SUBMIT)?), Span(seconds(DURATION)?));
     seen.check(row, JOB, name)?;
     let mut demand = [0; MAX_DIMS];

@@ -8,7 +8,7 @@ use crate::output::figure::{Panel, Series, points};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::{Picture, split};
 use crate::output::requests::field::Datum;
-use crate::output::requests::rows::Rows;
+use crate::output::requests::rows::FigureRows;
 use crate::output::schema::Table;
 
 pub(super) static ROW: KindRow = KindRow {
@@ -21,12 +21,12 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-fn template(request: &Request, rows: &Rows) -> Picture {
+fn template(request: &Request, rows: &FigureRows) -> Picture {
     let (facets, names, groups) = split(&rows.rows);
     let mut panels: Vec<Panel> = Vec::new();
     for (title, curves) in facets.iter().zip(&groups) {
         let curve = |(name, rows): (&super::Series, &Vec<_>)| {
-            let x = |row: &&super::super::rows::Row| match row.at.first() {
+            let x = |row: &&super::super::rows::FigureRow| match row.at.first() {
                 Some(Datum::Number(x)) => Some((*x, row.y)),
                 _ => None,
             };

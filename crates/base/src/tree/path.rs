@@ -7,7 +7,7 @@ use crate::error::Error;
 
 /// One step down into a table or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// The value of a key.
     Key(String),
     /// An item of a list, from 0.
@@ -15,12 +15,12 @@ pub enum Step {
 }
 
 /// Reads a path such as `cluster.group[0].count`; keys in quotes may contain dots.
-pub fn steps(path: &str) -> Vec<Step> {
+pub fn steps(path: &str) -> Vec<PathStep> {
     let (mut steps, mut word, mut quoted) = (Vec::new(), String::new(), false);
-    let push = |word: &mut String, steps: &mut Vec<Step>| {
+    let push = |word: &mut String, steps: &mut Vec<PathStep>| {
         let word = std::mem::take(word).trim().to_owned();
         if !word.is_empty() {
-            steps.push(word.strip_prefix('[').and_then(|n| n.parse().ok()).map_or(Step::Key(word), Step::At));
+            steps.push(word.strip_prefix('[').and_then(|n| n.parse().ok()).map_or(PathStep::Key(word), PathStep::At));
         }
     };
     for c in path.chars() {
@@ -41,16 +41,16 @@ pub fn steps(path: &str) -> Vec<Step> {
 
 impl Node {
     /// Takes a key with its value away.
-    pub fn take(&mut self, key: &str) -> Option<Entry> {
+    pub fn take_entry(&mut self, key: &str) -> Option<Entry> {
         let Value::Table(entries) = &mut self.value else { return None };
         entries.iter().position(|entry| entry.key == key).map(|at| entries.remove(at))
     }
 
     /// Takes the value at a path away, written as one quoted key or as a path of tables; a table without keys goes with it.
-    pub fn remove(&mut self, path: &[Step]) {
+    pub fn remove(&mut self, path: &[PathStep]) {
         let Value::Table(entries) = &mut self.value else { return };
         entries.retain(|entry| steps(&entry.key) != path);
-        if let [Step::Key(first), rest @ ..] = path
+        if let [PathStep::Key(first), rest @ ..] = path
             && let Some(at) = entries.iter().position(|entry| entry.key == *first)
         {
             entries[at].node.remove(rest);
@@ -70,9 +70,9 @@ impl Node {
     }
 
     /// Sets the value at a path, making tables on the way where there are none. Errors: the step that is none, in words.
-    pub fn put(&mut self, path: &[Step], node: Node) -> Result<(), String> {
+    pub fn insert_at(&mut self, path: &[PathStep], node: Node) -> Result<(), String> {
         let place = node.place.clone();
-        if !matches!(path.first(), Some(Step::Key(_))) {
+        if !matches!(path.first(), Some(PathStep::Key(_))) {
             return Err("a key, such as workload.load".to_owned());
         }
         if path.len() > MOST_DEEP {
@@ -81,7 +81,7 @@ impl Node {
         let mut at = self;
         for step in path {
             at = match (step, &mut at.value) {
-                (Step::Key(key), Value::Table(entries)) => {
+                (PathStep::Key(key), Value::Table(entries)) => {
                     let known = entries.iter().position(|entry| entry.key == *key).unwrap_or_else(|| {
                         let node = Node { place: place.clone(), value: Value::default() };
                         entries.push(Entry { key: key.clone(), place: place.clone(), node });
@@ -89,12 +89,12 @@ impl Node {
                     });
                     &mut entries[known].node
                 }
-                (Step::At(index), Value::List(items)) => {
+                (PathStep::At(index), Value::List(items)) => {
                     let many = items.len();
                     items.get_mut(*index).ok_or_else(|| format!("an index below {many}, the number of items there"))?
                 }
-                (Step::Key(key), _) => return Err(format!("a path of tables; '{key}' is below something else")),
-                (Step::At(_), _) => return Err("an index only behind an array".to_owned()),
+                (PathStep::Key(key), _) => return Err(format!("a path of tables; '{key}' is below something else")),
+                (PathStep::At(_), _) => return Err("an index only behind an array".to_owned()),
             };
         }
         *at = node;
@@ -123,14 +123,14 @@ impl Node {
     }
 
     /// Returns the place of the value at a path, or, if there is none, of the table that lacks it.
-    pub fn place_of(&self, path: &[Step]) -> Place {
+    pub fn place_of(&self, path: &[PathStep]) -> Place {
         let (mut at, mut key) = (self, None);
         for step in path {
             let below = match (step, &at.value) {
-                (Step::Key(name), Value::Table(_)) => at.get(name).map(|entry| (&entry.node, Some(&entry.place))),
-                (Step::At(index), Value::List(items)) => items.get(*index).map(|item| (item, None)),
+                (PathStep::Key(name), Value::Table(_)) => at.get(name).map(|entry| (&entry.node, Some(&entry.place))),
+                (PathStep::At(index), Value::List(items)) => items.get(*index).map(|item| (item, None)),
                 // One value in place of a list of one.
-                (Step::At(_), value) if !matches!(value, Value::Table(_)) => Some((at, key)),
+                (PathStep::At(_), value) if !matches!(value, Value::Table(_)) => Some((at, key)),
                 _ => None,
             };
             match below {
@@ -152,9 +152,9 @@ impl Node {
 }
 
 /// The path of the key that an error is about, and of the item of the list there.
-pub fn path_of(error: &Error) -> Option<Vec<Step>> {
+pub fn path_of(error: &Error) -> Option<Vec<PathStep>> {
     let Error::Plan { key, item, .. } = error else { return None };
-    Some(steps(key).into_iter().chain(item.map(Step::At)).collect())
+    Some(steps(key).into_iter().chain(item.map(PathStep::At)).collect())
 }
 
 #[cfg(test)]
@@ -164,14 +164,14 @@ mod tests {
     const TEXT: &str = "a = 1\n[b]\n\"c.d\" = [10, 20]\n[[b.e]]\nf = \"ä\"\n[[b.e]]\ng = { h = 2 }\n";
 
     fn read(text: &str) -> Node {
-        Node::toml(&Place::whole("t", text)).expect("TOML")
+        Node::toml(&Place::whole_text("t", text)).expect("TOML")
     }
 
     #[test]
     fn paths_read_and_stand_somewhere() {
-        let key = |key: &str| Step::Key(key.to_owned());
-        assert_eq!(steps("b.e[1].g.h"), [key("b"), key("e"), Step::At(1), key("g"), key("h")]);
-        assert_eq!(steps("sweep.\"c.d\"[0]"), [key("sweep"), key("c.d"), Step::At(0)]);
+        let key = |key: &str| PathStep::Key(key.to_owned());
+        assert_eq!(steps("b.e[1].g.h"), [key("b"), key("e"), PathStep::At(1), key("g"), key("h")]);
+        assert_eq!(steps("sweep.\"c.d\"[0]"), [key("sweep"), key("c.d"), PathStep::At(0)]);
         let tree = read(TEXT);
         let at = |path: &str| tree.place_of(&steps(path)).text().to_owned();
         assert_eq!(
@@ -189,9 +189,9 @@ mod tests {
     #[test]
     fn values_are_put_where_paths_lead() {
         let mut tree = read(TEXT);
-        let set = |value: i64| Node { place: Place::whole("--set", ""), value: Value::Integer(value.to_string()) };
-        tree.put(&steps("b.e[0].f"), set(3)).expect("a path");
-        tree.put(&steps("new.table.x"), set(4)).expect("a path");
+        let set = |value: i64| Node { place: Place::whole_text("--set", ""), value: Value::Integer(value.to_string()) };
+        tree.insert_at(&steps("b.e[0].f"), set(3)).expect("a path");
+        tree.insert_at(&steps("new.table.x"), set(4)).expect("a path");
         let plain = tree.plain().expect("TOML");
         assert_eq!(plain["b"]["e"][0]["f"].as_integer(), Some(3));
         assert_eq!(plain["new"]["table"]["x"].as_integer(), Some(4));
@@ -199,15 +199,15 @@ mod tests {
         tree.remove(&steps("new.table.x"));
         tree.remove(&steps("b.c.d"));
         assert!(tree.get("new").is_none() && tree.get("b").is_some_and(|b| b.node.entries().len() == 1));
-        assert!(tree.put(&steps("b.e[7].f"), set(1)).is_err_and(|why| why.contains("below 2")));
-        assert!(tree.put(&steps("a.b"), set(1)).is_err_and(|why| why.contains("tables")));
-        assert!(tree.put(&[], set(1)).is_err());
+        assert!(tree.insert_at(&steps("b.e[7].f"), set(1)).is_err_and(|why| why.contains("below 2")));
+        assert!(tree.insert_at(&steps("a.b"), set(1)).is_err_and(|why| why.contains("tables")));
+        assert!(tree.insert_at(&[], set(1)).is_err());
     }
 
     #[test]
     fn tables_go_together_key_by_key() {
         let mut tree = read("x = 1\nlist = [1, 2]\n[t]\np = 1\nq = 1\n");
-        tree.merge(Node::toml(&Place::whole("over", "list = [9]\n[t]\nr = 3\n")).expect("TOML"));
+        tree.merge(Node::toml(&Place::whole_text("over", "list = [9]\n[t]\nr = 3\n")).expect("TOML"));
         assert_eq!(
             tree.plain().expect("TOML"),
             read("list = [9]\nx = 1\n[t]\np = 1\nq = 1\nr = 3\n").plain().expect("TOML")

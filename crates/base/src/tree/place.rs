@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// A text, and its name.
 #[derive(Default)]
-struct Source {
+struct TextSource {
     name: PathBuf,
     text: String,
 }
@@ -17,14 +17,14 @@ struct Source {
 /// A place in a text: bytes of it, or nothing nearer than the whole.
 #[derive(Clone, Default)]
 pub struct Place {
-    source: Arc<Source>,
+    source: Arc<TextSource>,
     span: Option<Range<usize>>,
 }
 
 impl Place {
     /// A whole text, which messages call `name`.
-    pub fn whole(name: impl Into<PathBuf>, text: impl Into<String>) -> Place {
-        Place { source: Arc::new(Source { name: name.into(), text: text.into() }), span: None }
+    pub fn whole_text(name: impl Into<PathBuf>, text: impl Into<String>) -> Place {
+        Place { source: Arc::new(TextSource { name: name.into(), text: text.into() }), span: None }
     }
 
     /// These bytes of the text.
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn a_place_is_shown_with_its_line() {
-        let whole = Place::whole("p.toml", "a = 1\nf = \"ä\"\n");
+        let whole = Place::whole_text("p.toml", "a = 1\nf = \"ä\"\n");
         let said = whole.at(10..14).wrong("f", "wrong").to_string();
         assert_eq!(said, "p.toml: line 2, column 5: f: wrong\n  |\n2 | f = \"ä\"\n  |     ^^^");
         assert_eq!(whole.wrong("", "wrong").to_string(), "p.toml: wrong");
         assert!(whole.covers(&whole.at(3..4)) && whole.at(1..5).covers(&whole.at(3..4)));
-        assert!(!whole.at(3..4).covers(&whole) && !whole.covers(&Place::whole("p.toml", "a = 1")));
+        assert!(!whole.at(3..4).covers(&whole) && !whole.covers(&Place::whole_text("p.toml", "a = 1")));
     }
 }

@@ -39,7 +39,7 @@ enum Culprit {
 }
 
 impl Culprit {
-    fn of(value: Unexpected) -> Option<Culprit> {
+    fn from_unexpected(value: Unexpected) -> Option<Culprit> {
         Some(Culprit::Value(match value {
             Unexpected::Bool(truth) => truth.to_string(),
             Unexpected::Signed(number) => number.to_string(),
@@ -91,7 +91,7 @@ impl Wrong {
             words => words,
         };
         let wrong: Wrong = de::Error::custom(format_args!("invalid {what}: {value}, expected {words}"));
-        Wrong { culprit: Culprit::of(value), ..wrong }
+        Wrong { culprit: Culprit::from_unexpected(value), ..wrong }
     }
 
     /// The same at a node, unless a place below it is known.
@@ -288,7 +288,7 @@ mod tests {
         "name = \"p\"\nseeds = 3\nshape = { kind = \"flat\", mean = 1, max = 2.5 }\n[[inner]]\ncount = 7\non = true\n";
 
     fn read(text: &str) -> Result<Plan, Error> {
-        Node::toml(&Place::whole("t", text)).and_then(|node| node.read())
+        Node::toml(&Place::whole_text("t", text)).and_then(|node| node.read())
     }
 
     #[test]

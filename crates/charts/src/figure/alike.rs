@@ -11,7 +11,12 @@ use super::{Chart, Series};
 const NEAR: f64 = 0.005;
 
 /// The note on panels with coincident curves, by their headings; `extent` is the vertical one.
-pub(super) fn note(chart: &Chart, join: Join, panels: &[(&str, Vec<&Series>)], extent: (f64, f64)) -> Option<String> {
+pub(super) fn coinciding_note(
+    chart: &Chart,
+    join: Join,
+    panels: &[(&str, Vec<&Series>)],
+    extent: (f64, f64),
+) -> Option<String> {
     let groups: Vec<(&str, Vec<String>)> =
         panels.iter().map(|(title, series)| (*title, groups(chart, join, series, extent))).collect();
     let some: Vec<&(&str, Vec<String>)> = groups.iter().filter(|(_, groups)| !groups.is_empty()).collect();
@@ -41,7 +46,7 @@ fn groups(chart: &Chart, join: Join, series: &[&Series], extent: (f64, f64)) -> 
 fn are_alike(chart: &Chart, join: Join, a: &Series, b: &Series, (low, high): (f64, f64)) -> bool {
     let place = |y: f64| if chart.y.log { y.ln() } else { y };
     let near = NEAR * (place(high) - place(low)).abs();
-    let (mut at_a, mut at_b) = (Walk::new(&a.points, join), Walk::new(&b.points, join));
+    let (mut at_a, mut at_b) = (CurveWalk::new(&a.points, join), CurveWalk::new(&b.points, join));
     let mut all: Vec<f64> = a.points.iter().chain(&b.points).map(|point| point.0).filter(|x| drawable(*x)).collect();
     all.sort_by(f64::total_cmp);
     all.dedup();
@@ -53,15 +58,15 @@ fn are_alike(chart: &Chart, join: Join, a: &Series, b: &Series, (low, high): (f6
 }
 
 /// The values of a curve at rising places.
-struct Walk<'a> {
+struct CurveWalk<'a> {
     points: &'a [(f64, f64)],
     join: Join,
     next: usize,
 }
 
-impl<'a> Walk<'a> {
-    fn new(points: &'a [(f64, f64)], join: Join) -> Walk<'a> {
-        Walk { points, join, next: 0 }
+impl<'a> CurveWalk<'a> {
+    fn new(points: &'a [(f64, f64)], join: Join) -> CurveWalk<'a> {
+        CurveWalk { points, join, next: 0 }
     }
 
     /// The value at `x`, which is not below any earlier one; of several points at one place the last counts.
@@ -95,7 +100,7 @@ mod tests {
         let panels = |titles: [&'static str; 2]| {
             [(titles[0], vec![&one, &same, &other]), (titles[1], vec![&one, &other])].to_vec()
         };
-        let note = |join, panels: &[(&str, Vec<&Series>)]| super::note(&chart, join, panels, (0.0, 2.0));
+        let note = |join, panels: &[(&str, Vec<&Series>)]| super::coinciding_note(&chart, join, panels, (0.0, 2.0));
         assert_eq!(note(Join::Straight, &panels(["", ""])[..1]).as_deref(), Some("Coinciding curves: a = b"));
         assert_eq!(note(Join::Straight, &panels(["p", "q"])).as_deref(), Some("Coinciding curves: a = b (p)"));
         assert_eq!(note(Join::Straight, &panels(["p", "q"])[1..]), None);

@@ -2,13 +2,13 @@
 
 use plotters::style::{RGBColor, WHITE};
 
-use super::canvas::{Group, INK, Pen};
+use super::canvas::{INK, LayerGroup, Pen};
 use super::frame::{Frame, Horizontal, Outline, Panel, Vertical, frame};
 use super::hatch::filled;
 use super::legend::{Sample, entries};
 use super::many::Named;
-use super::scale::{Ends, drawable, extent, shown};
-use super::style::{Look, looks};
+use super::scale::{RangeEnds, drawable, extent, shown};
+use super::style::{SeriesStyle, looks};
 use super::{Axis, Chart, many};
 
 /// How much of a category's room its bars take.
@@ -117,7 +117,7 @@ fn draw(chart: &Chart, categories: &[Category], panels: &[BarPanel], note: Optio
         chart: &chart,
         titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
         x: Horizontal::Categories(categories),
-        y: Vertical::Values(heights, Ends::Ticks),
+        y: Vertical::Values(heights, RangeEnds::Ticks),
         legend: vec![entries(labels)],
         note,
     });
@@ -139,9 +139,9 @@ fn draw(chart: &Chart, categories: &[Category], panels: &[BarPanel], note: Optio
 fn panel_bars(
     frame: &mut Frame,
     chart: &Chart,
-    categories: &[Look],
+    categories: &[SeriesStyle],
     panel: Panel,
-    (series, looks): (&[BarSeries], &[Look]),
+    (series, looks): (&[BarSeries], &[SeriesStyle]),
 ) {
     let many = categories.len();
     let ((left, top), (right, bottom)) = panel.corners();
@@ -152,7 +152,7 @@ fn panel_bars(
         let shift = (nth as f64 - series.len() as f64 / 2.0) * width;
         let centre = |category: usize| left + (category as f64 + 0.5) * room + shift + width / 2.0;
         let of = |category: usize| if one.key.is_empty() { &categories[category] } else { look };
-        let values: Vec<(f64, Interval, &Look)> = one
+        let values: Vec<(f64, Interval, &SeriesStyle)> = one
             .values
             .iter()
             .take(many)
@@ -161,11 +161,12 @@ fn panel_bars(
                 value.filter(|v| shown(&chart.y, v.mean)).map(|v| (centre(category), v, of(category)))
             })
             .collect();
-        let group = Group { key: Some(&one.key), tip: Some(&one.label), clip: Some(clip), ..Group::class("series") };
+        let group =
+            LayerGroup { key: Some(&one.key), tip: Some(&one.label), clip: Some(clip), ..LayerGroup::class("series") };
         series_bars(frame, group, panel, width, &values);
     }
     let zero = panel.y(frame.y.at(0.0));
-    frame.canvas.layer(Group::class("axis"), |pen| {
+    frame.canvas.layer(LayerGroup::class("axis"), |pen| {
         if (top..bottom).contains(&zero) {
             pen.path(&[(left, zero), (right, zero)], &INK, 0.75);
         }
@@ -173,12 +174,18 @@ fn panel_bars(
 }
 
 /// The bars of one series with their whiskers.
-fn series_bars(frame: &mut Frame, group: Group, panel: Panel, width: f64, values: &[(f64, Interval, &Look)]) {
+fn series_bars(
+    frame: &mut Frame,
+    group: LayerGroup,
+    panel: Panel,
+    width: f64,
+    values: &[(f64, Interval, &SeriesStyle)],
+) {
     let y = |value: f64| panel.y(frame.y.at(value));
     // A sliver of paper between the bars of a group.
     let half = width / 2.0 - (width * 0.06).min(0.5);
     let zero = y(0.0);
-    let tops: Vec<(f64, f64, &Look)> =
+    let tops: Vec<(f64, f64, &SeriesStyle)> =
         values.iter().map(|(centre, value, look)| (*centre, y(value.mean), *look)).collect();
     let whiskers: Vec<(f64, f64, f64)> = values
         .iter()
@@ -193,7 +200,7 @@ fn series_bars(frame: &mut Frame, group: Group, panel: Panel, width: f64, values
     let cap = (half * 0.5).clamp(0.8, 2.2);
     // A halo of paper keeps a whisker visible on a dark bar.
     for (class, color, stroke) in [("halo", WHITE, 2.0), ("whisker", INK, 0.75)] {
-        frame.canvas.layer(Group { class, key: None, tip: None, ..group.clone() }, |pen| {
+        frame.canvas.layer(LayerGroup { class, key: None, tip: None, ..group.clone() }, |pen| {
             whiskers.iter().for_each(|&(centre, low, high)| whisker(pen, centre, (low, high), cap, &color, stroke));
         });
     }

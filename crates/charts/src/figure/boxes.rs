@@ -3,12 +3,12 @@
 use plotters::style::{Color, WHITE};
 
 use super::bars::whisker;
-use super::canvas::{Group, INK};
+use super::canvas::{INK, LayerGroup};
 use super::frame::{Frame, Horizontal, Outline, Panel, Vertical, frame};
 use super::legend::{Sample, entries, marker};
 use super::many::Named;
-use super::scale::{Ends, extent, shown};
-use super::style::{Look, looks};
+use super::scale::{RangeEnds, extent, shown};
+use super::style::{SeriesStyle, looks};
 use super::{Category, Chart, many};
 
 /// How much of a category's room its boxes take.
@@ -35,7 +35,7 @@ pub struct Spread {
 
 impl Spread {
     /// The distribution of finite values; `None` if there are none. Cost: O(n log n).
-    pub fn of(values: &[f64]) -> Option<Spread> {
+    pub fn from_values(values: &[f64]) -> Option<Spread> {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len().checked_sub(1)?;
@@ -106,7 +106,7 @@ fn draw_all(chart: &Chart, categories: &[Category], panels: &[BoxPanel]) -> Stri
         chart,
         titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
         x: Horizontal::Categories(categories),
-        y: Vertical::Values(heights, Ends::Ticks),
+        y: Vertical::Values(heights, RangeEnds::Ticks),
         legend: vec![entries(labels)],
         note: super::hidden_note(hidden),
     });
@@ -137,8 +137,8 @@ fn draw_all(chart: &Chart, categories: &[Category], panels: &[BoxPanel]) -> Stri
 }
 
 /// One box.
-fn draw(frame: &mut Frame, panel: Panel, one: &BoxSeries, look: &Look, (x, width): (f64, f64), spread: &Spread) {
-    let group = Group { key: Some(&one.key), tip: Some(&one.label), ..Group::class("series") };
+fn draw(frame: &mut Frame, panel: Panel, one: &BoxSeries, look: &SeriesStyle, (x, width): (f64, f64), spread: &Spread) {
+    let group = LayerGroup { key: Some(&one.key), tip: Some(&one.label), ..LayerGroup::class("series") };
     // What a logarithm cannot show is at its low end.
     let y = |value: f64| panel.y(frame.y.at(value).clamp(0.0, 1.0));
     if !spread.values.is_empty() {
@@ -169,9 +169,12 @@ mod tests {
     #[test]
     fn quantiles_lie_between_the_values() {
         let values: Vec<f64> = (0..=100).map(f64::from).chain([f64::NAN]).collect();
-        let spread = Spread::of(&values).expect("values");
+        let spread = Spread::from_values(&values).expect("values");
         assert_eq!((spread.quantiles, spread.mean, spread.n), ([5.0, 25.0, 50.0, 75.0, 95.0], 50.0, 101));
-        assert_eq!(Spread::of(&[1.0, 2.0]).map(|spread| (spread.quantiles[2], spread.values.len())), Some((1.5, 2)));
-        assert_eq!(Spread::of(&[f64::NAN]), None);
+        assert_eq!(
+            Spread::from_values(&[1.0, 2.0]).map(|spread| (spread.quantiles[2], spread.values.len())),
+            Some((1.5, 2))
+        );
+        assert_eq!(Spread::from_values(&[f64::NAN]), None);
     }
 }

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use super::canvas::Group;
+use super::canvas::LayerGroup;
 use super::frame::{Horizontal, Outline, Vertical, frame};
-use super::legend::{Entry, Sample, bubble};
-use super::scale::{Ends, drawable, extent, shown};
-use super::style::{Look, looks};
+use super::legend::{LegendEntry, Sample, bubble};
+use super::scale::{RangeEnds, drawable, extent, shown};
+use super::style::{SeriesStyle, looks};
 use super::{Axis, Chart};
 
 /// The radius of the largest bubble, in points, by number of bubbles: many bubbles are smaller.
@@ -43,16 +43,18 @@ pub fn bubbles(chart: &Chart, size_label: &str, series: &[BubbleSeries]) -> Stri
     let most = LARGEST.into_iter().find(|&(up_to, _)| count <= up_to).map_or(4.5, |(_, radius)| radius);
     let radius = |size: f64| radius(size, largest, most);
 
-    let entry =
-        |(one, look): (&BubbleSeries, &Look)| Entry { text: one.label.clone(), sample: Sample::Bubble(look.clone()) };
-    let names: Vec<Entry> = series.iter().zip(&looks).map(entry).filter(|entry| !entry.text.is_empty()).collect();
+    let entry = |(one, look): (&BubbleSeries, &SeriesStyle)| LegendEntry {
+        text: one.label.clone(),
+        sample: Sample::Bubble(look.clone()),
+    };
+    let names: Vec<LegendEntry> = series.iter().zip(&looks).map(entry).filter(|entry| !entry.text.is_empty()).collect();
     let empty = count == 0;
     let sizes = if empty { Vec::new() } else { size_entries(size_label, largest, radius) };
     let mut frame = frame(Outline {
         chart,
         titles: vec![""],
-        x: Horizontal::Values(padded(&chart.x, extent(&chart.x, all().filter(visible).map(|p| p.0))), Ends::Ticks),
-        y: Vertical::Values(padded(&chart.y, extent(&chart.y, all().filter(visible).map(|p| p.1))), Ends::Ticks),
+        x: Horizontal::Values(padded(&chart.x, extent(&chart.x, all().filter(visible).map(|p| p.0))), RangeEnds::Ticks),
+        y: Vertical::Values(padded(&chart.y, extent(&chart.y, all().filter(visible).map(|p| p.1))), RangeEnds::Ticks),
         legend: vec![names, sizes],
         note: super::hidden_note(hidden),
     });
@@ -69,7 +71,8 @@ pub fn bubbles(chart: &Chart, size_label: &str, series: &[BubbleSeries]) -> Stri
         let mut placed = merged(one.points.iter().filter(visible).map(place).collect());
         // Large ones first, so that none hides another.
         placed.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.total_cmp(&b.0)).then(a.1.total_cmp(&b.1)));
-        let group = Group { key: Some(&one.key), tip: Some(&one.label), clip: Some(clip), ..Group::class("series") };
+        let group =
+            LayerGroup { key: Some(&one.key), tip: Some(&one.label), clip: Some(clip), ..LayerGroup::class("series") };
         frame.canvas.layer(group, |pen| {
             for (x, y, size) in placed {
                 bubble(pen, (x, y), radius(size.min(largest)), look);
@@ -97,10 +100,10 @@ pub(super) fn padded(axis: &Axis, extent: Option<(f64, f64)>) -> Option<(f64, f6
 }
 
 /// The legend of sizes: powers of ten, at most four of them.
-fn size_entries(label: &str, largest: f64, radius: impl Fn(f64) -> f64) -> Vec<Entry> {
+fn size_entries(label: &str, largest: f64, radius: impl Fn(f64) -> f64) -> Vec<LegendEntry> {
     let top = (largest.log10() + 1e-9).floor().max(0.0) as i32;
     let every = (top / 4 + 1).max(1);
-    let mut entries = vec![Entry { text: format!("{label}:"), sample: Sample::Heading }];
+    let mut entries = vec![LegendEntry { text: format!("{label}:"), sample: Sample::Heading }];
     for power in (0..=top).filter(|power| power % every == 0) {
         let size = 10f64.powi(power);
         let text = match power {
@@ -109,7 +112,7 @@ fn size_entries(label: &str, largest: f64, radius: impl Fn(f64) -> f64) -> Vec<E
             6..=8 => format!("{:.0}M", size / 1e6),
             _ => format!("1e{power}"),
         };
-        entries.push(Entry { text, sample: Sample::Ring(radius(size)) });
+        entries.push(LegendEntry { text, sample: Sample::Ring(radius(size)) });
     }
     if label.is_empty() {
         entries.remove(0);

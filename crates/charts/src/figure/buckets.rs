@@ -6,9 +6,9 @@
 use plotters::style::RGBColor;
 
 use super::Axis;
-use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
+use super::canvas::{Anchor, Canvas, GREY, INK, LIGHT, LayerGroup, Pen, TextDirection};
 use super::names::{SMALL, TEXT, TICK, lines};
-use super::scale::{Ends, Scale, drawable};
+use super::scale::{RangeEnds, Scale, drawable};
 use crate::font;
 
 /// One group.
@@ -32,7 +32,7 @@ pub struct Bucket {
 
 /// The groups of one parent that share one resource.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pool {
+pub struct BucketPool {
     /// The heading.
     pub title: String,
     /// How high the water stands.
@@ -75,7 +75,7 @@ const USED: RGBColor = RGBColor(213, 94, 0);
 const OVER: f64 = 1.5;
 
 /// Draws pools in panels, two per row if they are small and the sheet, of the given width, has room for both.
-pub fn buckets(pools: &[Pool], given: Option<f64>) -> String {
+pub fn buckets(pools: &[BucketPool], given: Option<f64>) -> String {
     let crowded = pools.iter().any(|pool| pool.buckets.len() > CROWD);
     let room = given.map_or(2, |width| if width < 2.0 * PANEL { 1 } else { 2 });
     let columns = if crowded { 1 } else { pools.len().clamp(1, room) };
@@ -86,7 +86,7 @@ pub fn buckets(pools: &[Pool], given: Option<f64>) -> String {
         Sheet::new(pool, (left + AXIS, left + width / columns as f64 - MARGIN))
     };
     let mut sheets: Vec<Sheet> = pools.iter().enumerate().map(sheet).collect();
-    let headings = |(sheet, pool): (&Sheet, &Pool)| sheet.heading(pool).len();
+    let headings = |(sheet, pool): (&Sheet, &BucketPool)| sheet.heading(pool).len();
     let more = sheets.iter().zip(pools).map(headings).max().unwrap_or(1).saturating_sub(1);
     let heading = HEADING + more as f64 * (TEXT + 1.0);
     let height = heading + WATER + if sheets.iter().any(Sheet::turns) { TURNED.0 } else { NAMES };
@@ -99,7 +99,7 @@ pub fn buckets(pools: &[Pool], given: Option<f64>) -> String {
         sheet.draw(&mut canvas, pool);
     }
     let bottom = rows as f64 * height + LEGEND - 2.0;
-    canvas.layer(Group::class("legend"), |pen| {
+    canvas.layer(LayerGroup::class("legend"), |pen| {
         for (nth, row) in keys.iter().enumerate() {
             legend(pen, bottom + ENTRY * nth as f64, width, row);
         }
@@ -119,7 +119,7 @@ struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    fn new(pool: &'a Pool, (left, right): (f64, f64)) -> Sheet<'a> {
+    fn new(pool: &'a BucketPool, (left, right): (f64, f64)) -> Sheet<'a> {
         let sound = |bucket: &&Bucket| {
             let Bucket { width, base, rim, lent, .. } = **bucket;
             [width, base, rim, lent].into_iter().all(|value| drawable(value) && value >= 0.0) && width > 0.0
@@ -152,9 +152,9 @@ impl<'a> Sheet<'a> {
         self.top + WATER * (1.0 - ((height - self.low) / (self.high - self.low)).clamp(0.0, 1.0))
     }
 
-    fn draw(&self, canvas: &mut Canvas, pool: &Pool) {
-        canvas.layer(Group::class("axis"), |pen| self.axis(pen, pool));
-        canvas.layer(Group::class("buckets"), |pen| {
+    fn draw(&self, canvas: &mut Canvas, pool: &BucketPool) {
+        canvas.layer(LayerGroup::class("axis"), |pen| self.axis(pen, pool));
+        canvas.layer(LayerGroup::class("buckets"), |pen| {
             for &(bucket, from, to) in &self.standing {
                 let (base, water) = match pool.sunk {
                     true => ((-bucket.base, 0.0), (0.0, pool.level.min(bucket.rim))),
@@ -172,7 +172,7 @@ impl<'a> Sheet<'a> {
                 pen.path(&[(from, rim), (from, floor), (to, floor), (to, rim)], &INK, 0.75);
             }
         });
-        let group = Group { dash: &[1.4, 1.4], ..Group::class("lent") };
+        let group = LayerGroup { dash: &[1.4, 1.4], ..LayerGroup::class("lent") };
         canvas.layer(group, |pen| {
             for &(bucket, from, to) in self.standing.iter().filter(|(bucket, ..)| bucket.lent > 0.0) {
                 let (near, far) = match pool.sunk {
@@ -183,7 +183,7 @@ impl<'a> Sheet<'a> {
                 pen.path(&[(from, near), (from, far), (to, far), (to, near)], &GREY, 0.75);
             }
         });
-        canvas.layer(Group::class("used"), |pen| {
+        canvas.layer(LayerGroup::class("used"), |pen| {
             let floor = if pool.sunk { 1.0 } else { 0.0 };
             for &(bucket, from, to) in &self.standing {
                 if let Some(used) = bucket.used {
@@ -192,44 +192,56 @@ impl<'a> Sheet<'a> {
                 }
             }
         });
-        let group = Group { dash: &[2.8, 1.4], ..Group::class("level") };
+        let group = LayerGroup { dash: &[2.8, 1.4], ..LayerGroup::class("level") };
         canvas.layer(group, |pen| {
             let y = self.y(pool.level);
             if pool.level > 0.0 {
                 pen.path(&[(self.left, y), (self.right, y)], &SURFACE, 1.0);
             }
         });
-        canvas.layer(Group::class("text"), |pen| self.names(pen));
+        canvas.layer(LayerGroup::class("text"), |pen| self.names(pen));
     }
 
     /// The heading in lines.
-    fn heading(&self, pool: &Pool) -> Vec<String> {
+    fn heading(&self, pool: &BucketPool) -> Vec<String> {
         let dry = pool.buckets.len() - self.standing.len();
         let note = if dry > 0 { format!(" ({dry} of ratio 0 not drawn)") } else { String::new() };
         lines(&format!("{}{note}", pool.title), TEXT, self.right - self.left)
     }
 
-    fn axis(&self, pen: &mut Pen, pool: &Pool) {
+    fn axis(&self, pen: &mut Pen, pool: &BucketPool) {
         let middle = (self.left + self.right) / 2.0;
         for (up, line) in self.heading(pool).iter().rev().enumerate() {
             let place = (middle, self.top - 4.5 - up as f64 * (TEXT + 1.0));
-            pen.text(line, TEXT, INK, place, Side::Middle, Run::Level);
+            pen.text(line, TEXT, INK, place, Anchor::Middle, TextDirection::Level);
         }
-        let scale =
-            Scale::new(&Axis::number("").range(self.low, self.high), (self.low, self.high), Ends::Exact, 5, |_| true);
+        let scale = Scale::new(
+            &Axis::number("").range(self.low, self.high),
+            (self.low, self.high),
+            RangeEnds::Exact,
+            5,
+            |_| true,
+        );
         for (place, label) in &scale.ticks {
             let y = self.top + WATER * (1.0 - place);
             // Below zero stand amounts that no level measures.
             if y <= self.y(0.0) + 0.01 {
                 pen.path(&[(self.left, y), (self.right, y)], &LIGHT, 0.5);
                 pen.path(&[(self.left - TICK, y), (self.left, y)], &INK, 0.75);
-                pen.text(&label.text, SMALL, INK, (self.left - TICK - 2.0, y + 0.36 * SMALL), Side::End, Run::Level);
+                pen.text(
+                    &label.text,
+                    SMALL,
+                    INK,
+                    (self.left - TICK - 2.0, y + 0.36 * SMALL),
+                    Anchor::End,
+                    TextDirection::Level,
+                );
             }
         }
         pen.path(&[(self.left, self.top), (self.left, self.top + WATER)], &INK, 0.75);
         pen.path(&[(self.left, self.y(0.0)), (self.right, self.y(0.0))], &INK, 0.75);
         let place = (self.left - AXIS + 9.0, self.top + WATER / 2.0);
-        pen.text("Level", TEXT, INK, place, Side::Middle, Run::Up);
+        pen.text("Level", TEXT, INK, place, Anchor::Middle, TextDirection::Up);
     }
 
     /// Whether the names need to be turned: some bucket is too narrow for its own.
@@ -249,15 +261,15 @@ impl<'a> Sheet<'a> {
                 let name = font::fit(&bucket.label, SMALL, TURNED.1);
                 let place = (middle + 0.36 * SMALL, below + 4.0 + font::width(&name, SMALL) / 2.0);
                 if room >= SMALL + 2.0 {
-                    pen.text(&name, SMALL, INK, place, Side::Middle, Run::Up);
+                    pen.text(&name, SMALL, INK, place, Anchor::Middle, TextDirection::Up);
                 }
                 continue;
             }
             let name = font::fit(&bucket.label, SMALL, room);
-            pen.text(&name, SMALL, INK, (middle, below + SMALL + 1.5), Side::Middle, Run::Level);
+            pen.text(&name, SMALL, INK, (middle, below + SMALL + 1.5), Anchor::Middle, TextDirection::Level);
             if font::width(&bucket.note, SMALL) <= room {
                 let place = (middle, below + 2.0 * SMALL + 3.0);
-                pen.text(&bucket.note, SMALL, GREY, place, Side::Middle, Run::Level);
+                pen.text(&bucket.note, SMALL, GREY, place, Anchor::Middle, TextDirection::Level);
             }
         }
     }
@@ -323,7 +335,7 @@ fn legend(pen: &mut Pen, baseline: f64, width: f64, row: &[Key]) {
                 indent = 14.5;
             }
         }
-        pen.text(text, SMALL, INK, (x + indent, baseline), Side::Start, Run::Level);
+        pen.text(text, SMALL, INK, (x + indent, baseline), Anchor::Start, TextDirection::Level);
         x += room;
     }
 }
@@ -355,7 +367,7 @@ mod tests {
 
     #[test]
     fn buckets_stand_by_saturation_and_are_as_wide_as_their_ratio() {
-        let pool = Pool {
+        let pool = BucketPool {
             title: "cpu".into(),
             level: 2.0,
             sunk: true,
@@ -381,13 +393,13 @@ mod tests {
     fn strange_numbers_never_break_it() {
         for value in [0.0, -1.0, 1e-300, 1e99, f64::NAN, f64::INFINITY] {
             for count in [0, 1, 3, 200] {
-                let buckets_of = |sunk| Pool {
+                let buckets_of = |sunk| BucketPool {
                     title: "a <name>".into(),
                     level: value,
                     sunk,
                     buckets: vec![bucket("long name of a group", value, value, value); count],
                 };
-                let svg = buckets(&[buckets_of(true), buckets_of(false), Pool::default()], None);
+                let svg = buckets(&[buckets_of(true), buckets_of(false), BucketPool::default()], None);
                 assert!(!svg.contains("NaN") && !svg.contains("inf"), "{value}");
                 assert!(raster::png(&svg, 1.0, Vec::new()).is_ok(), "{value}");
             }

@@ -26,7 +26,7 @@ pub(super) const LIGHT: RGBColor = RGBColor(224, 224, 224);
 
 /// The side of its anchor for text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum Anchor {
     /// Starts at the anchor.
     Start,
     /// Centred on it.
@@ -37,7 +37,7 @@ pub(super) enum Side {
 
 /// Which way text runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Run {
+pub(super) enum TextDirection {
     /// From left to right.
     Level,
     /// From bottom to top.
@@ -46,7 +46,7 @@ pub(super) enum Run {
 
 /// The attributes of a layer's group.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Group<'a> {
+pub(super) struct LayerGroup<'a> {
     /// Its class, which a style sheet can refer to.
     pub class: &'a str,
     /// The key of the series, if it is one.
@@ -59,10 +59,10 @@ pub(super) struct Group<'a> {
     pub clip: Option<usize>,
 }
 
-impl<'a> Group<'a> {
+impl<'a> LayerGroup<'a> {
     /// A group with a class only.
-    pub fn class(class: &'a str) -> Group<'a> {
-        Group { class, ..Group::default() }
+    pub fn class(class: &'a str) -> LayerGroup<'a> {
+        LayerGroup { class, ..LayerGroup::default() }
     }
 }
 
@@ -79,7 +79,7 @@ impl Canvas {
     /// An empty white sheet. Screen readers read its name.
     pub fn new(width: f64, height: f64, name: &str) -> Canvas {
         let mut canvas = Canvas { width, height, name: name.to_owned(), body: String::new(), clips: 0 };
-        canvas.layer(Group::class("paper"), |pen| pen.rectangle((0.0, 0.0), (width, height), &WHITE));
+        canvas.layer(LayerGroup::class("paper"), |pen| pen.rectangle((0.0, 0.0), (width, height), &WHITE));
         canvas
     }
 
@@ -98,7 +98,7 @@ impl Canvas {
     }
 
     /// Draws a layer above all earlier ones.
-    pub fn layer(&mut self, group: Group, draw: impl FnOnce(&mut Pen)) {
+    pub fn layer(&mut self, group: LayerGroup, draw: impl FnOnce(&mut Pen)) {
         let mut text = String::new();
         {
             let size = (unit(self.width) as u32, unit(self.height) as u32);
@@ -192,20 +192,28 @@ impl Pen<'_> {
     }
 
     /// A line of text; its baseline passes through the anchor.
-    pub fn text(&mut self, text: &str, size: f64, color: RGBColor, anchor: (f64, f64), side: Side, run: Run) {
+    pub fn text(
+        &mut self,
+        text: &str,
+        size: f64,
+        color: RGBColor,
+        anchor: (f64, f64),
+        side: Anchor,
+        run: TextDirection,
+    ) {
         if text.is_empty() {
             return;
         }
         let h_pos = match side {
-            Side::Start => HPos::Left,
-            Side::Middle => HPos::Center,
-            Side::End => HPos::Right,
+            Anchor::Start => HPos::Left,
+            Anchor::Middle => HPos::Center,
+            Anchor::End => HPos::Right,
         };
         // The backend divides sizes by 1.24 and moves a top anchor down by 0.76 em: both are undone here.
         let lift = 0.76 * size;
         let (anchor, transform) = match run {
-            Run::Level => ((anchor.0, anchor.1 - lift), FontTransform::None),
-            Run::Up => ((anchor.0 - lift, anchor.1), FontTransform::Rotate270),
+            TextDirection::Level => ((anchor.0, anchor.1 - lift), FontTransform::None),
+            TextDirection::Up => ((anchor.0 - lift, anchor.1), FontTransform::Rotate270),
         };
         let style = TextStyle::from((font::FAMILY, size * SCALE * 1.24).into_font().transform(transform))
             .pos(Pos::new(h_pos, VPos::Top))

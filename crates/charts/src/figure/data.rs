@@ -2,7 +2,7 @@
 
 use crate::escape::no_formula;
 
-use super::{BarPanel, BubbleSeries, Category, Panel, Pool, Stacks};
+use super::{BarPanel, BubbleSeries, BucketPool, Category, Panel, Stacks};
 
 /// A table of the drawn values. Numbers are written so that they read back to the bit; absent values are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Data {
     }
 
     /// Buckets of water, a row each.
-    pub fn of_pools(pools: &[Pool]) -> Data {
+    pub fn of_pools(pools: &[BucketPool]) -> Data {
         let mut data = Data::new(["pool", "level", "group", "ratio", "base", "rim", "lent", "used"]);
         for pool in pools {
             for one in &pool.buckets {

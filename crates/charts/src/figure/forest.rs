@@ -1,10 +1,10 @@
 //! Forest plots: one row a comparison, a marker at its mean and a line for its interval, against a line.
 
-use super::canvas::{GREY, Group};
+use super::canvas::{GREY, LayerGroup};
 use super::frame::{Horizontal, Outline, Vertical, frame};
 use super::legend::{Sample, entries, hollow, marker};
 use super::many::{beyond_note, near};
-use super::scale::{Ends, drawable, extent, shown};
+use super::scale::{RangeEnds, drawable, extent, shown};
 use super::style::looks;
 use super::{Axis, Chart, Interval};
 
@@ -69,7 +69,7 @@ fn draw(chart: &Chart, names: &[String], panels: &[ForestPanel], first: &[&str],
     let mut frame = frame(Outline {
         chart,
         titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
-        x: Horizontal::Values(extent(&chart.x, ends), Ends::Ticks),
+        x: Horizontal::Values(extent(&chart.x, ends), RangeEnds::Ticks),
         y: Vertical::Names(names),
         legend: vec![entries(labels)],
         note,
@@ -83,7 +83,7 @@ fn draw(chart: &Chart, names: &[String], panels: &[ForestPanel], first: &[&str],
         let x = |value: f64| place.x(frame.x.at(value));
         if let Some(line) = panels.get(at).map(|panel| panel.line).filter(|line| line.is_finite()) {
             let line = [(x(line), place.y(0.0)), (x(line), place.y(1.0))];
-            frame.canvas.layer(Group::class("axis"), |pen| pen.path(&line, &GREY, 0.75));
+            frame.canvas.layer(LayerGroup::class("axis"), |pen| pen.path(&line, &GREY, 0.75));
         }
         let ((left, _), (right, _)) = place.corners();
         for (row_at, row) in rows.iter().enumerate() {
@@ -97,7 +97,7 @@ fn draw(chart: &Chart, names: &[String], panels: &[ForestPanel], first: &[&str],
             let (low, high) = (row.interval.low, row.interval.high);
             let ends = (drawable(low) && drawable(high)).then(|| (x(low), x(high)));
             let spot = (x(row.interval.mean), y);
-            let group = Group { key: Some(&row.key), tip: Some(&row.label), ..Group::class("series") };
+            let group = LayerGroup { key: Some(&row.key), tip: Some(&row.label), ..LayerGroup::class("series") };
             frame.canvas.layer(group, |pen| {
                 if let Some((low, high)) = ends {
                     pen.path(&[(low.clamp(left, right), y), (high.clamp(left, right), y)], &look.color, 1.0);

@@ -1,9 +1,9 @@
 //! Everything around the data: panels, axes, mesh, headings and the legend.
 
-use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
-use super::legend::{Entry, Legend};
+use super::canvas::{Anchor, Canvas, GREY, INK, LIGHT, LayerGroup, Pen, TextDirection};
+use super::legend::{Legend, LegendEntry};
 use super::names::{Labels, SMALL, TEXT, TICK, category_height, category_lines, lines, widest};
-use super::scale::{Ends, Label, POWER_SIZE, Scale};
+use super::scale::{Label, POWER_SIZE, RangeEnds, Scale};
 use super::{Category, Chart};
 use crate::font;
 
@@ -31,7 +31,7 @@ const LINE: f64 = TEXT + 1.0;
 /// The values along the horizontal axis.
 pub(super) enum Horizontal<'a> {
     /// Numbers, over this extent if there are any.
-    Values(Option<(f64, f64)>, Ends),
+    Values(Option<(f64, f64)>, RangeEnds),
     /// Categories.
     Categories(&'a [Category]),
 }
@@ -39,7 +39,7 @@ pub(super) enum Horizontal<'a> {
 /// The values along the vertical axis.
 pub(super) enum Vertical<'a> {
     /// Numbers, over this extent if there are any.
-    Values(Option<(f64, f64)>, Ends),
+    Values(Option<(f64, f64)>, RangeEnds),
     /// Names, the first one on top; the scale is over their places from the bottom, 0 to their number.
     Names(&'a [String]),
 }
@@ -55,7 +55,7 @@ pub(super) struct Outline<'a> {
     /// The vertical axis.
     pub y: Vertical<'a>,
     /// The legend.
-    pub legend: Vec<Vec<Entry>>,
+    pub legend: Vec<Vec<LegendEntry>>,
     /// The note under the chart.
     pub note: Option<String>,
 }
@@ -106,9 +106,9 @@ pub(super) struct Frame {
 impl Frame {
     /// Writes `no data` into a panel.
     pub fn no_data(&mut self, panel: Panel) {
-        self.canvas.layer(Group::class("text"), |pen| {
+        self.canvas.layer(LayerGroup::class("text"), |pen| {
             let anchor = (panel.x(0.5), panel.y(0.5) + 0.36 * TEXT);
-            pen.text("no data", TEXT, GREY, anchor, Side::Middle, Run::Level);
+            pen.text("no data", TEXT, GREY, anchor, Anchor::Middle, TextDirection::Level);
         });
     }
 }
@@ -137,7 +137,7 @@ struct Layout {
 
 /// The lines of text around the panels.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Wording {
+struct Texts {
     /// Of the chart's heading.
     title: Vec<String>,
     /// Of the headings of panels.
@@ -148,12 +148,12 @@ struct Wording {
     note: Vec<String>,
 }
 
-impl Wording {
+impl Texts {
     /// In a sheet of this width, with panels of another, and with this label.
-    fn of(outline: &Outline, width: f64, panel: f64, x: &str) -> Wording {
+    fn for_width(outline: &Outline, width: f64, panel: f64, x: &str) -> Texts {
         let room = width - 2.0 * MARGIN;
         let broken = |text: Option<&str>, size: f64| text.map_or(Vec::new(), |text| lines(text, size, room));
-        Wording {
+        Texts {
             title: broken(outline.chart.title.as_deref(), TEXT),
             titles: outline.titles.iter().map(|title| lines(title, TEXT, panel)).collect(),
             x: lines(x, TEXT, (width - 2.0 * MARGIN).min(0.9 * width)),
@@ -175,7 +175,7 @@ pub(super) fn frame(mut outline: Outline) -> Frame {
     let chart = outline.chart;
     let width = chart.size_pt.0.clamp(60.0, 10_000.0);
     let legend = Legend::rows(&outline.legend, width.min(LEGEND_MOST) - 4.0 * MARGIN);
-    let mut wording = Wording::of(&outline, width, width, &chart.x.label);
+    let mut wording = Texts::for_width(&outline, width, width, &chart.x.label);
     let mut layout = self::layout(&outline, width, legend.height, &wording);
     let mut y = vertical(&outline, &layout);
     let mut x = horizontal(&outline, width);
@@ -188,7 +188,7 @@ pub(super) fn frame(mut outline: Outline) -> Frame {
         let inner = width - layout.left - layout.right - (layout.columns - 1) as f64 * layout.gap.0;
         layout.panel.0 = (inner / layout.columns as f64).max(PANEL_MIN / 2.0);
         x = horizontal(&outline, layout.panel.0);
-        let before = std::mem::replace(&mut wording, Wording::of(&outline, width, layout.panel.0, &x.label));
+        let before = std::mem::replace(&mut wording, Texts::for_width(&outline, width, layout.panel.0, &x.label));
         if before == wording {
             break;
         }
@@ -204,7 +204,7 @@ pub(super) fn frame(mut outline: Outline) -> Frame {
     let edge = Edge { layout: &layout, panels: &panels, wording: &wording };
     edge.mesh(&mut canvas, &x, &y);
     edge.axes(&mut canvas, &x, &y);
-    canvas.layer(Group::class("text"), |pen| {
+    canvas.layer(LayerGroup::class("text"), |pen| {
         edge.tick_labels(pen, &x, &y);
         if let Horizontal::Categories(categories) = outline.x {
             edge.category_labels(pen, categories);
@@ -212,7 +212,7 @@ pub(super) fn frame(mut outline: Outline) -> Frame {
         edge.headings(pen, width);
         for (nth, line) in wording.note.iter().rev().enumerate() {
             let anchor = (width - MARGIN, layout.height - MARGIN - 1.0 - nth as f64 * (SMALL + 1.0));
-            pen.text(line, SMALL, GREY, anchor, Side::End, Run::Level);
+            pen.text(line, SMALL, GREY, anchor, Anchor::End, TextDirection::Level);
         }
     });
     // Of a wide sheet the left part is what a narrow screen shows first.
@@ -227,12 +227,12 @@ pub(super) fn frame(mut outline: Outline) -> Frame {
     Frame { canvas, panels, x, y }
 }
 
-fn note_height(wording: &Wording) -> f64 {
+fn note_height(wording: &Texts) -> f64 {
     if wording.note.is_empty() { 0.0 } else { 3.0 + wording.note.len() as f64 * (SMALL + 1.0) - 1.0 }
 }
 
 /// Everything that does not depend on the vertical scale; `legend` is the height of the legend.
-fn layout(outline: &Outline, width: f64, legend: f64, wording: &Wording) -> Layout {
+fn layout(outline: &Outline, width: f64, legend: f64, wording: &Texts) -> Layout {
     let chart = outline.chart;
     let count = outline.titles.len();
     let roughly = width - 44.0;
@@ -321,7 +321,7 @@ fn horizontal(outline: &Outline, width: f64) -> Scale {
     match outline.x {
         Horizontal::Values(Some(extent), ends) => Scale::new(&outline.chart.x, extent, ends, target, fits),
         _ => {
-            let mut scale = Scale::new(&outline.chart.x, (0.1, 1.0), Ends::Exact, 2, |_| true);
+            let mut scale = Scale::new(&outline.chart.x, (0.1, 1.0), RangeEnds::Exact, 2, |_| true);
             scale.ticks.clear();
             scale.minor.clear();
             scale.label.clone_from(&outline.chart.x.label);
@@ -345,7 +345,7 @@ fn panels(layout: &Layout, count: usize) -> Vec<Panel> {
 struct Edge<'a> {
     layout: &'a Layout,
     panels: &'a [Panel],
-    wording: &'a Wording,
+    wording: &'a Texts,
 }
 
 impl Edge<'_> {
@@ -359,7 +359,7 @@ impl Edge<'_> {
     }
 
     fn mesh(&self, canvas: &mut Canvas, x: &Scale, y: &Scale) {
-        canvas.layer(Group::class("mesh"), |pen| {
+        canvas.layer(LayerGroup::class("mesh"), |pen| {
             for panel in self.panels {
                 for (at, _) in &x.ticks {
                     pen.path(&[(panel.x(*at), panel.y(0.0)), (panel.x(*at), panel.y(1.0))], &LIGHT, HAIR);
@@ -372,7 +372,7 @@ impl Edge<'_> {
     }
 
     fn axes(&self, canvas: &mut Canvas, x: &Scale, y: &Scale) {
-        canvas.layer(Group::class("axis"), |pen| {
+        canvas.layer(LayerGroup::class("axis"), |pen| {
             for panel in self.panels {
                 let corner = (panel.x(0.0), panel.y(0.0));
                 pen.path(&[(panel.x(0.0), panel.y(1.0)), corner, (panel.x(1.0), panel.y(0.0))], &INK, HAIR);
@@ -417,10 +417,10 @@ impl Edge<'_> {
                     let color = if line == 0 { INK } else { GREY };
                     let line = line as f64 * (SMALL + 1.5);
                     if self.layout.labels == Labels::Level {
-                        pen.text(text, SMALL, color, (x, y + SMALL + line), Side::Middle, Run::Level);
+                        pen.text(text, SMALL, color, (x, y + SMALL + line), Anchor::Middle, TextDirection::Level);
                     } else {
                         let first = x + 0.36 * SMALL - (lines.len() - 1) as f64 * (SMALL + 1.5) / 2.0;
-                        pen.text(text, SMALL, color, (first + line, y + 1.0), Side::End, Run::Up);
+                        pen.text(text, SMALL, color, (first + line, y + 1.0), Anchor::End, TextDirection::Up);
                     }
                 }
             }
@@ -439,24 +439,24 @@ impl Edge<'_> {
         let below = last.bottom + self.layout.ticks + TEXT + 1.5;
         for (nth, line) in self.wording.x.iter().enumerate() {
             let place = (level(&self.wording.x), below + nth as f64 * LINE);
-            pen.text(line, TEXT, INK, place, Side::Middle, Run::Level);
+            pen.text(line, TEXT, INK, place, Anchor::Middle, TextDirection::Level);
         }
         let lowest = last.bottom + self.layout.ticks;
         for (nth, line) in self.layout.y_name.iter().enumerate() {
             // A label longer than the panels moves down rather than off the sheet.
             let half = font::width(line, TEXT) / 2.0;
             let y = middle.1.max(MARGIN + half).min(lowest.max(middle.1));
-            pen.text(line, TEXT, INK, (MARGIN + TEXT * 0.8 + nth as f64 * LINE, y), Side::Middle, Run::Up);
+            pen.text(line, TEXT, INK, (MARGIN + TEXT * 0.8 + nth as f64 * LINE, y), Anchor::Middle, TextDirection::Up);
         }
         for (panel, title) in self.panels.iter().zip(&self.wording.titles) {
             for (up, line) in title.iter().rev().enumerate() {
                 let place = (panel.x(0.5), panel.top - 3.5 - up as f64 * LINE);
-                pen.text(line, TEXT, INK, place, Side::Middle, Run::Level);
+                pen.text(line, TEXT, INK, place, Anchor::Middle, TextDirection::Level);
             }
         }
         for (nth, line) in self.wording.title.iter().enumerate() {
             let place = (level(&self.wording.title), MARGIN + TEXT + nth as f64 * LINE);
-            pen.text(line, TEXT, INK, place, Side::Middle, Run::Level);
+            pen.text(line, TEXT, INK, place, Anchor::Middle, TextDirection::Level);
         }
     }
 }
@@ -468,10 +468,10 @@ fn tick_label(pen: &mut Pen, label: &Label, (left, baseline): (f64, f64)) {
         // Lines of a name end where the longest one does; a power has one line.
         let indent = if lines.len() > 1 { label.width(SMALL) - font::width(line, SMALL) } else { 0.0 };
         let place = (left + indent, first + nth as f64 * (SMALL + 1.0));
-        pen.text(line, SMALL, INK, place, Side::Start, Run::Level);
+        pen.text(line, SMALL, INK, place, Anchor::Start, TextDirection::Level);
     }
     if let Some(power) = &label.power {
         let anchor = (left + font::width(&label.text, SMALL), baseline - 0.38 * SMALL);
-        pen.text(power, SMALL * POWER_SIZE, INK, anchor, Side::Start, Run::Level);
+        pen.text(power, SMALL * POWER_SIZE, INK, anchor, Anchor::Start, TextDirection::Level);
     }
 }

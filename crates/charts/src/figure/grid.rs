@@ -5,7 +5,7 @@
 
 use plotters::style::RGBColor;
 
-use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
+use super::canvas::{Anchor, Canvas, GREY, INK, LIGHT, LayerGroup, Pen, TextDirection};
 use super::names::lines;
 use crate::font;
 
@@ -168,13 +168,13 @@ pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords, wid
             top += tall;
         }
     }
-    canvas.layer(Group::class("shade"), |pen| {
+    canvas.layer(LayerGroup::class("shade"), |pen| {
         for &(left, top, tall) in &shade {
             pen.rectangle((left + 1.0, top + 0.75), (left + outline.column - 1.0, top + tall - 0.75), &SHADE);
         }
     });
     let (from, to) = (MARGIN, outline.width - MARGIN);
-    canvas.layer(Group::class("axis"), |pen| {
+    canvas.layer(LayerGroup::class("axis"), |pen| {
         for &at in rules.iter().skip(1) {
             pen.path(&[(from, at), (to, at)], &LIGHT, 0.75);
         }
@@ -182,28 +182,35 @@ pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords, wid
             pen.path(&[(from, at), (to, at)], &INK, width);
         }
     });
-    canvas.layer(Group::class("labels"), |pen| {
+    canvas.layer(LayerGroup::class("labels"), |pen| {
         for (label, baseline, color) in &text {
-            pen.text(label, TEXT, *color, (MARGIN, *baseline), Side::Start, Run::Level);
+            pen.text(label, TEXT, *color, (MARGIN, *baseline), Anchor::Start, TextDirection::Level);
         }
         for (at, name) in columns.iter().enumerate() {
             let (x, y) = (outline.centre(at), outline.head - 3.0);
             match outline.upright {
-                true => pen.text(name, TEXT, INK, (x + TEXT * 0.35, y), Side::Start, Run::Up),
-                false => pen.text(name, TEXT, INK, (x, y), Side::Middle, Run::Level),
+                true => pen.text(name, TEXT, INK, (x + TEXT * 0.35, y), Anchor::Start, TextDirection::Up),
+                false => pen.text(name, TEXT, INK, (x, y), Anchor::Middle, TextDirection::Level),
             }
         }
     });
-    canvas.layer(Group::class("marks"), |pen| {
+    canvas.layer(LayerGroup::class("marks"), |pen| {
         for &(x, y, one) in &cells {
             mark(pen, (x, y), one);
         }
     });
-    canvas.layer(Group::class("legend"), |pen| {
+    canvas.layer(LayerGroup::class("legend"), |pen| {
         for (at, line, one, meaning) in &key.entries {
             let middle = bottom + 6.0 + (*line + 0.5) * ROW;
             mark(pen, (MARGIN + at + HALF, middle), *one);
-            pen.text(meaning, TEXT - 0.5, INK, (MARGIN + at + 2.0 * HALF + 4.0, middle + 2.7), Side::Start, Run::Level);
+            pen.text(
+                meaning,
+                TEXT - 0.5,
+                INK,
+                (MARGIN + at + 2.0 * HALF + 4.0, middle + 2.7),
+                Anchor::Start,
+                TextDirection::Level,
+            );
         }
     });
     canvas.finish()

@@ -47,10 +47,10 @@ const APART: f64 = 3.2;
 const STROKE: f64 = 0.75;
 
 /// A point of the sheet.
-type Point = (f64, f64);
+type SheetPoint = (f64, f64);
 
 /// Fills a rectangle, from its upper left to its lower right corner.
-pub(super) fn filled(pen: &mut Pen, from: Point, to: Point, color: RGBColor, hatch: Hatch) {
+pub(super) fn filled(pen: &mut Pen, from: SheetPoint, to: SheetPoint, color: RGBColor, hatch: Hatch) {
     pen.rectangle(from, to, &color);
     let light = 0.299 * f64::from(color.0) + 0.587 * f64::from(color.1) + 0.114 * f64::from(color.2) > 135.0;
     let ink = if light { INK } else { WHITE };
@@ -61,7 +61,7 @@ pub(super) fn filled(pen: &mut Pen, from: Point, to: Point, color: RGBColor, hat
 }
 
 /// The lines of a hatch in a rectangle.
-fn lines(from: Point, to: Point, hatch: Hatch) -> Vec<[Point; 2]> {
+fn lines(from: SheetPoint, to: SheetPoint, hatch: Hatch) -> Vec<[SheetPoint; 2]> {
     let rising = |apart| slanted(from, to, apart, false);
     let falling = |apart| slanted(from, to, apart, true);
     let level = || each(from.1, to.1, APART).map(|y| [(from.0, y), (to.0, y)]).collect::<Vec<_>>();
@@ -90,7 +90,7 @@ fn each(low: f64, high: f64, apart: f64) -> impl Iterator<Item = f64> {
 }
 
 /// Diagonals of a rectangle, cut to it; rising to the right unless they fall.
-fn slanted(from: Point, to: Point, apart: f64, falling: bool) -> Vec<[Point; 2]> {
+fn slanted(from: SheetPoint, to: SheetPoint, apart: f64, falling: bool) -> Vec<[SheetPoint; 2]> {
     let (width, height) = (to.0 - from.0, to.1 - from.1);
     let step = apart * std::f64::consts::SQRT_2;
     let line = |offset: f64| {
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn lines_stay_inside_and_patterns_differ() {
         let (from, to) = ((10.0, 20.0), (22.0, 61.0));
-        let inside = |&(x, y): &Point| (10.0..=22.0001).contains(&x) && (20.0..=61.0001).contains(&y);
-        let all: Vec<Vec<[Point; 2]>> = HATCHES.map(|hatch| lines(from, to, hatch)).into();
+        let inside = |&(x, y): &SheetPoint| (10.0..=22.0001).contains(&x) && (20.0..=61.0001).contains(&y);
+        let all: Vec<Vec<[SheetPoint; 2]>> = HATCHES.map(|hatch| lines(from, to, hatch)).into();
         assert!(all.iter().flatten().flatten().all(inside));
         assert!(all[0].is_empty() && all[1..].iter().all(|lines| lines.len() > 3));
         assert!(all.iter().enumerate().all(|(at, one)| all[..at].iter().all(|other| other != one)));

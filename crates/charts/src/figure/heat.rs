@@ -2,12 +2,12 @@
 
 use plotters::style::{RGBColor, WHITE};
 
-use super::canvas::{GREY, Group, INK, Run, Side};
+use super::canvas::{Anchor, GREY, INK, LayerGroup, TextDirection};
 use super::frame::{Horizontal, Outline, Vertical, frame};
-use super::legend::{Entry, Sample};
+use super::legend::{LegendEntry, Sample};
 use super::names::SMALL;
 use super::scale::drawable;
-use super::style::Look;
+use super::style::SeriesStyle;
 use super::{Axis, Category, Chart};
 use crate::font;
 
@@ -53,12 +53,12 @@ pub fn heat(
     let back = |part: f64| if scale.log { low * (high / low).powf(part) } else { low + (high - low) * part };
     let mut legend = Vec::new();
     if values().next().is_some() {
-        legend.push(vec![Entry { text: scale.label.clone(), sample: Sample::Heading }]);
+        legend.push(vec![LegendEntry { text: scale.label.clone(), sample: Sample::Heading }]);
         let steps = if high > low { 5 } else { 1 };
         let shades = (0..steps).map(|nth| {
             let part = if steps > 1 { f64::from(nth) / 4.0 } else { 0.5 };
             let value = if high > low { back(part) } else { low };
-            Entry { text: words(value), sample: Sample::Bar(Look::plain(shade(part))) }
+            LegendEntry { text: words(value), sample: Sample::Bar(SeriesStyle::plain(shade(part))) }
         });
         legend.push(shades.collect());
     }
@@ -82,7 +82,7 @@ pub fn heat(
             .enumerate()
             .flat_map(|(row, values)| values.iter().enumerate().map(move |(column, value)| (row, column, *value)))
             .collect();
-        frame.canvas.layer(Group::class("cells"), |pen| {
+        frame.canvas.layer(LayerGroup::class("cells"), |pen| {
             for &(row, column, value) in &cells {
                 let (left, right) = (place.x(column as f64 * wide), place.x((column + 1) as f64 * wide));
                 let (top, bottom) = (place.y(1.0 - row as f64 * tall), place.y(1.0 - (row + 1) as f64 * tall));
@@ -98,7 +98,7 @@ pub fn heat(
                 if font::width(&text, SMALL) <= right - left - 2.0 && bottom - top >= SMALL + 1.0 {
                     let ink = if part > 0.55 { WHITE } else { INK };
                     let anchor = ((left + right) / 2.0, (top + bottom) / 2.0 + 0.36 * SMALL);
-                    pen.text(&text, SMALL, ink, anchor, Side::Middle, Run::Level);
+                    pen.text(&text, SMALL, ink, anchor, Anchor::Middle, TextDirection::Level);
                 }
             }
         });

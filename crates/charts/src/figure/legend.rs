@@ -2,10 +2,10 @@
 
 use plotters::style::WHITE;
 
-use super::canvas::{Canvas, GREY, Group, INK, Pen, Run, Side};
+use super::canvas::{Anchor, Canvas, GREY, INK, LayerGroup, Pen, TextDirection};
 use super::hatch::filled;
 use super::names::lines;
-use super::style::{Look, Marker};
+use super::style::{Marker, SeriesStyle};
 use crate::font;
 
 /// The size of its text.
@@ -30,13 +30,13 @@ const APART: f64 = 11.0;
 #[derive(Clone, Debug)]
 pub(super) enum Sample {
     /// A piece of line, with or without its marker.
-    Line(Look, Marked),
+    Line(SeriesStyle, Marked),
     /// A piece of a bar.
-    Bar(Look),
+    Bar(SeriesStyle),
     /// A bubble.
-    Bubble(Look),
+    Bubble(SeriesStyle),
     /// A marker alone.
-    Point(Look),
+    Point(SeriesStyle),
     /// An empty circle of this radius.
     Ring(f64),
     /// Nothing: a heading for the entries that follow.
@@ -54,7 +54,7 @@ pub(super) enum Marked {
 
 /// One line of the legend.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct LegendEntry {
     /// Its text.
     pub text: String,
     /// The sample before it.
@@ -62,17 +62,17 @@ pub(super) struct Entry {
 }
 
 /// An entry for every label but the empty one, with the first sample that it comes with.
-pub(super) fn entries<'a>(labels: impl Iterator<Item = (&'a str, Sample)>) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
+pub(super) fn entries<'a>(labels: impl Iterator<Item = (&'a str, Sample)>) -> Vec<LegendEntry> {
+    let mut entries: Vec<LegendEntry> = Vec::new();
     for (label, sample) in labels {
         if !label.is_empty() && !entries.iter().any(|entry| entry.text == label) {
-            entries.push(Entry { text: label.to_owned(), sample });
+            entries.push(LegendEntry { text: label.to_owned(), sample });
         }
     }
     entries
 }
 
-impl Entry {
+impl LegendEntry {
     fn sample_width(&self) -> f64 {
         match &self.sample {
             Sample::Heading => 0.0,
@@ -90,7 +90,7 @@ impl Entry {
 
 /// Where the entries stand, relative to the upper left corner.
 pub(super) struct Legend {
-    entries: Vec<(f64, f64, Entry)>,
+    entries: Vec<(f64, f64, LegendEntry)>,
     /// The width of it all.
     pub width: f64,
     /// The height of it all.
@@ -99,12 +99,12 @@ pub(super) struct Legend {
 
 impl Legend {
     /// Groups of entries, each in rows no wider than `room`: in line if that is one row, else in columns.
-    pub fn rows(groups: &[Vec<Entry>], room: f64) -> Legend {
+    pub fn rows(groups: &[Vec<LegendEntry>], room: f64) -> Legend {
         let mut legend = Legend { entries: Vec::new(), width: 0.0, height: 0.0 };
         for group in groups.iter().filter(|group| !group.is_empty()) {
-            let group: Vec<Entry> = group.iter().map(|entry| broken(entry, room)).collect();
+            let group: Vec<LegendEntry> = group.iter().map(|entry| broken(entry, room)).collect();
             let in_line: f64 = group.iter().map(|entry| entry.width() + APART).sum::<f64>() - APART;
-            let widest = group.iter().map(Entry::width).fold(0.0, f64::max);
+            let widest = group.iter().map(LegendEntry::width).fold(0.0, f64::max);
             let columns = (((room + APART) / (widest + APART)) as usize).clamp(1, group.len());
             // Rows of equal length look better than a full one and a rest.
             let columns = group.len().div_ceil(group.len().div_ceil(columns));
@@ -131,38 +131,38 @@ impl Legend {
             let (x, y) = (left + x, top + y);
             match &entry.sample {
                 Sample::Line(look, marked) => {
-                    let group = Group { dash: look.dash, ..Group::class("legend") };
+                    let group = LayerGroup { dash: look.dash, ..LayerGroup::class("legend") };
                     canvas.layer(group, |pen| pen.path(&[(x, y), (x + SAMPLE, y)], &look.color, 1.25));
                     if *marked == Marked::Yes {
-                        canvas.layer(Group::class("legend"), |pen| marker(pen, (x + SAMPLE / 2.0, y), look));
+                        canvas.layer(LayerGroup::class("legend"), |pen| marker(pen, (x + SAMPLE / 2.0, y), look));
                     }
                 }
-                Sample::Bar(look) => canvas.layer(Group::class("legend"), |pen| {
+                Sample::Bar(look) => canvas.layer(LayerGroup::class("legend"), |pen| {
                     filled(pen, (x, y - 3.2), (x + 10.0, y + 3.2), look.color, look.hatch);
                 }),
-                Sample::Bubble(look) => canvas.layer(Group::class("legend"), |pen| {
+                Sample::Bubble(look) => canvas.layer(LayerGroup::class("legend"), |pen| {
                     bubble(pen, (x + 4.0, y), 3.6, look);
                 }),
-                Sample::Point(look) => canvas.layer(Group::class("legend"), |pen| marker(pen, (x + 4.0, y), look)),
-                Sample::Ring(radius) => canvas.layer(Group::class("legend"), |pen| {
+                Sample::Point(look) => canvas.layer(LayerGroup::class("legend"), |pen| marker(pen, (x + 4.0, y), look)),
+                Sample::Ring(radius) => canvas.layer(LayerGroup::class("legend"), |pen| {
                     pen.ring((x + radius, y), *radius, &GREY, 0.75);
                 }),
                 Sample::Heading => {}
             }
         }
-        canvas.layer(Group::class("text"), |pen| {
+        canvas.layer(LayerGroup::class("text"), |pen| {
             for (x, y, entry) in &self.entries {
                 let first = top + y + 0.36 * TEXT - LINE * entry.text.matches('\n').count() as f64 / 2.0;
                 for (nth, line) in entry.text.split('\n').enumerate() {
                     let anchor = (left + x + entry.sample_width(), first + LINE * nth as f64);
-                    pen.text(line, TEXT, INK, anchor, Side::Start, Run::Level);
+                    pen.text(line, TEXT, INK, anchor, Anchor::Start, TextDirection::Level);
                 }
             }
         });
     }
 }
 
-fn row_height(entry: &Entry) -> f64 {
+fn row_height(entry: &LegendEntry) -> f64 {
     let text = ROW + LINE * entry.text.matches('\n').count() as f64;
     match entry.sample {
         Sample::Ring(radius) => (2.0 * radius + 2.0).max(text),
@@ -171,13 +171,13 @@ fn row_height(entry: &Entry) -> f64 {
 }
 
 /// With its text in lines that fit the room.
-fn broken(entry: &Entry, room: f64) -> Entry {
+fn broken(entry: &LegendEntry, room: f64) -> LegendEntry {
     let text = lines(&entry.text, TEXT, (room - entry.sample_width()).max(4.0 * TEXT)).join("\n");
-    Entry { text, sample: entry.sample.clone() }
+    LegendEntry { text, sample: entry.sample.clone() }
 }
 
 /// Draws a marker.
-pub(super) fn marker(pen: &mut Pen, (x, y): (f64, f64), look: &Look) {
+pub(super) fn marker(pen: &mut Pen, (x, y): (f64, f64), look: &SeriesStyle) {
     let at = |points: &[(f64, f64)]| -> Vec<(f64, f64)> { points.iter().map(|(dx, dy)| (x + dx, y + dy)).collect() };
     match look.marker {
         Marker::Disc => pen.disc((x, y), 1.9, &look.color),
@@ -189,13 +189,13 @@ pub(super) fn marker(pen: &mut Pen, (x, y): (f64, f64), look: &Look) {
 }
 
 /// Draws a marker with a hole: a value of little weight.
-pub(super) fn hollow(pen: &mut Pen, (x, y): (f64, f64), look: &Look) {
+pub(super) fn hollow(pen: &mut Pen, (x, y): (f64, f64), look: &SeriesStyle) {
     marker(pen, (x, y), look);
     pen.disc((x, y), 1.0, &WHITE);
 }
 
 /// Draws a translucent bubble with its outline.
-pub(super) fn bubble(pen: &mut Pen, centre: (f64, f64), radius: f64, look: &Look) {
+pub(super) fn bubble(pen: &mut Pen, centre: (f64, f64), radius: f64, look: &SeriesStyle) {
     use plotters::style::Color;
     pen.disc(centre, radius, &look.color.mix(0.25));
     pen.ring(centre, radius, &look.color.mix(0.7), 0.75);

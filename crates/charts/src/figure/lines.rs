@@ -2,11 +2,11 @@
 
 use plotters::style::{Color, RGBColor};
 
-use super::canvas::Group;
+use super::canvas::LayerGroup;
 use super::frame::{Frame, Horizontal, Outline, Panel as Spot, Vertical, frame};
-use super::legend::{Entry, Marked, Sample, hollow, marker};
-use super::scale::{Ends, drawable, extent, shown};
-use super::style::{Look, looks};
+use super::legend::{LegendEntry, Marked, Sample, hollow, marker};
+use super::scale::{RangeEnds, drawable, extent, shown};
+use super::style::{SeriesStyle, looks};
 use super::thin::thin;
 use super::{Axis, Chart, Measure, alike, many};
 
@@ -161,7 +161,8 @@ fn views(chart: &Chart, views: &[Panel], plain: &[Panel], join: Join, legend: Le
     let all: Vec<&Series> = views.iter().flat_map(|view| &view.series).collect();
     let keys: Vec<&str> = all.iter().map(|series| series.key.as_str()).collect();
     let own = looks(&keys).into_iter().zip(&all);
-    let looks: Vec<Look> = own.map(|(look, one)| if one.faint { Look::plain(FAINT) } else { look }).collect();
+    let looks: Vec<SeriesStyle> =
+        own.map(|(look, one)| if one.faint { SeriesStyle::plain(FAINT) } else { look }).collect();
     let ys = |series: &Series| -> Vec<f64> {
         let band = series.band.iter().flatten().flat_map(|&(_, low, high)| [low, high]);
         series.points.iter().filter(|point| shown(&chart.x, point.0)).map(|point| point.1).chain(band).collect()
@@ -170,19 +171,19 @@ fn views(chart: &Chart, views: &[Panel], plain: &[Panel], join: Join, legend: Le
     let y_extent = extent(&chart.y, all.iter().flat_map(|one| ys(one)));
     let named: Vec<(&str, Vec<&Series>)> =
         plain.iter().map(|panel| (panel.title.as_str(), panel.series.iter().collect())).collect();
-    let alike = y_extent.and_then(|extent| alike::note(chart, join, &named, extent));
+    let alike = y_extent.and_then(|extent| alike::coinciding_note(chart, join, &named, extent));
     let notes: Vec<String> = super::hidden_note(hidden).into_iter().chain(alike).collect();
     let places = views.iter().flat_map(|view| view.series.iter().map(move |one| (view, one))).zip(&looks);
-    let listed: Vec<(&Series, &Look)> = places
+    let listed: Vec<(&Series, &SeriesStyle)> = places
         .filter(|((view, one), _)| legend == Legend::All || one.label != view.title)
         .map(|((_, one), look)| (one, look))
         .collect();
-    let x_ends = if chart.x.log && join == Join::Straight { Ends::Ticks } else { Ends::Exact };
+    let x_ends = if chart.x.log && join == Join::Straight { RangeEnds::Ticks } else { RangeEnds::Exact };
     let mut frame = frame(Outline {
         chart,
         titles: views.iter().map(|view| view.title.as_str()).collect(),
         x: Horizontal::Values(extent(&chart.x, all.iter().flat_map(|one| one.points.iter().map(|p| p.0))), x_ends),
-        y: Vertical::Values(y_extent, Ends::Ticks),
+        y: Vertical::Values(y_extent, RangeEnds::Ticks),
         legend: if legend == Legend::None { Vec::new() } else { vec![entries(&listed, join)] },
         note: (!notes.is_empty()).then(|| notes.join(". ")),
     });
@@ -223,7 +224,7 @@ fn marked(series: &Series, join: Join) -> Marked {
 }
 
 /// One entry a key and label.
-fn entries(listed: &[(&Series, &Look)], join: Join) -> Vec<Entry> {
+fn entries(listed: &[(&Series, &SeriesStyle)], join: Join) -> Vec<LegendEntry> {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     let mut entries = Vec::new();
     for &(one, look) in listed {
@@ -231,7 +232,7 @@ fn entries(listed: &[(&Series, &Look)], join: Join) -> Vec<Entry> {
         if !seen.contains(&name) {
             seen.push(name);
             let sample = Sample::Line(look.clone(), marked(one, join));
-            entries.push(Entry { text: one.label.clone(), sample });
+            entries.push(LegendEntry { text: one.label.clone(), sample });
         }
     }
     entries
@@ -240,18 +241,18 @@ fn entries(listed: &[(&Series, &Look)], join: Join) -> Vec<Entry> {
 /// A series as it is drawn in one panel.
 struct Curve<'a> {
     series: &'a Series,
-    look: &'a Look,
+    look: &'a SeriesStyle,
     join: Join,
     clip: usize,
 }
 
 impl Curve<'_> {
-    fn group(&self) -> Group<'_> {
-        Group {
+    fn group(&self) -> LayerGroup<'_> {
+        LayerGroup {
             key: Some(&self.series.key),
             tip: Some(&self.series.label),
             clip: Some(self.clip),
-            ..Group::class("series")
+            ..LayerGroup::class("series")
         }
     }
 
@@ -264,7 +265,7 @@ impl Curve<'_> {
             .chunk_by(|a, b| visible(&a) && visible(&b))
             .map(|run| thin(run.iter().filter(visible).map(place).collect()))
             .collect();
-        let group = Group { dash: self.look.dash, ..self.group() };
+        let group = LayerGroup { dash: self.look.dash, ..self.group() };
         let fine = self.series.faint || self.series.points.len() > DENSE;
         let width = if fine { FINE } else { STROKE };
         frame.canvas.layer(group, |pen| {
@@ -273,7 +274,7 @@ impl Curve<'_> {
             }
         });
         let all = marked(self.series, self.join) == Marked::Yes;
-        frame.canvas.layer(Group { clip: None, ..self.group() }, |pen| {
+        frame.canvas.layer(LayerGroup { clip: None, ..self.group() }, |pen| {
             // A point without neighbours would not be visible as a line.
             for run in runs.iter().filter(|run| all || run.len() == 1) {
                 run.iter().filter(|point| inside(panel, **point)).for_each(|&point| marker(pen, point, self.look));
@@ -297,7 +298,7 @@ impl Curve<'_> {
         };
         let mut outline = edge(|point| point.2);
         outline.extend(edge(|point| point.1).into_iter().rev());
-        let group = Group { class: "band", ..self.group() };
+        let group = LayerGroup { class: "band", ..self.group() };
         frame.canvas.layer(group, |pen| {
             if outline.len() > 2 {
                 pen.polygon(&outline, &self.look.color.mix(0.18));

@@ -34,7 +34,7 @@ mod thin;
 pub use bars::{BarPanel, BarSeries, Category, Interval, bar_panels, bars};
 pub use boxes::{BoxPanel, BoxSeries, Spread, boxes};
 pub use bubbles::{BubbleSeries, bubbles};
-pub use buckets::{Bucket, Pool, buckets};
+pub use buckets::{Bucket, BucketPool, buckets};
 pub use data::{Data, number as exactly};
 pub use forest::{ForestPanel, ForestRow, ROW as FOREST_ROW, forest, ranks};
 pub use grid::{GridRow, GridSection, GridWords, Mark, grid};
@@ -42,7 +42,7 @@ pub use heat::{HeatPanel, ROW as HEAT_ROW, heat};
 pub use lines::{Join, Panel, Series, cdf, cdf_panels, ecdf, lines, small_multiples};
 pub use many::MANY;
 pub use points::points;
-pub use sequence::{SequenceRow, Step, Tone, sequence};
+pub use sequence::{SequenceRow, SequenceStep, Tone, sequence};
 pub use stacked::{Stacks, stacked};
 
 /// The kind of numbers along an axis; it decides the unit and the form of the tick labels.

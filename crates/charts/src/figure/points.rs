@@ -1,11 +1,11 @@
 //! Points: one marker a pair of values.
 
 use super::bubbles::padded;
-use super::canvas::Group;
+use super::canvas::LayerGroup;
 use super::frame::{Horizontal, Outline, Vertical, frame};
 use super::legend::{Sample, entries, marker};
 use super::many::{self, MANY};
-use super::scale::{Ends, drawable, extent, shown};
+use super::scale::{RangeEnds, drawable, extent, shown};
 use super::style::looks;
 use super::{Chart, Panel, Series};
 
@@ -36,8 +36,8 @@ fn draw(chart: &Chart, panels: &[Panel]) -> String {
     let mut frame = frame(Outline {
         chart,
         titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
-        x: Horizontal::Values(ends(|point| point.0, &chart.x), Ends::Ticks),
-        y: Vertical::Values(ends(|point| point.1, &chart.y), Ends::Ticks),
+        x: Horizontal::Values(ends(|point| point.0, &chart.x), RangeEnds::Ticks),
+        y: Vertical::Values(ends(|point| point.1, &chart.y), RangeEnds::Ticks),
         legend: vec![entries(labels)],
         note: super::hidden_note(finite - every().filter(visible).count()),
     });
@@ -57,8 +57,12 @@ fn draw(chart: &Chart, panels: &[Panel]) -> String {
                 spots.sort_by_key(cell);
                 spots.dedup_by_key(|spot| cell(spot));
             }
-            let group =
-                Group { key: Some(&one.key), tip: Some(&one.label), clip: Some(clip), ..Group::class("series") };
+            let group = LayerGroup {
+                key: Some(&one.key),
+                tip: Some(&one.label),
+                clip: Some(clip),
+                ..LayerGroup::class("series")
+            };
             frame.canvas.layer(group, |pen| spots.iter().for_each(|&spot| marker(pen, spot, &looks[nth])));
             nth += 1;
         }

@@ -43,7 +43,7 @@ pub(super) struct Scale {
 
 /// Whether an automatic range ends on ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ends {
+pub(super) enum RangeEnds {
     /// At the first and last value.
     Exact,
     /// At the ticks around them.
@@ -75,12 +75,12 @@ impl Scale {
     pub fn new(
         axis: &Axis,
         extent: (f64, f64),
-        ends: Ends,
+        ends: RangeEnds,
         target: usize,
         fits: impl Fn(&[(f64, Label)]) -> bool,
     ) -> Scale {
         let asked = axis.range.filter(|&(low, high)| shown(axis, low) && shown(axis, high) && low < high);
-        let ends = if asked.is_some() { Ends::Exact } else { ends };
+        let ends = if asked.is_some() { RangeEnds::Exact } else { ends };
         let (low, high) = asked.unwrap_or_else(|| widen(axis, extent, ends));
         let mut target = target.max(2);
         loop {
@@ -111,7 +111,7 @@ impl Scale {
 }
 
 /// A range that is never empty, and starts at 0 where that costs little.
-fn widen(axis: &Axis, (low, high): (f64, f64), ends: Ends) -> (f64, f64) {
+fn widen(axis: &Axis, (low, high): (f64, f64), ends: RangeEnds) -> (f64, f64) {
     if axis.log {
         return if low < high { (low, high) } else { (low / 3.0, high * 3.0) };
     }
@@ -120,7 +120,7 @@ fn widen(axis: &Axis, (low, high): (f64, f64), ends: Ends) -> (f64, f64) {
         (0.0, _) => (0.0, 1.0),
         (low, high) => (low - 0.1 * low.abs(), high + 0.1 * high.abs()),
     };
-    let from_zero = ends == Ends::Ticks && low > 0.0 && low < 0.6 * high;
+    let from_zero = ends == RangeEnds::Ticks && low > 0.0 && low < 0.6 * high;
     (if from_zero { 0.0 } else { low }, high)
 }
 
@@ -152,12 +152,12 @@ fn labelled(axis: &Axis, unit: &str) -> String {
     }
 }
 
-fn linear(axis: &Axis, low: f64, high: f64, ends: Ends, target: usize) -> Scale {
+fn linear(axis: &Axis, low: f64, high: f64, ends: RangeEnds, target: usize) -> Scale {
     let (name, base) = unit(axis, low, high);
     let step = nice_step((high - low) / base / target as f64, name);
     let (mut first, mut last) = ((low / base / step).ceil(), (high / base / step).floor());
     let (mut low, mut high) = (low, high);
-    if ends == Ends::Ticks {
+    if ends == RangeEnds::Ticks {
         (first, last) = ((low / base / step + 1e-9).floor(), (high / base / step - 1e-9).ceil());
         (low, high) = (first * step * base, last * step * base);
     } else if axis.range.is_none() {
@@ -220,9 +220,9 @@ fn minus(text: &str) -> String {
     text.replace('-', "\u{2212}")
 }
 
-fn log_scale(axis: &Axis, low: f64, high: f64, ends: Ends, target: usize) -> Scale {
+fn log_scale(axis: &Axis, low: f64, high: f64, ends: RangeEnds, target: usize) -> Scale {
     let (low, high) =
-        if ends == Ends::Ticks { (round_log(low, f64::floor), round_log(high, f64::ceil)) } else { (low, high) };
+        if ends == RangeEnds::Ticks { (round_log(low, f64::floor), round_log(high, f64::ceil)) } else { (low, high) };
     let (name, _) = unit(axis, low, high);
     let place = |value: f64| (value / low).ln() / (high / low).ln();
     let inside = |value: f64| (-1e-9..=1.0 + 1e-9).contains(&place(value));

@@ -4,7 +4,7 @@
 
 use plotters::style::{RGBColor, WHITE};
 
-use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Run, Side};
+use super::canvas::{Anchor, Canvas, GREY, INK, LIGHT, LayerGroup, TextDirection};
 use super::names::lines;
 use crate::font;
 
@@ -39,7 +39,7 @@ pub enum Tone {
 
 /// The content of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum SequenceStep {
     /// An arrow between two lanes; one that does not arrive ends halfway.
     Arrow {
         /// The lane of the sender.
@@ -61,7 +61,7 @@ pub struct SequenceRow {
     /// When, in seconds.
     pub seconds: f64,
     /// The element that is drawn.
-    pub step: Step,
+    pub step: SequenceStep,
     /// The text that is written; in full in a tooltip.
     pub text: String,
 }
@@ -85,20 +85,20 @@ pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow],
     let left_out = if rows.len() > drawn.len() { ROW } else { 0.0 };
     let bottom = y(drawn.len());
     let mut canvas = Canvas::new(width, bottom + left_out + MARGIN, &format!("Sequence diagram of {title}"));
-    canvas.layer(Group::class("lanes"), |pen| {
+    canvas.layer(LayerGroup::class("lanes"), |pen| {
         for (nth, line) in heading.iter().enumerate() {
-            pen.text(line, 9.0, INK, (MARGIN, MARGIN + 9.0 * (nth + 1) as f64), Side::Start, Run::Level);
+            pen.text(line, 9.0, INK, (MARGIN, MARGIN + 9.0 * (nth + 1) as f64), Anchor::Start, TextDirection::Level);
         }
         for (nth, line) in note.iter().enumerate() {
             let baseline = MARGIN + 9.0 * (heading.len() + nth + 1) as f64;
-            pen.text(line, SIZE, GREY, (MARGIN, baseline), Side::Start, Run::Level);
+            pen.text(line, SIZE, GREY, (MARGIN, baseline), Anchor::Start, TextDirection::Level);
         }
         for (lane, from, to) in outages(lanes.len(), drawn) {
             pen.rectangle((x(lane) - 3.0, y(from) - 2.0), (x(lane) + 3.0, y(to) - 2.0), &SHADE);
         }
         for (at, lane) in names.iter().enumerate() {
             for (up, line) in lane.iter().rev().enumerate() {
-                pen.text(line, 8.0, INK, (x(at), head - 8.0 - 9.0 * up as f64), Side::Middle, Run::Level);
+                pen.text(line, 8.0, INK, (x(at), head - 8.0 - 9.0 * up as f64), Anchor::Middle, TextDirection::Level);
             }
             pen.path(&[(x(at), head - 4.0), (x(at), bottom)], &LIGHT, 1.0);
         }
@@ -106,10 +106,10 @@ pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow],
     for (at, row) in drawn.iter().enumerate() {
         let y = y(at);
         let time = format!("{:.3} s", row.seconds);
-        canvas.layer(Group { tip: Some(&row.text), ..Group::class("row") }, |pen| {
-            pen.text(&time, SIZE, GREY, (MARGIN + TIMES - 8.0, y), Side::End, Run::Level);
+        canvas.layer(LayerGroup { tip: Some(&row.text), ..LayerGroup::class("row") }, |pen| {
+            pen.text(&time, SIZE, GREY, (MARGIN + TIMES - 8.0, y), Anchor::End, TextDirection::Level);
             match row.step {
-                Step::Arrow { from, to, arrives } => {
+                SequenceStep::Arrow { from, to, arrives } => {
                     let (from, to) = (x(from), x(to));
                     let color = if arrives { INK } else { RED };
                     let tip = if arrives { to } else { 0.5 * (from + to) };
@@ -120,9 +120,9 @@ pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow],
                     pen.rectangle((middle - half, y - 2.0 - SIZE), (middle + half, y - 0.8), &WHITE);
                     pen.path(&[(from, y), (tip, y)], &color, 0.6);
                     pen.polygon(&[(tip, y), (tip - back, y - 2.0), (tip - back, y + 2.0)], &color);
-                    pen.text(&text, SIZE, color, (middle, y - 2.0), Side::Middle, Run::Level);
+                    pen.text(&text, SIZE, color, (middle, y - 2.0), Anchor::Middle, TextDirection::Level);
                 }
-                Step::Mark(lane, tone) => {
+                SequenceStep::Mark(lane, tone) => {
                     let color = match tone {
                         Tone::Bad => RED,
                         Tone::Good => GREEN,
@@ -132,23 +132,23 @@ pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow],
                     pen.disc((x(lane), y - 2.0), 2.0, &color);
                     // At the right edge there is no room beside the last lane.
                     match lane + 1 == lanes.len() {
-                        true => pen.text(&text, SIZE, color, (x(lane) - 6.0, y), Side::End, Run::Level),
-                        false => pen.text(&text, SIZE, color, (x(lane) + 6.0, y), Side::Start, Run::Level),
+                        true => pen.text(&text, SIZE, color, (x(lane) - 6.0, y), Anchor::End, TextDirection::Level),
+                        false => pen.text(&text, SIZE, color, (x(lane) + 6.0, y), Anchor::Start, TextDirection::Level),
                     }
                 }
-                Step::Banner => {
+                SequenceStep::Banner => {
                     let width = font::width(&row.text, BANNER) + 4.0;
                     let left = MARGIN + TIMES;
                     pen.rectangle((left - 2.0, y - BANNER), (left + width, y + 2.5), &SHADE);
-                    pen.text(&row.text, BANNER, RED, (left, y), Side::Start, Run::Level);
+                    pen.text(&row.text, BANNER, RED, (left, y), Anchor::Start, TextDirection::Level);
                 }
             }
         });
     }
     if rows.len() > drawn.len() {
         let more = format!("{} more rows are not drawn", rows.len() - drawn.len());
-        canvas.layer(Group::class("more"), |pen| {
-            pen.text(&more, SIZE, GREY, (MARGIN + TIMES, bottom + 4.0), Side::Start, Run::Level);
+        canvas.layer(LayerGroup::class("more"), |pen| {
+            pen.text(&more, SIZE, GREY, (MARGIN + TIMES, bottom + 4.0), Anchor::Start, TextDirection::Level);
         });
     }
     canvas.finish()
@@ -161,8 +161,8 @@ fn outages(lanes: usize, rows: &[SequenceRow]) -> Vec<(usize, usize, usize)> {
         let mut since = None;
         for (at, row) in rows.iter().enumerate() {
             match row.step {
-                Step::Mark(of, Tone::Bad) if of == lane => since = since.or(Some(at)),
-                Step::Mark(of, Tone::Good) if of == lane => {
+                SequenceStep::Mark(of, Tone::Bad) if of == lane => since = since.or(Some(at)),
+                SequenceStep::Mark(of, Tone::Good) if of == lane => {
                     found.extend(since.take().map(|from| (lane, from, at)));
                 }
                 _ => {}
@@ -193,7 +193,7 @@ mod tests {
         let text = cut(&"word ".repeat(60), 100.0);
         assert!(text.ends_with('…') && text.len() < 60, "{text}");
         assert_eq!(cut("word", 100.0), "word");
-        let row = SequenceRow { seconds: 1.5, step: Step::Banner, text: "so <it> is".to_owned() };
+        let row = SequenceRow { seconds: 1.5, step: SequenceStep::Banner, text: "so <it> is".to_owned() };
         let svg = sequence("t", "about", &["a".to_owned(), "b".to_owned()], &vec![row; ROWS + 7], None);
         for part in ["7 more rows", "about", "so &lt;it&gt; is", "1.500 s"] {
             assert!(svg.contains(part), "{part} is missing");
@@ -201,7 +201,7 @@ mod tests {
     }
     #[test]
     fn a_lane_is_shaded_from_what_strikes_it_until_it_is_well() {
-        let mark = |lane, tone| SequenceRow { seconds: 0.0, step: Step::Mark(lane, tone), text: String::new() };
+        let mark = |lane, tone| SequenceRow { seconds: 0.0, step: SequenceStep::Mark(lane, tone), text: String::new() };
         let rows =
             [mark(1, Tone::Bad), mark(0, Tone::Bad), mark(1, Tone::Plain), mark(1, Tone::Bad), mark(1, Tone::Good)];
         assert_eq!(outages(2, &rows), [(0, 1, 5), (1, 0, 4)]);

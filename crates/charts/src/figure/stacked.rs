@@ -2,12 +2,12 @@
 
 use plotters::style::{RGBColor, WHITE};
 
-use super::canvas::{Group, INK, Pen, Run, Side};
+use super::canvas::{Anchor, INK, LayerGroup, Pen, TextDirection};
 use super::frame::{Frame, Horizontal, LEGEND_MOST, Outline, Panel, Vertical, frame};
-use super::legend::{Entry, Legend, Sample};
+use super::legend::{Legend, LegendEntry, Sample};
 use super::names::{SMALL, category_height};
-use super::scale::{Ends, drawable};
-use super::style::{Look, fills};
+use super::scale::{RangeEnds, drawable};
+use super::style::{SeriesStyle, fills};
 use super::{Axis, Category, Chart};
 use crate::font;
 
@@ -44,8 +44,9 @@ pub fn stacked(
     width: Option<f64>,
 ) -> String {
     let looks = fills(layers.len());
-    let entry = |(text, look): (&String, &Look)| Entry { text: text.clone(), sample: Sample::Bar(look.clone()) };
-    let legend: Vec<Entry> = layers.iter().zip(&looks).map(entry).collect();
+    let entry =
+        |(text, look): (&String, &SeriesStyle)| LegendEntry { text: text.clone(), sample: Sample::Bar(look.clone()) };
+    let legend: Vec<LegendEntry> = layers.iter().zip(&looks).map(entry).collect();
     let chart = sheet(label, categories, &legend, panels, width);
     let highest = panels.iter().map(|panel| highest(panel, categories.len())).fold(1.0, f64::max);
     // A hair above the whole is rounding.
@@ -55,7 +56,7 @@ pub fn stacked(
         chart: &chart,
         titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
         x: Horizontal::Categories(categories),
-        y: Vertical::Values(Some((0.0, highest)), Ends::Ticks),
+        y: Vertical::Values(Some((0.0, highest)), RangeEnds::Ticks),
         legend: vec![legend],
         note: None,
     });
@@ -64,7 +65,7 @@ pub fn stacked(
     }
     let whole = frame.y.at(1.0);
     let corners: Vec<_> = frame.panels.iter().map(|panel| (panel.corners(), panel.y(0.0), panel.y(whole))).collect();
-    frame.canvas.layer(Group::class("axis"), |pen| {
+    frame.canvas.layer(LayerGroup::class("axis"), |pen| {
         for (((left, _), (right, _)), zero, whole) in corners {
             pen.path(&[(left, zero), (right, zero)], &INK, 0.75);
             if highest > 1.0 + 1e-6 {
@@ -76,7 +77,7 @@ pub fn stacked(
 }
 
 /// A sheet with room for all bars, in as many rows of panels as that takes, and for the legend.
-fn sheet(label: &str, categories: &[Category], legend: &[Entry], panels: &[Stacks], given: Option<f64>) -> Chart {
+fn sheet(label: &str, categories: &[Category], legend: &[LegendEntry], panels: &[Stacks], given: Option<f64>) -> Chart {
     const AXIS: f64 = 50.0;
     const GAP: f64 = 13.0;
     const HEADINGS: f64 = 16.0;
@@ -114,7 +115,7 @@ fn parts(panel: &Stacks, bar: usize) -> impl Iterator<Item = (usize, f64)> + '_ 
 }
 
 /// All bars of one panel.
-fn bars(frame: &mut Frame, place: Panel, count: usize, names: &[String], looks: &[Look], panel: &Stacks) {
+fn bars(frame: &mut Frame, place: Panel, count: usize, names: &[String], looks: &[SeriesStyle], panel: &Stacks) {
     let room = place.width() / count.max(1) as f64;
     let half = (room * FILLED).min(WIDEST) / 2.0;
     let centre = |bar: usize| place.corners().0.0 + (bar as f64 + 0.5) * room;
@@ -131,14 +132,14 @@ fn bars(frame: &mut Frame, place: Panel, count: usize, names: &[String], looks: 
         }
     }
     let (zero, one) = (y(0.0), y(1.0));
-    frame.canvas.layer(Group::class("whole"), |pen| {
+    frame.canvas.layer(LayerGroup::class("whole"), |pen| {
         for &bar in &wholes {
             pen.rectangle((centre(bar) - half, one), (centre(bar) + half, zero), &REST);
         }
     });
     for (layer, look) in looks.iter().enumerate() {
         let tip = names.get(layer).map(String::as_str);
-        let group = Group { key: tip, tip, ..Group::class("series") };
+        let group = LayerGroup { key: tip, tip, ..LayerGroup::class("series") };
         frame.canvas.layer(group, |pen| {
             for (_, bar, bottom, top, _) in segments.iter().filter(|segment| segment.0 == layer) {
                 let x = centre(*bar);
@@ -150,7 +151,7 @@ fn bars(frame: &mut Frame, place: Panel, count: usize, names: &[String], looks: 
             }
         });
     }
-    frame.canvas.layer(Group::class("text"), |pen| {
+    frame.canvas.layer(LayerGroup::class("text"), |pen| {
         for (layer, bar, bottom, top, part) in &segments {
             part_label(pen, (centre(*bar), half), (*bottom, *top), *part, looks[*layer].color);
         }
@@ -169,7 +170,7 @@ fn part_label(pen: &mut Pen, (x, half): (f64, f64), (bottom, top): (f64, f64), p
     };
     if bottom - top >= SMALL + 1.5 && font::width(&text, SMALL) <= 2.0 * half {
         let anchor = (x, (bottom + top) / 2.0 + 0.36 * SMALL);
-        pen.text(&text, SMALL, readable(on), anchor, Side::Middle, Run::Level);
+        pen.text(&text, SMALL, readable(on), anchor, Anchor::Middle, TextDirection::Level);
     }
 }
 

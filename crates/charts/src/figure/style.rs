@@ -24,7 +24,7 @@ pub(super) enum Marker {
 
 /// How a series looks.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Look {
+pub(super) struct SeriesStyle {
     /// Its colour.
     pub color: RGBColor,
     /// Dash and gap lengths in points; empty for a solid line.
@@ -35,10 +35,10 @@ pub(super) struct Look {
     pub hatch: Hatch,
 }
 
-impl Look {
+impl SeriesStyle {
     /// A colour alone.
-    pub fn plain(color: RGBColor) -> Look {
-        Look { color, dash: SOLID, marker: Marker::Square, hatch: Hatch::Plain }
+    pub fn plain(color: RGBColor) -> SeriesStyle {
+        SeriesStyle { color, dash: SOLID, marker: Marker::Square, hatch: Hatch::Plain }
     }
 
     /// The part of a line that is drawn: 1 of a solid one.
@@ -97,7 +97,7 @@ fn family(key: &str) -> Option<usize> {
 ///
 /// The first member of a family looks the same in every chart. Further members, and names outside of the families (in
 /// the colours that no family of this chart has), take dashes and markers that are still free, in order of appearance.
-pub(super) fn looks(keys: &[&str]) -> Vec<Look> {
+pub(super) fn looks(keys: &[&str]) -> Vec<SeriesStyle> {
     let mut present: Vec<usize> = keys.iter().filter_map(|key| family(key)).collect();
     present.sort_unstable();
     present.dedup();
@@ -106,12 +106,12 @@ pub(super) fn looks(keys: &[&str]) -> Vec<Look> {
     if free.is_empty() {
         free = COLORS.to_vec();
     }
-    let mut dashes = Pool { used: present.iter().map(|&at| FAMILIES[at].2).collect(), size: DASHES.len() };
-    let mut markers = Pool { used: present.iter().map(|&at| FAMILIES[at].3).collect(), size: MARKERS.len() };
-    let mut hatches = Pool { used: present.clone(), size: HATCHES.len() };
+    let mut dashes = NumberPool { used: present.iter().map(|&at| FAMILIES[at].2).collect(), size: DASHES.len() };
+    let mut markers = NumberPool { used: present.iter().map(|&at| FAMILIES[at].3).collect(), size: MARKERS.len() };
+    let mut hatches = NumberPool { used: present.clone(), size: HATCHES.len() };
     let mut members: Vec<Vec<&str>> = vec![Vec::new(); FAMILIES.len()];
     let mut others: Vec<&str> = Vec::new();
-    let mut known: Vec<(&str, Look)> = Vec::new();
+    let mut known: Vec<(&str, SeriesStyle)> = Vec::new();
     keys.iter()
         .map(|key| {
             if let Some((_, look)) = known.iter().find(|(name, _)| name == key) {
@@ -124,9 +124,9 @@ pub(super) fn looks(keys: &[&str]) -> Vec<Look> {
                         0 => (color, dash, marker, at),
                         nth => (
                             tint(color, nth),
-                            dashes.take(dash + nth),
-                            markers.take(marker + nth),
-                            hatches.take(at + nth),
+                            dashes.next_unused(dash + nth),
+                            markers.next_unused(marker + nth),
+                            hatches.next_unused(at + nth),
                         ),
                     }
                 }
@@ -134,10 +134,15 @@ pub(super) fn looks(keys: &[&str]) -> Vec<Look> {
                     let nth = nth(&mut others, key);
                     // A second round through the colours meets other dashes.
                     let round = nth + nth / free.len();
-                    (free[nth % free.len()], dashes.take(round), markers.take(round), hatches.take(nth))
+                    (
+                        free[nth % free.len()],
+                        dashes.next_unused(round),
+                        markers.next_unused(round),
+                        hatches.next_unused(nth),
+                    )
                 }
             };
-            let look = Look { color, dash: DASHES[dash], marker: MARKERS[marker], hatch: HATCHES[hatch] };
+            let look = SeriesStyle { color, dash: DASHES[dash], marker: MARKERS[marker], hatch: HATCHES[hatch] };
             known.push((key, look.clone()));
             look
         })
@@ -147,24 +152,24 @@ pub(super) fn looks(keys: &[&str]) -> Vec<Look> {
 /// Colours for `count` adjacent filled areas, without an order of rank.
 ///
 /// The palette without black, where text would be unreadable, then its lighter and darker tints.
-pub(super) fn fills(count: usize) -> Vec<Look> {
+pub(super) fn fills(count: usize) -> Vec<SeriesStyle> {
     let colors: Vec<RGBColor> = COLORS.into_iter().filter(|color| *color != BLACK).collect();
     let look = |nth: usize| {
         let color = tint(colors[nth % colors.len()], nth / colors.len());
-        Look::plain(color)
+        SeriesStyle::plain(color)
     };
     (0..count).map(look).collect()
 }
 
 /// Which of some numbers are in use.
-struct Pool {
+struct NumberPool {
     used: Vec<usize>,
     size: usize,
 }
 
-impl Pool {
+impl NumberPool {
     /// The first unused number from `wish` on, around the end; the wish itself once all are used.
-    fn take(&mut self, wish: usize) -> usize {
+    fn next_unused(&mut self, wish: usize) -> usize {
         let free = (wish..wish + self.size).map(|at| at % self.size).find(|at| !self.used.contains(at));
         let taken = free.unwrap_or(wish % self.size);
         self.used.push(taken);

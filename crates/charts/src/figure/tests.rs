@@ -30,7 +30,7 @@ fn every_chart(chart: &Chart, points: &[(f64, f64)]) -> Vec<String> {
     let boxed = BoxSeries {
         label: "drf".into(),
         key: "drf".into(),
-        spreads: points.iter().map(|&(x, y)| Spread::of(&[x, y, x, y, x, y, 1.0])).collect(),
+        spreads: points.iter().map(|&(x, y)| Spread::from_values(&[x, y, x, y, x, y, 1.0])).collect(),
     };
     let row = |&(x, y): &(f64, f64)| {
         Some(ForestRow {

@@ -5,21 +5,21 @@
 
 use std::collections::BTreeSet;
 
-use super::{Master, Turn};
+use super::{Master, PendingStep};
 use crate::message::{Bar, Note};
 use crate::setup::AppId;
 use plimsoll_base::units::MachineId;
 
 impl Master {
     /// An application bars exactly these machines from now on, within the window as well.
-    pub(super) fn bar(&mut self, turn: &mut Turn, app: AppId, bars: Vec<Bar>) {
+    pub(super) fn bar(&mut self, turn: &mut PendingStep, app: AppId, bars: Vec<Bar>) {
         let Some(tenant) = self.tenants.get_mut(&app) else { return };
         let bars: BTreeSet<Bar> = bars.into_iter().collect();
         if tenant.bars == bars {
             return;
         }
         let before = std::mem::replace(&mut tenant.bars, bars);
-        turn.note(Note::Barred(app));
+        turn.push_note(Note::Barred(app));
         let blames: Vec<MachineId> =
             tenant.bars.difference(&before).filter(|bar| bar.role.is_none()).map(|bar| bar.machine).collect();
         for machine in blames {
@@ -27,24 +27,24 @@ impl Master {
         }
     }
 
-    fn blame(&mut self, turn: &mut Turn, app: AppId, machine: MachineId) {
+    fn blame(&mut self, turn: &mut PendingStep, app: AppId, machine: MachineId) {
         let Some(limits) = turn.setup.blacklist else { return };
         let shunned = self.sites.iter().filter(|site| site.shunned).count();
         let site = &mut self.sites[machine.index()];
         if site.blamed.insert(app) {
-            turn.note(Note::Blamed(machine));
+            turn.push_note(Note::Blamed(machine));
         }
         if !site.shunned && site.blamed.len() >= limits.cluster as usize && shunned < limits.most as usize {
             site.shunned = true;
-            turn.note(Note::Shunned(machine));
+            turn.push_note(Note::Shunned(machine));
         }
     }
 
     /// Clears the blame of a machine: grants are possible again if it sends heartbeats.
-    pub(super) fn forgive(&mut self, turn: &mut Turn, machine: MachineId) {
+    pub(super) fn forgive(&mut self, turn: &mut PendingStep, machine: MachineId) {
         let site = &mut self.sites[machine.index()];
         site.blamed.clear();
         site.shunned = false;
-        turn.note(Note::Forgiven(machine));
+        turn.push_note(Note::Forgiven(machine));
     }
 }

@@ -1,6 +1,6 @@
 //! Changes of allocations: decisions of the scheduler, and returns by other roles.
 
-use super::{Contact, Master, Turn};
+use super::{Contact, Master, PendingStep};
 use crate::message::{Note, Units, Why};
 use crate::setup::{Setup, minus, plus};
 use plimsoll_base::units::{MachineId, Resources};
@@ -17,7 +17,7 @@ impl Master {
     }
 
     /// Changes an allocation, its sums, and what will be said about it.
-    pub(super) fn change(&mut self, turn: &mut Turn, units: Units<i32>) {
+    pub(super) fn change(&mut self, turn: &mut PendingStep, units: Units<i32>) {
         if units.count != 0 {
             turn.hint_changed(turn.setup.role(units.role).app, units);
             self.alter(turn, units);
@@ -25,7 +25,7 @@ impl Master {
     }
 
     /// Changes an allocation that the application master knows already.
-    pub(super) fn alter(&mut self, turn: &mut Turn, units: Units<i32>) {
+    pub(super) fn alter(&mut self, turn: &mut PendingStep, units: Units<i32>) {
         let Units { machine, role, count } = units;
         let spec = turn.setup.role(role);
         let site = &mut self.sites[machine.index()];
@@ -45,31 +45,31 @@ impl Master {
     }
 
     /// Sets whether a machine sends heartbeats, and so whether grants on it are possible.
-    pub(super) fn set_contact(&mut self, turn: &mut Turn, machine: MachineId, contact: Contact) {
+    pub(super) fn set_contact(&mut self, turn: &mut PendingStep, machine: MachineId, contact: Contact) {
         let before = std::mem::replace(&mut self.sites[machine.index()].contact, contact);
         match (before, contact) {
             (Contact::Here, Contact::Here) => {}
-            (_, Contact::Here) => turn.note(Note::MachineBack(machine)),
-            (Contact::Here, _) => turn.note(Note::MachineAway(machine)),
+            (_, Contact::Here) => turn.push_note(Note::MachineBack(machine)),
+            (Contact::Here, _) => turn.push_note(Note::MachineAway(machine)),
             _ => {}
         }
     }
 
     /// The scheduler has granted units, all at one instant.
-    pub(super) fn grant(&mut self, turn: &mut Turn, granted: &[Units<u32>]) {
+    pub(super) fn grant(&mut self, turn: &mut PendingStep, granted: &[Units<u32>]) {
         for &Units { machine, role, count } in granted {
             self.change(turn, Units { machine, role, count: count as i32 });
-            turn.note(Note::Granted(Units { machine, role, count }));
+            turn.push_note(Note::Granted(Units { machine, role, count }));
         }
     }
 
     /// The scheduler revokes units. Units that no longer exist are skipped.
-    pub(super) fn revoke(&mut self, turn: &mut Turn, taken: &[Units<u32>]) {
+    pub(super) fn revoke(&mut self, turn: &mut PendingStep, taken: &[Units<u32>]) {
         for &Units { machine, role, count } in taken {
             let count = count.min(self.sites[machine.index()].alloc.get(role));
             if count > 0 {
                 self.change(turn, Units { machine, role, count: -(count as i32) });
-                turn.note(Note::Dropped(Units { machine, role, count }, Why::Displaced));
+                turn.push_note(Note::Dropped(Units { machine, role, count }, Why::Displaced));
             }
         }
     }

@@ -16,11 +16,11 @@ mod turn;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counts::Counts;
-use super::message::{Bar, Message, Node, Note, Output, Position, Sender, Units, Why};
+use super::message::{Bar, Endpoint, Message, Note, Output, Position, Sender, Units, Why};
 use super::rules::Rule;
 use super::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::{MachineId, Resources};
-use turn::Turn;
+use turn::PendingStep;
 
 /// The phase of a FuxiMaster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +45,7 @@ pub enum Contact {
 
 /// A machine, as FuxiMaster knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Site {
+pub struct MachineAccount {
     /// The state of its Tubo.
     pub contact: Contact,
     /// The units allocated on it.
@@ -67,7 +67,7 @@ pub struct Site {
     pub shunned: bool,
 }
 
-impl Site {
+impl MachineAccount {
     /// Whether a cap of this role has become smaller and the Tubo has not acknowledged that.
     ///
     /// Until then the role must get nothing more here: the plan for a new unit could meet the old cap, and the smaller cap,
@@ -82,7 +82,7 @@ impl Site {
     }
 
     /// Sends the Tubo its current caps: all, or those of some roles. Returns the number of the message.
-    fn tell(&mut self, roles: Option<&[(RoleId, i32)]>) -> u32 {
+    fn send_caps(&mut self, roles: Option<&[(RoleId, i32)]>) -> u32 {
         self.sent += 1;
         let full = roles.is_none();
         let all = || self.told.iter().map(|(role, _)| role).collect();
@@ -133,7 +133,7 @@ impl Tenant {
 
 /// A role, as FuxiMaster knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Account {
+pub struct RoleAccount {
     /// Units wanted, those granted included.
     pub request: u32,
     /// Of them, those of an invented request: for any machine of the cluster.
@@ -150,16 +150,16 @@ pub struct Master {
     /// Its phase.
     pub phase: Phase,
     /// By machine.
-    pub sites: Vec<Site>,
+    pub sites: Vec<MachineAccount>,
     /// By application.
     pub tenants: BTreeMap<AppId, Tenant>,
     /// By role.
-    pub accounts: BTreeMap<RoleId, Account>,
+    pub accounts: BTreeMap<RoleId, RoleAccount>,
 }
 
 /// An input of a FuxiMaster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Input {
+pub enum MasterInput {
     /// A message arrives.
     Message(Message),
     /// The recovery window is over.
@@ -193,7 +193,7 @@ impl Master {
     ///
     /// `newest` contains the epoch of each application's newest master: persistent state, since only FuxiMaster starts them.
     pub fn start(setup: &Setup, epoch: u32, newest: &[(AppId, u32)]) -> (Master, Vec<Output>) {
-        let site = Site {
+        let site = MachineAccount {
             contact: Contact::Unknown,
             alloc: Counts::default(),
             used: Resources::ZERO,
@@ -208,34 +208,34 @@ impl Master {
         let tenants: BTreeMap<AppId, Tenant> =
             newest.iter().map(|&(app, least)| (app, Tenant { least, ..Tenant::default() })).collect();
         let roles = tenants.keys().flat_map(|app| setup.roles_of(*app));
-        let accounts = roles.map(|role| (role, Account::default())).collect();
+        let accounts = roles.map(|role| (role, RoleAccount::default())).collect();
         let ask = |node| Output::Send(node, Message::Ask { epoch });
-        let tubos = setup.machine_ids().map(|machine| ask(Node::Tubo(machine)));
-        let asks = tubos.chain(tenants.keys().map(|app| ask(Node::App(*app, 0)))).collect();
+        let tubos = setup.machine_ids().map(|machine| ask(Endpoint::Tubo(machine)));
+        let asks = tubos.chain(tenants.keys().map(|app| ask(Endpoint::App(*app, 0)))).collect();
         let sites = vec![site; setup.machines.len()];
         (Master { epoch, phase: Phase::Recovering, sites, tenants, accounts }, asks)
     }
 
     /// The next state of a FuxiMaster, and its outputs. A pure function of its arguments.
-    pub fn step(mut self, setup: &Setup, input: Input) -> (Master, Vec<Output>) {
-        let mut turn = Turn::new(setup);
+    pub fn step(mut self, setup: &Setup, input: MasterInput) -> (Master, Vec<Output>) {
+        let mut turn = PendingStep::new(setup);
         match input {
-            Input::Message(message) => self.hear(&mut turn, message),
-            Input::WindowEnds if self.phase == Phase::Recovering => self.recover(&mut turn),
-            Input::WindowEnds => {}
-            Input::TuboTimeout(machine) => self.lose_machine(&mut turn, machine),
-            Input::AppTimeout(app) => self.lose_app(&mut turn, app),
-            Input::Submit(app) => self.submit(&mut turn, app),
-            Input::AppOver(app) => self.forget(&mut turn, app),
-            Input::Grant(units) => self.grant(&mut turn, &units),
-            Input::Revoke(units) => self.revoke(&mut turn, &units),
-            Input::Forgive(machine) => self.forgive(&mut turn, machine),
+            MasterInput::Message(message) => self.receive(&mut turn, message),
+            MasterInput::WindowEnds if self.phase == Phase::Recovering => self.recover(&mut turn),
+            MasterInput::WindowEnds => {}
+            MasterInput::TuboTimeout(machine) => self.lose_machine(&mut turn, machine),
+            MasterInput::AppTimeout(app) => self.lose_app(&mut turn, app),
+            MasterInput::Submit(app) => self.submit(&mut turn, app),
+            MasterInput::AppOver(app) => self.forget(&mut turn, app),
+            MasterInput::Grant(units) => self.grant(&mut turn, &units),
+            MasterInput::Revoke(units) => self.revoke(&mut turn, &units),
+            MasterInput::Forgive(machine) => self.forgive(&mut turn, machine),
         }
         let outputs = turn.finish(&mut self);
         (self, outputs)
     }
 
-    fn hear(&mut self, turn: &mut Turn, message: Message) {
+    fn receive(&mut self, turn: &mut PendingStep, message: Message) {
         match message {
             Message::TuboBeat { machine, at, restarted } => self.tubo_beat(turn, machine, at, restarted),
             Message::TuboReport { machine, epoch, caps } => self.tubo_report(turn, machine, epoch, caps),
@@ -266,7 +266,7 @@ impl Master {
     }
 
     /// A Tubo is alive. One that was away, is behind, or has been restarted gets its full cap.
-    fn tubo_beat(&mut self, turn: &mut Turn, machine: MachineId, at: Position, restarted: bool) {
+    fn tubo_beat(&mut self, turn: &mut PendingStep, machine: MachineId, at: Position, restarted: bool) {
         if at.epoch == self.epoch {
             self.sites[machine.index()].acknowledged(at.number);
         }
@@ -276,12 +276,12 @@ impl Master {
                 turn.full_cap(machine);
             }
             if site.caps.is_none() {
-                turn.ask(Node::Tubo(machine), self.epoch);
+                turn.ask(Endpoint::Tubo(machine), self.epoch);
             }
             return;
         }
         match site.contact {
-            Contact::Unknown => turn.ask(Node::Tubo(machine), self.epoch),
+            Contact::Unknown => turn.ask(Endpoint::Tubo(machine), self.epoch),
             Contact::Away => self.welcome(turn, machine),
             Contact::Here if restarted || at != self.position(machine) => turn.full_cap(machine),
             Contact::Here => {}
@@ -299,7 +299,7 @@ impl Master {
     }
 
     /// A machine is back: it may be granted on, and gets its full cap.
-    fn welcome(&mut self, turn: &mut Turn, machine: MachineId) {
+    fn welcome(&mut self, turn: &mut PendingStep, machine: MachineId) {
         self.set_contact(turn, machine, Contact::Here);
         turn.full_cap(machine);
         for app in self.stable_apps(turn.setup, machine) {
@@ -314,7 +314,7 @@ impl Master {
     }
 
     /// A machine is lost: offline units are revoked and move to other machines, stable ones stay.
-    fn lose_machine(&mut self, turn: &mut Turn, machine: MachineId) {
+    fn lose_machine(&mut self, turn: &mut PendingStep, machine: MachineId) {
         if self.phase == Phase::Recovering || self.sites[machine.index()].contact != Contact::Here {
             return;
         }
@@ -323,7 +323,7 @@ impl Master {
         for (role, count) in units {
             if !(turn.setup.role(role).stable && turn.setup.rules.has(Rule::KeepStable)) {
                 self.change(turn, Units { machine, role, count: -(count as i32) });
-                turn.note(Note::Dropped(Units { machine, role, count }, Why::MachineTimeout));
+                turn.push_note(Note::Dropped(Units { machine, role, count }, Why::MachineTimeout));
             }
         }
         for app in self.stable_apps(turn.setup, machine) {
@@ -332,7 +332,7 @@ impl Master {
     }
 
     /// An application is submitted: its first master is started, unless FuxiMaster only listens: then when it has recovered.
-    fn submit(&mut self, turn: &mut Turn, app: AppId) {
+    fn submit(&mut self, turn: &mut PendingStep, app: AppId) {
         let tenant = self.tenants.entry(app).or_default();
         // A FuxiMaster that has started meanwhile may have done so already.
         if tenant.least == 0 && self.phase == Phase::Normal {
@@ -341,7 +341,7 @@ impl Master {
     }
 
     /// An application is over. Its remaining units are revoked.
-    fn forget(&mut self, turn: &mut Turn, app: AppId) {
+    fn forget(&mut self, turn: &mut PendingStep, app: AppId) {
         let Some(tenant) = self.tenants.get(&app) else { return };
         for (&(machine, role), &count) in &tenant.held.clone() {
             self.alter(turn, Units { machine, role, count: -(count as i32) });
@@ -353,44 +353,44 @@ impl Master {
     }
 
     /// An application master is lost: another one is started; no unit is revoked.
-    fn lose_app(&mut self, turn: &mut Turn, app: AppId) {
+    fn lose_app(&mut self, turn: &mut PendingStep, app: AppId) {
         let Some(tenant) = self.tenants.get_mut(&app).filter(|_| self.phase == Phase::Normal) else { return };
         if tenant.contact == Contact::Here {
             tenant.contact = Contact::Away;
-            turn.note(Note::AppAway(app));
+            turn.push_note(Note::AppAway(app));
         }
         self.replace_app(turn, app);
     }
 
     /// Orders a new master for an application; the last one is superseded from now on.
-    fn replace_app(&mut self, turn: &mut Turn, app: AppId) {
+    fn replace_app(&mut self, turn: &mut PendingStep, app: AppId) {
         let Some(tenant) = self.tenants.get_mut(&app) else { return };
         tenant.least = tenant.least.max(tenant.epoch) + 1;
         turn.start_app(app, tenant.least);
     }
 
     /// An application master is alive. One that is not known, or has sent what never came, is asked to report.
-    fn app_beat(&mut self, turn: &mut Turn, from: Sender, at: Position) {
+    fn app_beat(&mut self, turn: &mut PendingStep, from: Sender, at: Position) {
         if self.refuses(turn, from) {
             return;
         }
         let tenant = &self.tenants[&from.app];
         let known = tenant.contact == Contact::Here && tenant.epoch == from.epoch;
         if !known || from.number != tenant.heard && turn.setup.rules.has(Rule::SequenceNumbers) {
-            turn.ask(Node::App(from.app, from.epoch), self.epoch);
+            turn.ask(Endpoint::App(from.app, from.epoch), self.epoch);
         } else if self.phase == Phase::Normal && at != self.app_position(from.app) {
             turn.full_hint(from.app);
         }
     }
 
     /// Whether a message is from a superseded master, or from one of a completed application; that master is stopped.
-    fn refuses(&self, turn: &mut Turn, from: Sender) -> bool {
+    fn refuses(&self, turn: &mut PendingStep, from: Sender) -> bool {
         let tenant = self.tenants.get(&from.app);
         let over = tenant.is_none();
         let old =
             over || tenant.is_some_and(|tenant| !tenant.accepts(from.epoch)) && turn.setup.rules.has(Rule::Fencing);
         if old {
-            turn.send(Node::App(from.app, from.epoch), Message::Fenced);
+            turn.send(Endpoint::App(from.app, from.epoch), Message::Fenced);
         }
         old
     }

@@ -5,16 +5,16 @@
 
 use std::collections::BTreeSet;
 
-use super::{Contact, Master, Phase, Turn};
+use super::{Contact, Master, PendingStep, Phase};
 use crate::counts::Counts;
-use crate::message::{Node, Note, Source, Units, Why};
+use crate::message::{Endpoint, Note, RecoverySource, Units, Why};
 use crate::rules::Rule;
 use crate::setup::{AppId, RoleId, Setup, fitting, minus};
 use plimsoll_base::units::MachineId;
 
 impl Master {
     /// The window is over: rebuilds the tables, then sends the full state to all peers.
-    pub(super) fn recover(&mut self, turn: &mut Turn) {
+    pub(super) fn recover(&mut self, turn: &mut PendingStep) {
         self.phase = Phase::Normal;
         // Completed applications are dropped.
         let known = |caps: Counts| caps.iter().filter(|(role, _)| turn.setup.find(*role).is_some()).collect();
@@ -37,7 +37,7 @@ impl Master {
                 self.replace_app(turn, app);
             }
         }
-        turn.note(Note::Recovered);
+        turn.push_note(Note::Recovered);
     }
 
     /// Whether the master of an application has sent a full report to this FuxiMaster.
@@ -57,39 +57,40 @@ impl Master {
     }
 
     /// Enters units that existed before; the request of an unknown application follows its units.
-    fn rebuild(&mut self, turn: &mut Turn, units: Units<u32>, source: Source) {
+    fn rebuild(&mut self, turn: &mut PendingStep, units: Units<u32>, source: RecoverySource) {
         self.change(turn, Units { machine: units.machine, role: units.role, count: units.count as i32 });
-        if source == Source::Mock {
+        if source == RecoverySource::Mock {
             let account = self.accounts.entry(units.role).or_default();
             (account.request, account.mocked) = (account.granted, account.granted);
         }
         if units.count > 0 {
-            turn.note(Note::Rebuilt(units, source));
+            turn.push_note(Note::Rebuilt(units, source));
         }
     }
 
     /// Notes units that are not rebuilt.
-    fn leave(turn: &mut Turn, units: Units<u32>, why: Why) {
+    fn leave(turn: &mut PendingStep, units: Units<u32>, why: Why) {
         if units.count > 0 {
-            turn.note(Note::Dropped(units, why));
+            turn.push_note(Note::Dropped(units, why));
         }
     }
 
     /// Rebuilds the units on a machine that reported within the window. Returns offline units that are missing in their application
     /// master's report.
-    fn adopt_caps(&mut self, turn: &mut Turn, machine: MachineId, caps: &Counts) -> Counts {
+    fn adopt_caps(&mut self, turn: &mut PendingStep, machine: MachineId, caps: &Counts) -> Counts {
         let rules = turn.setup.rules;
         let mut rest = Counts::default();
         for (role, count) in caps.iter() {
             let spec = turn.setup.role(role);
             let (keep, source) = match self.reported(spec.app) {
-                true if spec.stable && rules.has(Rule::SurplusToAm) => (count, Source::Cap),
-                true if spec.stable => (count.min(self.wanting(role)), Source::Cap),
-                true => {
-                    (count.min(self.wanting(role)).min(self.hinted(turn.setup, spec.app, machine, role)), Source::Cap)
-                }
-                false if spec.stable && rules.has(Rule::MockRequest) => (count, Source::Mock),
-                false => (0, Source::Mock),
+                true if spec.stable && rules.has(Rule::SurplusToAm) => (count, RecoverySource::Cap),
+                true if spec.stable => (count.min(self.wanting(role)), RecoverySource::Cap),
+                true => (
+                    count.min(self.wanting(role)).min(self.hinted(turn.setup, spec.app, machine, role)),
+                    RecoverySource::Cap,
+                ),
+                false if spec.stable && rules.has(Rule::MockRequest) => (count, RecoverySource::Mock),
+                false => (0, RecoverySource::Mock),
             };
             self.rebuild(turn, Units { machine, role, count: keep }, source);
             let left = Units { machine, role, count: count - keep };
@@ -103,10 +104,10 @@ impl Master {
     }
 
     /// Rebuilds the remaining offline units while the request allows.
-    fn adopt_rest(&mut self, turn: &mut Turn, machine: MachineId, rest: &Counts) {
+    fn adopt_rest(&mut self, turn: &mut PendingStep, machine: MachineId, rest: &Counts) {
         for (role, count) in rest.iter() {
             let keep = count.min(self.wanting(role));
-            self.rebuild(turn, Units { machine, role, count: keep }, Source::Cap);
+            self.rebuild(turn, Units { machine, role, count: keep }, RecoverySource::Cap);
             Master::leave(turn, Units { machine, role, count: count - keep }, Why::AboveRequest);
         }
     }
@@ -126,7 +127,7 @@ impl Master {
     /// Rebuilds stable units on machines that have not reported.
     ///
     /// A hint that finds no room is remembered as a claim: should the machine report the unit too, it is genuine.
-    pub(super) fn adopt_hints(&mut self, turn: &mut Turn, hints: &[Units<u32>]) {
+    pub(super) fn adopt_hints(&mut self, turn: &mut PendingStep, hints: &[Units<u32>]) {
         let rules = turn.setup.rules;
         if !rules.has(Rule::HintRecovery) {
             return;
@@ -144,7 +145,7 @@ impl Master {
             let room = self.free(turn.setup, machine);
             let keep = if rules.has(Rule::Clamp) { fitting(&room, &spec.unit, new) } else { new };
             self.sites[machine.index()].claims.set(role, new - keep);
-            self.rebuild(turn, Units { machine, role, count: keep }, Source::Hint);
+            self.rebuild(turn, Units { machine, role, count: keep }, RecoverySource::Hint);
             Master::leave(turn, Units { machine, role, count: new - keep }, Why::NoRoom);
         }
     }
@@ -153,7 +154,7 @@ impl Master {
     ///
     /// Its offline units are gone. Stable units stay if the application master knows them too, or is away and cannot be asked. A unit known
     /// by hint alone (its cap never arrived) yields to the units in the machine's report.
-    fn late(&mut self, turn: &mut Turn, machine: MachineId, caps: &Counts) {
+    fn late(&mut self, turn: &mut PendingStep, machine: MachineId, caps: &Counts) {
         let (setup, rules) = (turn.setup, turn.setup.rules);
         let site = &mut self.sites[machine.index()];
         let (known, claims) = (site.alloc.clone(), std::mem::take(&mut site.claims));
@@ -184,7 +185,8 @@ impl Master {
             for &role in &roles {
                 let (had, has) = (known.get(role), kept.get(role));
                 if (has < had) == shrinking && has != had {
-                    let source = if self.reported(setup.role(role).app) { Source::Cap } else { Source::Mock };
+                    let source =
+                        if self.reported(setup.role(role).app) { RecoverySource::Cap } else { RecoverySource::Mock };
                     match shrinking {
                         true => self.change(turn, Units { machine, role, count: has as i32 - had as i32 }),
                         false => self.rebuild(turn, Units { machine, role, count: has - had }, source),
@@ -200,9 +202,9 @@ impl Master {
     }
 
     /// A Tubo reports its caps: noted within the window, believed as far as [`Master::late`] says after it.
-    pub(super) fn tubo_report(&mut self, turn: &mut Turn, machine: MachineId, epoch: u32, caps: Counts) {
+    pub(super) fn tubo_report(&mut self, turn: &mut PendingStep, machine: MachineId, epoch: u32, caps: Counts) {
         if epoch != self.epoch {
-            turn.ask(Node::Tubo(machine), self.epoch);
+            turn.ask(Endpoint::Tubo(machine), self.epoch);
         } else if self.phase == Phase::Recovering {
             let site = &mut self.sites[machine.index()];
             (site.told, site.caps) = (caps.clone(), Some(caps));
@@ -222,7 +224,7 @@ impl Master {
 
     /// Without the rule that leaves surplus to the application master: cuts a role at its request, machines with the
     /// highest numbers first.
-    pub(super) fn cut_surplus(&mut self, turn: &mut Turn, app: AppId, setup: &Setup) {
+    pub(super) fn cut_surplus(&mut self, turn: &mut PendingStep, app: AppId, setup: &Setup) {
         for role in setup.roles_of(app).filter(|role| setup.role(*role).stable) {
             let account = self.accounts.get(&role).copied().unwrap_or_default();
             let mut excess = account.granted.saturating_sub(account.request);

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Contact, Master, Phase, Tenant, Turn};
+use super::{Contact, Master, PendingStep, Phase, Tenant};
 use crate::counts::Counts;
-use crate::message::{Node, Note, Sender, Units};
+use crate::message::{Endpoint, Note, Sender, Units};
 use crate::rules::Rule;
 use crate::setup::{AppId, RoleId};
 
@@ -13,7 +13,7 @@ impl Master {
     /// above it stay and are reported back, for the application master to return the surplus.
     pub(super) fn app_report(
         &mut self,
-        turn: &mut Turn,
+        turn: &mut PendingStep,
         from: Sender,
         epoch: u32,
         request: Counts,
@@ -24,7 +24,7 @@ impl Master {
             return false;
         }
         if epoch != self.epoch {
-            turn.ask(Node::App(from.app, from.epoch), self.epoch);
+            turn.ask(Endpoint::App(from.app, from.epoch), self.epoch);
             return false;
         }
         let (setup, rules) = (turn.setup, turn.setup.rules);
@@ -37,15 +37,15 @@ impl Master {
         let new = tenant.epoch != from.epoch || tenant.contact != Contact::Here;
         (tenant.epoch, tenant.heard, tenant.contact) = (from.epoch, from.number, Contact::Here);
         if new {
-            turn.note(Note::Accepted(from.app, from.epoch));
+            turn.push_note(Note::Accepted(from.app, from.epoch));
         }
         for role in setup.roles_of(from.app) {
             let account = self.accounts.entry(role).or_default();
             if unknown && account.mocked > 0 {
-                turn.note(Note::Converted(role, account.mocked));
+                turn.push_note(Note::Converted(role, account.mocked));
             }
             (account.request, account.mocked) = (request.get(role), 0);
-            turn.note(Note::Requested(role, account.request));
+            turn.push_note(Note::Requested(role, account.request));
         }
         match self.phase {
             Phase::Recovering => {
@@ -67,7 +67,7 @@ impl Master {
 
     /// Whether this is the next message of a present application master. An absent one, or one with lost messages, receives a request to
     /// report.
-    pub(super) fn is_next(&mut self, turn: &mut Turn, from: Sender, epoch: u32) -> bool {
+    pub(super) fn is_next(&mut self, turn: &mut PendingStep, from: Sender, epoch: u32) -> bool {
         if self.refuses(turn, from) {
             return false;
         }
@@ -78,7 +78,7 @@ impl Master {
             return false;
         }
         if !known || numbered && from.number != tenant.heard + 1 {
-            turn.ask(Node::App(from.app, from.epoch), self.epoch);
+            turn.ask(Endpoint::App(from.app, from.epoch), self.epoch);
             return false;
         }
         tenant.heard = from.number;
@@ -88,7 +88,7 @@ impl Master {
     /// An application master changes its request, or gives units back.
     pub(super) fn app_change(
         &mut self,
-        turn: &mut Turn,
+        turn: &mut PendingStep,
         from: Sender,
         epoch: u32,
         request: &[(RoleId, i32)],
@@ -103,12 +103,12 @@ impl Master {
         for &(role, change) in request {
             let account = self.accounts.entry(role).or_default();
             account.request = account.request.saturating_add_signed(change);
-            turn.note(Note::Requested(role, account.request));
+            turn.push_note(Note::Requested(role, account.request));
         }
     }
 
     /// Units are returned. Within the window they are removed from the reports.
-    fn take_back(&mut self, turn: &mut Turn, Units { machine, role, count }: Units<u32>) {
+    fn take_back(&mut self, turn: &mut PendingStep, Units { machine, role, count }: Units<u32>) {
         let app = turn.setup.role(role).app;
         for hint in self.tenants.get_mut(&app).into_iter().flat_map(|tenant| &mut tenant.hints) {
             if (hint.machine, hint.role) == (machine, role) {
@@ -124,7 +124,7 @@ impl Master {
         let count = count.min(held);
         if count > 0 {
             self.alter(turn, Units { machine, role, count: -(count as i32) });
-            turn.note(Note::Released(Units { machine, role, count }));
+            turn.push_note(Note::Released(Units { machine, role, count }));
         }
     }
 }

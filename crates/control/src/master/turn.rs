@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Contact, Master};
-use crate::message::{Message, Node, Note, Output, Position, Units};
+use crate::message::{Endpoint, Message, Note, Output, Position, Units};
 use crate::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::MachineId;
 
@@ -24,29 +24,35 @@ struct Caps {
 }
 
 /// A step in the making.
-pub(super) struct Turn<'a> {
+pub(super) struct PendingStep<'a> {
     /// The hard state.
     pub setup: &'a Setup,
     outputs: Vec<Output>,
     caps: BTreeMap<MachineId, Caps>,
     words: BTreeMap<AppId, Words>,
-    asked: BTreeSet<Node>,
+    asked: BTreeSet<Endpoint>,
 }
 
-impl<'a> Turn<'a> {
-    pub fn new(setup: &'a Setup) -> Turn<'a> {
-        Turn { setup, outputs: Vec::new(), caps: BTreeMap::new(), words: BTreeMap::new(), asked: BTreeSet::new() }
+impl<'a> PendingStep<'a> {
+    pub fn new(setup: &'a Setup) -> PendingStep<'a> {
+        PendingStep {
+            setup,
+            outputs: Vec::new(),
+            caps: BTreeMap::new(),
+            words: BTreeMap::new(),
+            asked: BTreeSet::new(),
+        }
     }
 
-    pub fn note(&mut self, note: Note) {
+    pub fn push_note(&mut self, note: Note) {
         self.outputs.push(Output::Note(note));
     }
 
-    pub fn send(&mut self, to: Node, message: Message) {
+    pub fn send(&mut self, to: Endpoint, message: Message) {
         self.outputs.push(Output::Send(to, message));
     }
 
-    pub fn ask(&mut self, to: Node, epoch: u32) {
+    pub fn ask(&mut self, to: Endpoint, epoch: u32) {
         if self.asked.insert(to) {
             self.send(to, Message::Ask { epoch });
         }
@@ -91,11 +97,11 @@ impl<'a> Turn<'a> {
             if site.contact != Contact::Here && !(quiet && caps.full) {
                 continue;
             }
-            let number = site.tell((!caps.full).then_some(caps.list.as_slice()));
+            let number = site.send_caps((!caps.full).then_some(caps.list.as_slice()));
             let at = Position { epoch: master.epoch, number };
             let all = || site.alloc.iter().map(|(role, count)| (role, count as i32)).collect();
             let list = if caps.full { all() } else { caps.list };
-            self.send(Node::Tubo(machine), Message::Caps { at, full: caps.full, list });
+            self.send(Endpoint::Tubo(machine), Message::Caps { at, full: caps.full, list });
         }
         for (app, words) in std::mem::take(&mut self.words) {
             let Some(tenant) = master.tenants.get_mut(&app).filter(|tenant| tenant.contact == Contact::Here) else {
@@ -103,7 +109,7 @@ impl<'a> Turn<'a> {
             };
             tenant.sent += 1;
             let at = Position { epoch: master.epoch, number: tenant.sent };
-            let (to, heard) = (Node::App(app, tenant.epoch), tenant.heard);
+            let (to, heard) = (Endpoint::App(app, tenant.epoch), tenant.heard);
             let message = match words.full {
                 true => {
                     let (list, away) = master.all_hints(app);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::plan::Fault;
-use super::strike::{Kind, exponential};
+use super::strike::{FaultKind, exponential};
 use super::{CLOCKS, Event, STRIKES, World};
 use crate::app;
 use crate::master::{self, Contact};
@@ -11,7 +11,7 @@ use crate::message::Units;
 use crate::setup::{AppId, RoleId};
 use crate::tubo;
 use plimsoll_base::units::MachineId;
-use plimsoll_sim::carrier::Order;
+use plimsoll_sim::backend::ControlOrder;
 use plimsoll_sim::record::Fate;
 use plimsoll_sim::workload::synthetic::random::{numbered, stream};
 use rand::RngExt;
@@ -40,7 +40,7 @@ impl World {
         let drawn = host.drawn;
         let rate = self.worker_rate(machine) * workers as f64;
         if rate > 0.0 {
-            let gap = exponential(&mut self.dice[Kind::Worker as usize], rate);
+            let gap = exponential(&mut self.dice[FaultKind::Worker as usize], rate);
             self.after(gap, STRIKES, Event::WorkerFails(machine, drawn));
         }
     }
@@ -62,7 +62,7 @@ impl World {
     /// One of the workers on a machine fails, each with the same chance.
     pub(super) fn fail_one(&mut self, machine: MachineId) {
         let running = &self.tubos[machine.index()].running;
-        let mut at = self.dice[Kind::Worker as usize].random_range(0..running.total().max(1));
+        let mut at = self.dice[FaultKind::Worker as usize].random_range(0..running.total().max(1));
         let hit = running.iter().find(|(_, count)| match at.checked_sub(u64::from(*count)) {
             Some(rest) => {
                 at = rest;
@@ -77,14 +77,14 @@ impl World {
             masters.failed.insert(machine, self.now);
             self.after(avoidance.hold, CLOCKS, Event::AppForgives(role.app, machine));
         }
-        self.tubo_input(machine, tubo::Input::Fail(role));
+        self.tubo_input(machine, tubo::TuboInput::Fail(role));
     }
 
     pub(super) fn app_forgives(&mut self, app: AppId, machine: MachineId) {
         let Some((avoidance, masters)) = self.script.avoidance.zip(self.apps.get_mut(&app)) else { return };
         if masters.failed.get(&machine).is_some_and(|last| *last + avoidance.hold <= self.now) {
             masters.failed.remove(&machine);
-            self.app_input(app, 0, app::Input::Forgive(machine));
+            self.app_input(app, 0, app::AppInput::Forgive(machine));
         }
     }
 
@@ -99,7 +99,7 @@ impl World {
     pub(super) fn forgive(&mut self, machine: MachineId) {
         let hold = self.script.avoidance.map(|avoidance| avoidance.hold).unwrap_or_default();
         if self.hosts[machine.index()].blamed + hold <= self.now {
-            self.master_input(master::Input::Forgive(machine));
+            self.master_input(master::MasterInput::Forgive(machine));
         }
     }
 
@@ -124,7 +124,7 @@ impl World {
             let (Some(row), bars) = (self.lines.get(&role).map(|line| line.row), self.bars_of(role)) else { continue };
             let before = self.barred.remove(&role).unwrap_or_default();
             for &machine in bars.symmetric_difference(&before) {
-                self.places.order(Order::Bar { row, machine, barred: bars.contains(&machine) });
+                self.places.order(ControlOrder::Bar { row, machine, barred: bars.contains(&machine) });
             }
             let barred = |units: &Units<u32>| units.role == role && bars.contains(&units.machine);
             if self.postponed.iter().any(barred) {

@@ -46,7 +46,7 @@ impl World {
             return;
         }
         self.net.beats += 1;
-        self.tubo_input(machine, tubo::Input::Beat);
+        self.tubo_input(machine, tubo::TuboInput::Beat);
         self.arm_tubo(machine);
     }
 
@@ -79,7 +79,7 @@ impl World {
         }
         for epoch in alive {
             self.net.beats += 1;
-            self.app_input(app, epoch, app::Input::Beat);
+            self.app_input(app, epoch, app::AppInput::Beat);
         }
         self.arm_app(app);
     }
@@ -142,7 +142,7 @@ impl World {
         let due = self.heard_tubo[machine.index()] + self.script.timing.tubo_timeout;
         if due <= self.now {
             self.hosts[machine.index()].checked = false;
-            return self.master_input(master::Input::TuboTimeout(machine));
+            return self.master_input(master::MasterInput::TuboTimeout(machine));
         }
         self.schedule(due, CLOCKS, Event::CheckTubo(machine, epoch));
     }
@@ -156,7 +156,7 @@ impl World {
         let heard = self.heard_app.get(&app).copied().unwrap_or_default();
         let due = heard + self.script.timing.app_timeout;
         if due <= self.now {
-            self.master_input(master::Input::AppTimeout(app));
+            self.master_input(master::MasterInput::AppTimeout(app));
         }
         let next = if due > self.now { due } else { self.now + self.script.timing.app_timeout.max(Span(1)) };
         if let Some(masters) = self.apps.get_mut(&app) {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Line, World};
+use super::{RoleState, World};
 use crate::master::{self, Contact};
 use crate::message::{Note, Output, Units};
 use crate::setup::{AppId, RoleId};
 use plimsoll_base::units::{MachineId, Span};
-use plimsoll_sim::carrier::Order;
+use plimsoll_sim::backend::ControlOrder;
 use plimsoll_sim::record::Fate;
 
 impl World {
@@ -61,7 +61,7 @@ impl World {
             Some(((machine, role), *self.lines.get(&role)?, target, fate))
         };
         let targets: Vec<_> = places.iter().filter_map(target).collect();
-        let mut again: Vec<(RoleId, Line)> = Vec::new();
+        let mut again: Vec<(RoleId, RoleState)> = Vec::new();
         for &(at, line, target, fate) in &targets {
             if self.places.give_up(at, line, target, fate) {
                 again.push((at.1, line));
@@ -80,7 +80,7 @@ impl World {
         if std::mem::replace(&mut host.open, open) == open {
             return;
         }
-        self.places.order(if open { Order::Back(machine) } else { Order::Away(machine) });
+        self.places.order(if open { ControlOrder::Back(machine) } else { ControlOrder::Away(machine) });
         if !open {
             self.postponed.retain(|units| units.machine != machine);
             // Postponed grants on this machine that were never made.
@@ -108,7 +108,7 @@ impl World {
             if let Some(role) = self.setup.find(role).filter(|_| listed) {
                 self.keep_from(role.app);
             }
-            self.places.order(if listed { Order::List(row) } else { Order::Unlist(row) });
+            self.places.order(if listed { ControlOrder::List(row) } else { ControlOrder::Unlist(row) });
         }
     }
 
@@ -152,7 +152,7 @@ impl World {
         };
         let units: Vec<Units<u32>> = self.postponed.extract_if(.., |units| ready(units)).collect();
         if !units.is_empty() {
-            self.master_input(master::Input::Grant(units));
+            self.master_input(master::MasterInput::Grant(units));
         }
     }
 
@@ -173,7 +173,7 @@ impl World {
     }
 
     /// The scheduler revokes units: first postponed ones.
-    pub(super) fn take(&mut self, taken: &mut Vec<Units<u32>>) {
+    pub(super) fn revoke_units(&mut self, taken: &mut Vec<Units<u32>>) {
         for units in taken.iter_mut() {
             let same = |other: &&mut Units<u32>| (other.machine, other.role) == (units.machine, units.role);
             for later in self.postponed.iter_mut().filter(same) {
@@ -185,7 +185,7 @@ impl World {
         self.postponed.retain(|units| units.count > 0);
         taken.retain(|units| units.count > 0);
         if !taken.is_empty() {
-            self.master_input(master::Input::Revoke(std::mem::take(taken)));
+            self.master_input(master::MasterInput::Revoke(std::mem::take(taken)));
         }
     }
 }

@@ -3,14 +3,14 @@
 use super::net::Letter;
 use super::plan::Fault;
 use crate::counts::Counts;
-use crate::message::{Bar, Message, Node, Note, Units};
+use crate::message::{Bar, Endpoint, Message, Note, Units};
 use crate::rules::Rule;
 use crate::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::{MachineId, Time};
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     /// When it happened, or arrived.
     pub at: Time,
     /// What.
@@ -29,22 +29,22 @@ pub enum What {
     /// A message that arrived, or could not be delivered.
     Message {
         /// The sender.
-        from: Node,
+        from: Endpoint,
         /// The receiver.
-        to: Node,
+        to: Endpoint,
         /// When it was sent.
         sent: Time,
         /// Whether it arrived.
         arrived: bool,
     },
     /// A process did something.
-    Note(Node),
+    Note(Endpoint),
     /// A process started.
-    Start(Node),
+    Start(Endpoint),
     /// A fault struck a process or a link.
-    Fault(Node),
+    Fault(Endpoint),
     /// A fault is over, or FuxiMaster has recovered.
-    Heal(Node),
+    Heal(Endpoint),
     /// An invariant was violated.
     Violation,
 }
@@ -54,7 +54,7 @@ pub enum What {
 pub struct Log {
     keep: bool,
     /// Its lines in order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LogEntry>,
 }
 
 impl Log {
@@ -63,7 +63,7 @@ impl Log {
     }
 
     fn push(&mut self, at: Time, what: What, text: String, machine: Option<MachineId>, roles: Vec<RoleId>) {
-        self.entries.push(Entry { at, what, text, machine, roles });
+        self.entries.push(LogEntry { at, what, text, machine, roles });
     }
 
     pub(super) fn delivered(&mut self, now: Time, setup: &Setup, letter: &Letter) {
@@ -73,7 +73,7 @@ impl Log {
         }
     }
 
-    pub(super) fn unreachable(&mut self, now: Time, setup: &Setup, from: Node, to: Node, message: &Message) {
+    pub(super) fn unreachable(&mut self, now: Time, setup: &Setup, from: Endpoint, to: Endpoint, message: &Message) {
         // FuxiMaster requests reports from all peers; absent ones are nothing new.
         if self.keep && !is_beat(message) && !matches!(message, Message::Ask { .. }) {
             let what = What::Message { from, to, sent: now, arrived: false };
@@ -81,34 +81,34 @@ impl Log {
         }
     }
 
-    fn message(&mut self, now: Time, what: What, setup: &Setup, from: Node, to: Node, message: &Message) {
+    fn message(&mut self, now: Time, what: What, setup: &Setup, from: Endpoint, to: Endpoint, message: &Message) {
         let machine = [from, to].into_iter().find_map(|node| match node {
-            Node::Tubo(machine) => Some(machine),
+            Endpoint::Tubo(machine) => Some(machine),
             _ => None,
         });
         let (text, roles) = describe(setup, message);
         self.push(now, what, text, machine, roles);
     }
 
-    pub(super) fn note(&mut self, now: Time, setup: &Setup, by: Node, note: &Note) {
+    pub(super) fn record_note(&mut self, now: Time, setup: &Setup, by: Endpoint, note: &Note) {
         // The message contains the request.
         if self.keep && !matches!(note, Note::Requested(..)) {
-            let (text, machine, role) = tell(setup, note);
+            let (text, machine, role) = describe_note(setup, note);
             let what = if *note == Note::Recovered { What::Heal(by) } else { What::Note(by) };
             self.push(now, what, text, machine, role.into_iter().collect());
         }
     }
 
-    pub(super) fn started(&mut self, now: Time, setup: &Setup, node: Node) {
+    pub(super) fn started(&mut self, now: Time, setup: &Setup, node: Endpoint) {
         if self.keep {
-            let listens = node == Node::Master && setup.rules.has(Rule::WaitWindow);
+            let listens = node == Endpoint::Master && setup.rules.has(Rule::WaitWindow);
             let text = if listens { "starts, and only listens" } else { "starts" };
             self.push(now, What::Start(node), text.to_owned(), machine_of(node), roles_of(setup, node));
         }
     }
 
     /// An application master starts on a machine.
-    pub(super) fn app_started(&mut self, now: Time, setup: &Setup, node: Node, machine: MachineId) {
+    pub(super) fn app_started(&mut self, now: Time, setup: &Setup, node: Endpoint, machine: MachineId) {
         if self.keep {
             let text = format!("starts on machine {machine}");
             self.push(now, What::Start(node), text, None, roles_of(setup, node));
@@ -140,54 +140,56 @@ fn is_beat(message: &Message) -> bool {
     matches!(message, Message::TuboBeat { restarted: false, .. } | Message::AppBeat { .. })
 }
 
-fn machine_of(node: Node) -> Option<MachineId> {
+fn machine_of(node: Endpoint) -> Option<MachineId> {
     match node {
-        Node::Tubo(machine) => Some(machine),
+        Endpoint::Tubo(machine) => Some(machine),
         _ => None,
     }
 }
 
-fn roles_of(setup: &Setup, node: Node) -> Vec<RoleId> {
+fn roles_of(setup: &Setup, node: Endpoint) -> Vec<RoleId> {
     match node {
-        Node::App(app, _) => setup.roles_of(app).collect(),
+        Endpoint::App(app, _) => setup.roles_of(app).collect(),
         _ => Vec::new(),
     }
 }
 
 impl Fault {
     /// The process that it strikes, and how.
-    pub fn describe(self) -> (Node, String) {
-        let app = |app: AppId| Node::App(app, 0);
+    pub fn describe(self) -> (Endpoint, String) {
+        let app = |app: AppId| Endpoint::App(app, 0);
         match self {
-            Fault::MasterCrash(span) => (Node::Master, format!("dies; another starts after {:.1} s", span.seconds())),
+            Fault::MasterCrash(span) => {
+                (Endpoint::Master, format!("dies; another starts after {:.1} s", span.seconds()))
+            }
             Fault::AppCrash(id, span) => (app(id), format!("dies; restarts after {:.1} s", span.seconds())),
             Fault::AppLost(id) => (app(id), "dies for good".to_owned()),
             Fault::AppCut(id, span) => (app(id), format!("is cut from FuxiMaster for {:.1} s", span.seconds())),
             Fault::TuboCrash(machine, span) => {
-                (Node::Tubo(machine), format!("dies; restarts after {:.1} s", span.seconds()))
+                (Endpoint::Tubo(machine), format!("dies; restarts after {:.1} s", span.seconds()))
             }
             Fault::TuboCut(machine, span) => {
-                (Node::Tubo(machine), format!("is cut from FuxiMaster for {:.1} s", span.seconds()))
+                (Endpoint::Tubo(machine), format!("is cut from FuxiMaster for {:.1} s", span.seconds()))
             }
             Fault::MachineDown(machine, span) => {
-                (Node::Tubo(machine), format!("goes down with its workers for {:.1} s", span.seconds()))
+                (Endpoint::Tubo(machine), format!("goes down with its workers for {:.1} s", span.seconds()))
             }
-            Fault::WorkerFailure(machine) => (Node::Tubo(machine), "loses a worker".to_owned()),
+            Fault::WorkerFailure(machine) => (Endpoint::Tubo(machine), "loses a worker".to_owned()),
             Fault::TuboDark(machine, span) => {
-                (Node::Tubo(machine), format!("is disconnected for {:.1} s", span.seconds()))
+                (Endpoint::Tubo(machine), format!("is disconnected for {:.1} s", span.seconds()))
             }
         }
     }
 }
 
-impl Node {
+impl Endpoint {
     /// Its name in reports.
     pub fn name(self) -> String {
         match self {
-            Node::Master => "FuxiMaster".to_owned(),
-            Node::App(app, 0) => format!("AM {}", app.0),
-            Node::App(app, epoch) => format!("AM {}.{epoch}", app.0),
-            Node::Tubo(machine) => format!("Tubo {machine}"),
+            Endpoint::Master => "FuxiMaster".to_owned(),
+            Endpoint::App(app, 0) => format!("AM {}", app.0),
+            Endpoint::App(app, epoch) => format!("AM {}.{epoch}", app.0),
+            Endpoint::Tubo(machine) => format!("Tubo {machine}"),
         }
     }
 }
@@ -260,7 +262,7 @@ fn describe(setup: &Setup, message: &Message) -> (String, Vec<RoleId>) {
     }
 }
 
-fn tell(setup: &Setup, note: &Note) -> (String, Option<MachineId>, Option<RoleId>) {
+fn describe_note(setup: &Setup, note: &Note) -> (String, Option<MachineId>, Option<RoleId>) {
     let about = |verb: &str, units: &Units<u32>, more: &str| {
         (format!("{verb} {}{more}", placed(setup, units)), Some(units.machine), Some(units.role))
     };

@@ -4,15 +4,15 @@
 //! All of it follows from the [`Script`] and its seed. Messages in flight to a dying process are lost, as with a connection; messages from
 //! it still arrive. Every step is checked (see [`watch`]).
 //!
-//! It is a [`Control`](plimsoll_sim::carrier::Control) of the engine, which is the scheduler of FuxiMaster: submitted rows become roles of
+//! It is a [`Control`](plimsoll_sim::backend::Control) of the engine, which is the scheduler of FuxiMaster: submitted rows become roles of
 //! the applications of their jobs, grants of the engine are inputs of FuxiMaster, and the results (`places`) are reported to the engine.
 //! While FuxiMaster is dead or in its window, no round is run.
 
 mod avoid;
 mod check;
 mod clock;
-mod desk;
 mod follow;
+mod inbox;
 pub mod log;
 mod net;
 mod places;
@@ -27,21 +27,21 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::app::{self, AppMaster};
 use crate::master::{self, Master, Phase};
-use crate::message::{Message, Node, Output, Position, Units};
+use crate::message::{Endpoint, Message, Output, Position, Units};
 use crate::rules::Rules;
 use crate::setup::{AppId, RoleId, Setup};
 use crate::tubo::{self, Tubo};
-use desk::Desk;
+use inbox::Inbox;
 use log::Log;
 use net::{Letter, Net};
 use places::Places;
 use plan::{Fault, Script};
 use plimsoll_base::units::{JobId, MachineId, Resources, Span, Time};
-use plimsoll_sim::carrier::{Carried, Order};
+use plimsoll_sim::backend::{Carried, ControlOrder};
 use plimsoll_sim::engine::Agenda;
 use plimsoll_sim::workload::synthetic::random::stream;
 use rand_chacha::ChaCha8Rng;
-use strike::Kind;
+use strike::FaultKind;
 use watch::Watch;
 
 /// An event to come.
@@ -62,7 +62,7 @@ enum Event {
     TuboStarts(MachineId),
     Strike(usize),
     /// One of the processes of a kind fails.
-    Fails(Kind),
+    Fails(FaultKind),
     AppFails(AppId, u32, Fault),
     CutEnds(usize),
     /// FuxiMaster has gone through the messages on its desk.
@@ -139,7 +139,7 @@ struct Host {
 
 /// A role on the engine's side.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct RoleState {
     row: u64,
     /// The resources of one unit.
     unit: Resources,
@@ -167,13 +167,13 @@ pub struct World {
     heard_app: HashMap<AppId, Time>,
     jobs: HashMap<JobId, AppId>,
     roles: HashMap<u64, RoleId>,
-    lines: HashMap<RoleId, Line>,
+    lines: HashMap<RoleId, RoleState>,
     places: Places,
     /// The machines that the engine keeps the tasks of a role from.
     barred: BTreeMap<RoleId, BTreeSet<MachineId>>,
     /// Grants that wait until the Tubo acknowledges earlier revocations.
     postponed: Vec<Units<u32>>,
-    desk: Desk,
+    desk: Inbox,
     /// The dice of each kind of process that fails.
     dice: [ChaCha8Rng; 4],
     /// A machine on which recovery has restored more units than fit.
@@ -198,8 +198,8 @@ impl World {
         let mut setup = Setup::new(Vec::new());
         setup.rules = rules;
         setup.order_by_hints = script.order_by_hints;
-        let dice = Kind::ALL.map(|kind| stream(script.seed, &format!("control/failures {kind:?}")));
-        let (net, desk, watch) = (Net::new(&script), Desk::new(&script), Watch::new(&script));
+        let dice = FaultKind::ALL.map(|kind| stream(script.seed, &format!("control/failures {kind:?}")));
+        let (net, desk, watch) = (Net::new(&script), Inbox::new(&script), Watch::new(&script));
         World {
             setup,
             script,
@@ -322,12 +322,12 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Deliver(letter) => self.deliver(letter),
-            Event::Submit(app) => self.master_input(master::Input::Submit(app)),
+            Event::Submit(app) => self.master_input(master::MasterInput::Submit(app)),
             Event::TuboBeat(machine) => self.tubo_beats(machine),
             Event::AppBeat(app, epoch) => self.app_beats(app, epoch),
             Event::CheckTubo(machine, epoch) => self.check_tubo(machine, epoch),
             Event::CheckApp(app, epoch) => self.check_app(app, epoch),
-            Event::WindowEnds(epoch) if epoch == self.epoch => self.master_input(master::Input::WindowEnds),
+            Event::WindowEnds(epoch) if epoch == self.epoch => self.master_input(master::MasterInput::WindowEnds),
             Event::WindowEnds(_) => {}
             Event::MasterStarts => self.start_master(),
             Event::AppStarts(app, start) => {
@@ -354,7 +354,7 @@ impl World {
             Event::Decided(epoch) => self.decided(epoch),
             Event::Patience(app, machine) => {
                 if self.newest(app).is_some_and(|master| master.away.contains(&machine)) {
-                    self.app_input(app, 0, app::Input::Move(machine));
+                    self.app_input(app, 0, app::AppInput::Move(machine));
                 }
             }
         }
@@ -370,17 +370,17 @@ impl World {
         self.master.as_ref().is_some_and(|master| master.phase == Phase::Normal)
     }
 
-    fn master_input(&mut self, input: master::Input) {
+    fn master_input(&mut self, input: master::MasterInput) {
         let Some(master) = self.master.take() else { return };
         let (master, outputs) = master.step(&self.setup, input);
         self.master = Some(master);
         self.after_master(&outputs);
         self.follow(&outputs);
-        self.act(Node::Master, outputs);
+        self.act(Endpoint::Master, outputs);
     }
 
     /// Does what a step asks for.
-    fn act(&mut self, from: Node, outputs: Vec<Output>) {
+    fn act(&mut self, from: Endpoint, outputs: Vec<Output>) {
         for output in outputs {
             match output {
                 Output::Send(to, message) => self.post(from, to, message),
@@ -392,10 +392,10 @@ impl World {
                     if !will_do {
                         (masters.starting, masters.ordered) = (true, true);
                         masters.starts += 1;
-                        self.places.order(Order::Home { app: app.0, last: masters.home });
+                        self.places.order(ControlOrder::Home { app: app.0, last: masters.home });
                     }
                 }
-                Output::Note(note) => self.log.note(self.now, &self.setup, from, &note),
+                Output::Note(note) => self.log.record_note(self.now, &self.setup, from, &note),
             }
         }
     }
@@ -415,21 +415,21 @@ impl World {
         }
         self.log.delivered(self.now, &self.setup, &letter);
         match letter.to {
-            Node::Master => {
+            Endpoint::Master => {
                 match letter.from {
-                    Node::Tubo(machine) => self.heard_tubo[machine.index()] = self.now,
+                    Endpoint::Tubo(machine) => self.heard_tubo[machine.index()] = self.now,
                     // Only the master of the moment keeps its application alive.
-                    Node::App(app, epoch) if self.is_accepted(app, epoch) => {
+                    Endpoint::App(app, epoch) if self.is_accepted(app, epoch) => {
                         self.heard_app.insert(app, self.now);
                     }
-                    Node::App(..) | Node::Master => {}
+                    Endpoint::App(..) | Endpoint::Master => {}
                 }
                 self.put_on_desk(letter);
             }
-            Node::App(app, epoch) => self.app_input(app, epoch, app::Input::Message(letter.message)),
-            Node::Tubo(machine) => {
+            Endpoint::App(app, epoch) => self.app_input(app, epoch, app::AppInput::Message(letter.message)),
+            Endpoint::Tubo(machine) => {
                 let before = self.planner(machine, &letter.message);
-                self.tubo_input(machine, tubo::Input::Message(letter.message));
+                self.tubo_input(machine, tubo::TuboInput::Message(letter.message));
                 self.check_planner(machine, before);
             }
         }
@@ -445,18 +445,18 @@ impl World {
         self.master.as_ref().map(|master| master.position(machine))
     }
 
-    fn post(&mut self, from: Node, to: Node, message: Message) {
+    fn post(&mut self, from: Endpoint, to: Endpoint, message: Message) {
         let to = match to {
-            Node::App(app, 0) => Node::App(app, self.newest(app).map_or(0, |master| master.epoch)),
+            Endpoint::App(app, 0) => Endpoint::App(app, self.newest(app).map_or(0, |master| master.epoch)),
             known => known,
         };
         let life = self.life(to);
         let reachable = self.is_alive(to, life) && !self.is_cut(from, to);
         for node in [from, to] {
             match node {
-                Node::Tubo(machine) => self.arm_tubo(machine),
-                Node::App(app, _) => self.arm_app(app),
-                Node::Master => {}
+                Endpoint::Tubo(machine) => self.arm_tubo(machine),
+                Endpoint::App(app, _) => self.arm_app(app),
+                Endpoint::Master => {}
             }
         }
         if !reachable {

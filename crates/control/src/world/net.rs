@@ -6,7 +6,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::plan::{Network, Script};
-use crate::message::{Message, Node};
+use crate::message::{Endpoint, Message};
 use crate::setup::AppId;
 use plimsoll_base::units::{Span, Time};
 use plimsoll_sim::workload::synthetic::random::stream;
@@ -15,9 +15,9 @@ use plimsoll_sim::workload::synthetic::random::stream;
 #[derive(Clone, Debug)]
 pub struct Letter {
     /// The sender.
-    pub from: Node,
+    pub from: Endpoint,
     /// The receiver.
-    pub to: Node,
+    pub to: Endpoint,
     /// Which life of the receiver it is meant for.
     pub life: u32,
     /// When it was sent.
@@ -35,7 +35,7 @@ pub(super) struct Net {
     /// Messages of one to FuxiMaster, or of FuxiMaster to one, are gathered for so long.
     batch: Span,
     /// When the last message from one to another left and arrives, where that matters; by application.
-    last: HashMap<Option<AppId>, HashMap<(Node, Node), (Time, Time)>>,
+    last: HashMap<Option<AppId>, HashMap<(Endpoint, Endpoint), (Time, Time)>>,
     /// Until when messages are lost and doubled.
     calm: Time,
     now: Time,
@@ -79,8 +79,8 @@ impl Net {
     }
 
     /// When a message leaves, together with the batch for the same peer.
-    fn leaves(&self, from: Node, to: Node) -> Time {
-        let gathered = (from == Node::Master) != (to == Node::Master);
+    fn leaves(&self, from: Endpoint, to: Endpoint) -> Time {
+        let gathered = (from == Endpoint::Master) != (to == Endpoint::Master);
         match self.now.0.div_ceil(self.batch.0.max(1)) {
             periods if gathered && self.batch > Span::ZERO => Time(periods * self.batch.0),
             _ => self.now,
@@ -133,7 +133,7 @@ impl Net {
 /// The application that sends or receives a letter.
 fn app_of(letter: &Letter) -> Option<AppId> {
     [letter.from, letter.to].into_iter().find_map(|node| match node {
-        Node::App(app, _) => Some(app),
+        Endpoint::App(app, _) => Some(app),
         _ => None,
     })
 }

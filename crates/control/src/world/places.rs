@@ -6,15 +6,15 @@
 
 use std::collections::HashMap;
 
-use super::Line;
+use super::RoleState;
 use crate::setup::RoleId;
 use plimsoll_base::units::{MachineId, Span, Time};
-use plimsoll_sim::carrier::{Batch, Order};
+use plimsoll_sim::backend::{Batch, ControlOrder};
 use plimsoll_sim::record::Fate;
 
 /// How far the tasks of a unit have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum UnitProgress {
     /// No worker runs.
     Granted,
     /// A worker is at it.
@@ -30,14 +30,14 @@ pub(super) enum Stage {
 pub(super) struct Unit {
     batch: Batch,
     count: u32,
-    stage: Stage,
+    stage: UnitProgress,
     /// Since when workers are at it.
     since: Time,
 }
 
 /// The units of a role on a machine.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct UnitPlace {
     /// In the order of their grants.
     units: Vec<Unit>,
     /// Workers with completed tasks.
@@ -48,7 +48,7 @@ pub(super) struct Place {
     spare: u32,
 }
 
-impl Place {
+impl UnitPlace {
     fn total(&self) -> u32 {
         self.units.iter().map(|unit| unit.count).sum::<u32>() + self.spare
     }
@@ -84,12 +84,12 @@ impl Place {
 /// All places, and the orders that keep the engine's books in step with them.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    all: HashMap<(MachineId, RoleId), Place>,
+    all: HashMap<(MachineId, RoleId), UnitPlace>,
     /// Units that wait for the engine to find tasks for them.
     adopting: Vec<(MachineId, RoleId, u32)>,
     /// Places with spare units, by role.
     spares: HashMap<RoleId, Vec<MachineId>>,
-    orders: Vec<Order>,
+    orders: Vec<ControlOrder>,
     now: Time,
 }
 
@@ -98,11 +98,11 @@ impl Places {
     fn advance(
         &mut self,
         at: (MachineId, RoleId),
-        from: Stage,
-        to: Option<Stage>,
+        from: UnitProgress,
+        to: Option<UnitProgress>,
         count: u32,
         last_first: bool,
-        order: impl Fn(Batch, u32) -> Order,
+        order: impl Fn(Batch, u32) -> ControlOrder,
     ) -> u32 {
         let Some(place) = self.all.get_mut(&at) else { return 0 };
         let mut left = count;
@@ -116,7 +116,7 @@ impl Places {
             if unit.count > left {
                 // Only a part of it: the rest is a batch of its own.
                 let keep = if last_first { unit.count - left } else { left };
-                self.orders.push(Order::Split { batch: unit.batch, count: keep });
+                self.orders.push(ControlOrder::Split { batch: unit.batch, count: keep });
                 let rest = Batch { first: unit.batch.first + keep, ..unit.batch };
                 place.units[found].count = keep;
                 place.units.insert(found + 1, Unit { batch: rest, count: unit.count - keep, ..unit });
@@ -138,14 +138,16 @@ impl Places {
     /// The engine has assigned tasks to units: by a decision of the scheduler, or on request (then `true`).
     pub fn granted(&mut self, at: (MachineId, RoleId), batch: Batch, count: u32) -> bool {
         let place = self.all.entry(at).or_default();
-        place.units.push(Unit { batch, count, stage: Stage::Granted, since: self.now });
+        place.units.push(Unit { batch, count, stage: UnitProgress::Granted, since: self.now });
         let expected = self.adopting.iter_mut().find(|(machine, role, left)| (*machine, *role) == at && *left >= count);
         let Some((.., left)) = expected else { return false };
         *left -= count;
         // Workers that run there already have something to do again.
         let busy = place.strays().min(count);
         let _ = place.take_strays(busy, self.now);
-        self.advance(at, Stage::Granted, Some(Stage::Running), busy, true, |batch, _| Order::Start(batch));
+        self.advance(at, UnitProgress::Granted, Some(UnitProgress::Running), busy, true, |batch, _| {
+            ControlOrder::Start(batch)
+        });
         true
     }
 
@@ -169,9 +171,10 @@ impl Places {
     }
 
     /// Workers have started.
-    pub fn started(&mut self, at: (MachineId, RoleId), line: Option<Line>, count: u32) {
-        let begun =
-            self.advance(at, Stage::Granted, Some(Stage::Running), count, false, |batch, _| Order::Start(batch));
+    pub fn started(&mut self, at: (MachineId, RoleId), line: Option<RoleState>, count: u32) {
+        let begun = self.advance(at, UnitProgress::Granted, Some(UnitProgress::Running), count, false, |batch, _| {
+            ControlOrder::Start(batch)
+        });
         let place = self.all.entry(at).or_default();
         if count > begun {
             place.stray.push((count - begun, None));
@@ -186,15 +189,16 @@ impl Places {
     /// Tasks that wait for a worker there.
     pub fn waiting(&self, at: (MachineId, RoleId)) -> u32 {
         let units = self.all.get(&at).into_iter().flat_map(|place| &place.units);
-        { units }.filter(|unit| unit.stage == Stage::Granted).map(|unit| unit.count).sum()
+        { units }.filter(|unit| unit.stage == UnitProgress::Granted).map(|unit| unit.count).sum()
     }
 
     /// Frees up to `most` units with completed tasks and without workers, for reuse. Returns how many.
     pub fn free_over(&mut self, at: (MachineId, RoleId), most: u32) -> u32 {
         let Some(place) = self.all.get(&at) else { return 0 };
-        let over = place.units.iter().filter(|unit| unit.stage == Stage::Over).map(|unit| unit.count).sum::<u32>();
+        let over =
+            place.units.iter().filter(|unit| unit.stage == UnitProgress::Over).map(|unit| unit.count).sum::<u32>();
         let again = most.min(over.saturating_sub(place.idle));
-        self.advance(at, Stage::Over, None, again, false, |batch, _| Order::Free(batch))
+        self.advance(at, UnitProgress::Over, None, again, false, |batch, _| ControlOrder::Free(batch))
     }
 
     /// Workers have stopped: those with nothing to do first, then the youngest. How many were at work, and for how long in all.
@@ -207,16 +211,20 @@ impl Places {
         let stray = place.strays().min(left);
         let (strays_at_work, lost_by_strays) = place.take_strays(stray, self.now);
         left -= stray;
-        left -= self.advance(at, Stage::Done, Some(Stage::Granted), left, true, |batch, _| Order::Halt(batch));
-        let work = |place: Option<&Place>, now: Time| -> u64 {
+        left -= self.advance(at, UnitProgress::Done, Some(UnitProgress::Granted), left, true, |batch, _| {
+            ControlOrder::Halt(batch)
+        });
+        let work = |place: Option<&UnitPlace>, now: Time| -> u64 {
             let units = place.into_iter().flat_map(|place| &place.units);
-            let at_work = { units }.filter(|unit| unit.stage == Stage::Running);
+            let at_work = { units }.filter(|unit| unit.stage == UnitProgress::Running);
             at_work.map(|unit| now.since(unit.since).0 * u64::from(unit.count)).sum()
         };
         let before = work(self.all.get(&at), self.now);
-        let halted = self.advance(at, Stage::Running, Some(Stage::Granted), left, true, |batch, _| Order::Halt(batch));
+        let halted = self.advance(at, UnitProgress::Running, Some(UnitProgress::Granted), left, true, |batch, _| {
+            ControlOrder::Halt(batch)
+        });
         let lost = before - work(self.all.get(&at), self.now);
-        if self.all.get(&at).is_some_and(Place::is_empty) {
+        if self.all.get(&at).is_some_and(UnitPlace::is_empty) {
             self.all.remove(&at);
         }
         (halted + strays_at_work, Span(lost + lost_by_strays))
@@ -225,15 +233,17 @@ impl Places {
     /// The workers of a batch have done its tasks: how many.
     pub fn done(&mut self, at: (MachineId, RoleId), batch: Batch) -> u32 {
         let units = self.all.get_mut(&at).into_iter().flat_map(|place| &mut place.units);
-        let unit = { units }.find(|unit| unit.batch == batch && unit.stage == Stage::Running);
+        let unit = { units }.find(|unit| unit.batch == batch && unit.stage == UnitProgress::Running);
         let unit = unit.expect("a completed unit was running");
-        unit.stage = Stage::Done;
+        unit.stage = UnitProgress::Done;
         unit.count
     }
 
     /// The application master received the completion of `count` tasks; returns how many are complete.
     pub fn finished(&mut self, at: (MachineId, RoleId), count: u32) -> u32 {
-        let over = self.advance(at, Stage::Done, Some(Stage::Over), count, false, |batch, _| Order::Over(batch));
+        let over = self.advance(at, UnitProgress::Done, Some(UnitProgress::Over), count, false, |batch, _| {
+            ControlOrder::Over(batch)
+        });
         if over > 0 {
             self.all.entry(at).or_default().idle += over;
         }
@@ -248,7 +258,7 @@ impl Places {
         };
         let Some(unit) = place.units.iter_mut().find(holds) else { return };
         unit.count -= count;
-        let worked = matches!(unit.stage, Stage::Running | Stage::Done).then_some(unit.since);
+        let worked = matches!(unit.stage, UnitProgress::Running | UnitProgress::Done).then_some(unit.since);
         place.units.retain(|unit| unit.count > 0);
         place.stray.extend(worked.map(|since| (count, Some(since))));
         if place.is_empty() {
@@ -257,14 +267,14 @@ impl Places {
     }
 
     /// FuxiMaster has `target` units of a role allocated on a machine: releases the excess. Returns whether any task waits again.
-    pub fn give_up(&mut self, at: (MachineId, RoleId), line: Line, target: u32, fate: Fate) -> bool {
+    pub fn give_up(&mut self, at: (MachineId, RoleId), line: RoleState, target: u32, fate: Fate) -> bool {
         let mut excess = self.total(at).saturating_sub(target);
         if excess > 0 {
-            excess -= self.advance(at, Stage::Over, None, excess, false, |batch, _| Order::Free(batch));
+            excess -= self.advance(at, UnitProgress::Over, None, excess, false, |batch, _| ControlOrder::Free(batch));
             excess -= self.vacate(at, line, excess);
-            let stop = move |batch, count| Order::Stop { batch, count, fate };
-            let mut stopped = self.advance(at, Stage::Granted, None, excess, true, stop);
-            for stage in [Stage::Running, Stage::Done] {
+            let stop = move |batch, count| ControlOrder::Stop { batch, count, fate };
+            let mut stopped = self.advance(at, UnitProgress::Granted, None, excess, true, stop);
+            for stage in [UnitProgress::Running, UnitProgress::Done] {
                 let units = self.all.get(&at).map(|place| place.units.clone()).unwrap_or_default();
                 let lost = self.advance(at, stage, None, excess - stopped, true, stop);
                 let mut left = lost;
@@ -284,7 +294,7 @@ impl Places {
 
     /// FuxiMaster has `target` units of a role allocated on a machine: finds tasks for units without one. To be called after all releases,
     /// since released tasks wait again.
-    pub fn fill(&mut self, at: (MachineId, RoleId), line: Line, target: u32) {
+    pub fn fill(&mut self, at: (MachineId, RoleId), line: RoleState, target: u32) {
         let missing = target.saturating_sub(self.total(at));
         self.adopt(at, line, missing);
     }
@@ -292,12 +302,12 @@ impl Places {
     /// Units held there, those included that tasks are being found for.
     pub fn total(&self, at: (MachineId, RoleId)) -> u32 {
         let adopting = self.adopting.iter().filter(|(machine, role, _)| (*machine, *role) == at);
-        self.all.get(&at).map_or(0, Place::total) + adopting.map(|(.., count)| count).sum::<u32>()
+        self.all.get(&at).map_or(0, UnitPlace::total) + adopting.map(|(.., count)| count).sum::<u32>()
     }
 
     /// Units of completed tasks were recounted: they are no longer reserved for them.
     pub fn forget_over(&mut self, at: (MachineId, RoleId)) {
-        self.advance(at, Stage::Over, None, u32::MAX, false, |batch, _| Order::Free(batch));
+        self.advance(at, UnitProgress::Over, None, u32::MAX, false, |batch, _| ControlOrder::Free(batch));
     }
 
     /// Units of a role that have no task.
@@ -307,12 +317,12 @@ impl Places {
     }
 
     /// Releases up to `count` spare units; returns how many.
-    fn vacate(&mut self, (machine, role): (MachineId, RoleId), line: Line, count: u32) -> u32 {
+    fn vacate(&mut self, (machine, role): (MachineId, RoleId), line: RoleState, count: u32) -> u32 {
         let Some(place) = self.all.get_mut(&(machine, role)) else { return 0 };
         let count = place.spare.min(count);
         if count > 0 {
             place.spare -= count;
-            self.orders.push(Order::Vacate { row: line.row, machine, count });
+            self.orders.push(ControlOrder::Vacate { row: line.row, machine, count });
             if place.spare == 0 {
                 self.spares.entry(role).or_default().retain(|other| *other != machine);
             }
@@ -321,7 +331,7 @@ impl Places {
     }
 
     /// Tasks of a role wait again: its spare units may be for them.
-    pub fn reuse(&mut self, role: RoleId, line: Line) {
+    pub fn reuse(&mut self, role: RoleId, line: RoleState) {
         for machine in self.spares.remove(&role).unwrap_or_default() {
             let at = (machine, role);
             let count = self.vacate(at, line, u32::MAX);
@@ -329,28 +339,28 @@ impl Places {
         }
     }
 
-    fn adopt(&mut self, (machine, role): (MachineId, RoleId), line: Line, count: u32) {
+    fn adopt(&mut self, (machine, role): (MachineId, RoleId), line: RoleState, count: u32) {
         if count > 0 {
             self.adopting.push((machine, role, count));
-            let Line { row, unit, .. } = line;
-            self.orders.push(Order::Adopt { row, machine, count, unit });
+            let RoleState { row, unit, .. } = line;
+            self.orders.push(ControlOrder::Adopt { row, machine, count, unit });
         }
     }
 
     /// The orders since it was last asked.
-    pub fn orders(&mut self, into: &mut Vec<Order>) {
+    pub fn orders(&mut self, into: &mut Vec<ControlOrder>) {
         into.append(&mut self.orders);
     }
 
     /// Appends another order.
-    pub fn order(&mut self, order: Order) {
+    pub fn order(&mut self, order: ControlOrder) {
         self.orders.push(order);
     }
 
     /// Units held, and workers that have a task or are idle or stray: for checks.
     pub fn counts(&self, at: (MachineId, RoleId)) -> (u32, u32) {
         let Some(place) = self.all.get(&at) else { return (0, 0) };
-        let with = place.units.iter().filter(|unit| matches!(unit.stage, Stage::Running | Stage::Done));
+        let with = place.units.iter().filter(|unit| matches!(unit.stage, UnitProgress::Running | UnitProgress::Done));
         (place.total(), with.map(|unit| unit.count).sum::<u32>() + place.idle + place.strays())
     }
 

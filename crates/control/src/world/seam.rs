@@ -1,7 +1,7 @@
 //! The world as the engine sees it: rows become roles, grants inputs of FuxiMaster.
 
-use super::strike::Kind;
-use super::{Event, Host, Line, MESSAGES, Masters, STRIKES, World};
+use super::strike::FaultKind;
+use super::{Event, Host, MESSAGES, Masters, RoleState, STRIKES, World};
 use crate::app;
 use crate::master::{self, Contact, Master, Phase};
 use crate::message::{Position, Units};
@@ -9,7 +9,7 @@ use crate::setup::{AppId, Blacklist, Role, RoleId};
 use crate::tubo::{self, Tubo};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Resources, Span, Time};
-use plimsoll_sim::carrier::{Control, Fact, Order};
+use plimsoll_sim::backend::{Control, ControlOrder, Fact};
 
 /// If failures never stop, a run ends after this span without a start or end of an offline task: the waiting tasks never start.
 const STARVED: Span = Span::from_secs(100 * 24 * 3600);
@@ -29,12 +29,12 @@ impl World {
         let name = self.names.get(row as usize).cloned().unwrap_or_else(|| format!("row {row}"));
         let role = self.setup.add_role(Role { app, stable, unit, name });
         self.roles.insert(row, role);
-        self.lines.insert(role, Line { row, unit, left: tasks, listed: false });
+        self.lines.insert(role, RoleState { row, unit, left: tasks, listed: false });
         self.watch.role(role);
         self.works(role);
         self.watch.work.wants(self.now, role, stable, i64::from(tasks));
         if known.is_some() {
-            return self.app_input(app, 0, app::Input::Want(role, tasks));
+            return self.app_input(app, 0, app::AppInput::Want(role, tasks));
         }
         self.jobs.insert(job, app);
         let masters = Masters { first: vec![(role, tasks)], ..Masters::default() };
@@ -55,7 +55,7 @@ impl World {
         if wants || !master.tenants.get(&app).is_some_and(idle) || masters.starting {
             return;
         }
-        self.master_input(master::Input::AppOver(app));
+        self.master_input(master::MasterInput::AppOver(app));
         let since = self.apps.remove(&app).and_then(|masters| masters.since);
         self.net.lives += since.map_or(0, |since| self.now.since(since).0);
         self.heard_app.remove(&app);
@@ -89,7 +89,7 @@ impl Control for World {
         for at in 0..self.script.strikes.len() {
             self.schedule(self.script.strikes[at].at, STRIKES, Event::Strike(at));
         }
-        Kind::ALL.into_iter().for_each(|kind| self.fails(kind, true));
+        FaultKind::ALL.into_iter().for_each(|kind| self.fails(kind, true));
     }
 
     fn next(&mut self) -> Option<Time> {
@@ -97,7 +97,7 @@ impl Control for World {
         self.agenda.next_time().into_iter().chain(rest).min()
     }
 
-    fn hear(&mut self, now: Time, facts: &[Fact]) {
+    fn receive(&mut self, now: Time, facts: &[Fact]) {
         self.now = now;
         self.moved = now;
         let mut taken = Vec::new();
@@ -106,7 +106,7 @@ impl Control for World {
                 Fact::Submitted { row, job, tasks, unit, stable } => self.submitted(job, row, tasks, unit, stable),
                 Fact::Granted { batch, count, machine } => {
                     // Revocations first: their room may be granted again.
-                    self.take(&mut taken);
+                    self.revoke_units(&mut taken);
                     let role = self.roles[&batch.row];
                     self.works(role);
                     if !self.places.granted((machine, role), batch, count) {
@@ -123,7 +123,7 @@ impl Control for World {
                     self.works(role);
                     let count = self.places.done((machine, role), batch);
                     self.watch.finished[machine.index()].add(role, count as i32);
-                    self.tubo_input(machine, tubo::Input::Done(role, count));
+                    self.tubo_input(machine, tubo::TuboInput::Done(role, count));
                 }
                 Fact::JobOver { job } => {
                     let app = self.jobs.remove(&job);
@@ -135,11 +135,11 @@ impl Control for World {
                 Fact::Home { app, machine } => self.housed(AppId(app), machine),
             }
         }
-        self.take(&mut taken);
+        self.revoke_units(&mut taken);
         self.grant_postponed();
     }
 
-    fn act(&mut self, now: Time, orders: &mut Vec<Order>) -> Result<()> {
+    fn act(&mut self, now: Time, orders: &mut Vec<ControlOrder>) -> Result<()> {
         self.now = now;
         self.places.adopted(now);
         self.use_spare();

@@ -2,20 +2,20 @@
 
 use super::{CLOCKS, Event, World};
 use crate::app;
-use crate::message::{Node, Note, Output, Units};
+use crate::message::{Endpoint, Note, Output, Units};
 use crate::setup::{AppId, RoleId};
 use crate::tubo::{self, Tubo};
 use plimsoll_base::units::MachineId;
 
 impl World {
     /// A step of the master of an application: of this epoch, or of the newest for 0.
-    pub(super) fn app_input(&mut self, app: AppId, epoch: u32, input: app::Input) {
+    pub(super) fn app_input(&mut self, app: AppId, epoch: u32, input: app::AppInput) {
         let Some(masters) = self.apps.get_mut(&app) else { return };
         let epoch = if epoch == 0 { masters.epoch } else { epoch };
         let found = masters.alive.iter().position(|master| master.epoch == epoch);
         let Some(found) = found else {
             // What the application wants is part of its own state, also while it has no master.
-            if let app::Input::Want(role, count) = input {
+            if let app::AppInput::Want(role, count) = input {
                 match &mut masters.dead {
                     Some(dead) => dead.want.set(role, count),
                     None => masters.first.push((role, count)),
@@ -32,7 +32,7 @@ impl World {
                 self.after(patience, CLOCKS, Event::Patience(app, machine));
             }
         }
-        let node = Node::App(app, master.epoch);
+        let node = Endpoint::App(app, master.epoch);
         self.watch.app_stepped(&self.setup, &master, &outputs, &self.tubos);
         let Some(masters) = self.apps.get_mut(&app) else { return };
         if !master.fenced {
@@ -62,11 +62,11 @@ impl World {
             && let Some(master) = self.newest(app)
         {
             let count = master.want.get(units.role) + units.count - over;
-            self.app_input(app, 0, app::Input::Want(units.role, count));
+            self.app_input(app, 0, app::AppInput::Want(units.role, count));
         }
     }
 
-    pub(super) fn tubo_input(&mut self, machine: MachineId, input: tubo::Input) {
+    pub(super) fn tubo_input(&mut self, machine: MachineId, input: tubo::TuboInput) {
         let tubo = std::mem::replace(&mut self.tubos[machine.index()], Tubo::new(machine));
         let (tubo, outputs) = tubo.step(&self.setup, input);
         self.tubos[machine.index()] = tubo;
@@ -85,7 +85,7 @@ impl World {
         self.after_tubo(machine, &outputs);
         self.draw_worker_failure(machine);
         self.arm_tubo(machine);
-        self.act(Node::Tubo(machine), outputs);
+        self.act(Endpoint::Tubo(machine), outputs);
     }
 
     /// Workers have started. They use only units that FuxiMaster has granted: if it has not revoked units of completed tasks, the

@@ -4,7 +4,7 @@ use super::plan::{Failures, Fault, Strike};
 use super::{CLOCKS, ENDS, Event, Masters, STRIKES, World};
 use crate::app::AppMaster;
 use crate::master::Master;
-use crate::message::Node;
+use crate::message::Endpoint;
 use crate::setup::AppId;
 use crate::tubo;
 use plimsoll_base::units::{MachineId, Span};
@@ -14,15 +14,15 @@ use rand_chacha::ChaCha8Rng;
 
 /// Processes that fail at a rate.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum FaultKind {
     Master,
     Tubo,
     Machine,
     Worker,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Master, Kind::Tubo, Kind::Machine, Kind::Worker];
+impl FaultKind {
+    pub const ALL: [FaultKind; 4] = [FaultKind::Master, FaultKind::Tubo, FaultKind::Machine, FaultKind::Worker];
 }
 
 /// The time to the next of events that happen so often in an hour.
@@ -106,7 +106,7 @@ impl World {
             Fault::MachineDown(machine, span) => {
                 self.kill_tubo(machine, span);
                 self.watch.machine_down(machine);
-                self.tubo_input(machine, tubo::Input::Wiped);
+                self.tubo_input(machine, tubo::TuboInput::Wiped);
                 let there = |(app, masters): (&AppId, &Masters)| (masters.home == Some(machine)).then_some(*app);
                 let there: Vec<AppId> = self.apps.iter().filter_map(there).collect();
                 for app in there {
@@ -136,15 +136,15 @@ impl World {
     }
 
     /// The processes of a kind fail at a rate: one does now, unless this is the first time, and another one will.
-    pub(super) fn fails(&mut self, kind: Kind, first: bool) {
+    pub(super) fn fails(&mut self, kind: FaultKind, first: bool) {
         let Failures { master, tubo, machine, lasts, .. } = self.script.failures;
         let machines = self.hosts.len() as u32;
         let rate = match kind {
-            Kind::Master => master,
-            Kind::Tubo => tubo * f64::from(machines),
-            Kind::Machine => machine * f64::from(machines),
+            FaultKind::Master => master,
+            FaultKind::Tubo => tubo * f64::from(machines),
+            FaultKind::Machine => machine * f64::from(machines),
             // They are drawn machine by machine, from when a worker is there.
-            Kind::Worker => 0.0,
+            FaultKind::Worker => 0.0,
         };
         if rate <= 0.0 || machines == 0 {
             return;
@@ -155,12 +155,12 @@ impl World {
             let (machine, length) = (MachineId(rng.random_range(0..machines)), length_between(rng, lasts));
             let how: u32 = rng.random_range(0..3);
             let fault = match (kind, how) {
-                (Kind::Master, _) => Fault::MasterCrash(length),
-                (Kind::Machine, _) => Fault::MachineDown(machine, length),
-                (Kind::Worker, _) => Fault::WorkerFailure(machine),
-                (Kind::Tubo, 0) => Fault::TuboCrash(machine, length),
-                (Kind::Tubo, 1) => Fault::TuboCut(machine, length),
-                (Kind::Tubo, _) => Fault::TuboDark(machine, length),
+                (FaultKind::Master, _) => Fault::MasterCrash(length),
+                (FaultKind::Machine, _) => Fault::MachineDown(machine, length),
+                (FaultKind::Worker, _) => Fault::WorkerFailure(machine),
+                (FaultKind::Tubo, 0) => Fault::TuboCrash(machine, length),
+                (FaultKind::Tubo, 1) => Fault::TuboCut(machine, length),
+                (FaultKind::Tubo, _) => Fault::TuboDark(machine, length),
             };
             self.strike_now(fault);
         }
@@ -230,7 +230,7 @@ impl World {
         let (master, outputs) = Master::start(&self.setup, self.epoch, &newest);
         self.master = Some(master);
         self.watch.master_started();
-        self.log.started(self.now, &self.setup, Node::Master);
+        self.log.started(self.now, &self.setup, Endpoint::Master);
         self.heard_tubo.fill(self.now);
         self.heard_app = self.apps.keys().map(|app| (*app, self.now)).collect();
         self.after(self.script.timing.window, CLOCKS, Event::WindowEnds(self.epoch));
@@ -244,7 +244,7 @@ impl World {
             self.arm_app(app);
             self.after(self.script.timing.app_timeout, CLOCKS, Event::CheckApp(app, self.epoch));
         }
-        self.act(Node::Master, outputs);
+        self.act(Endpoint::Master, outputs);
     }
 
     /// A new master of an application starts, from what the newest one has on disk.
@@ -265,7 +265,7 @@ impl World {
         masters.alive.push(master);
         let home = masters.home.unwrap_or_default();
         self.heard_app.insert(app, self.now);
-        let node = Node::App(app, epoch);
+        let node = Endpoint::App(app, epoch);
         self.log.app_started(self.now, &self.setup, node, home);
         self.arm_app(app);
         self.app_fails(app, epoch);
@@ -284,38 +284,38 @@ impl World {
         let (tubo, outputs) = tubo.restart(self.setup.rules);
         self.tubos[machine.index()] = tubo;
         self.watch.tubo_restarted(machine);
-        self.log.started(self.now, &self.setup, Node::Tubo(machine));
+        self.log.started(self.now, &self.setup, Endpoint::Tubo(machine));
         self.arm_tubo(machine);
-        self.act(Node::Tubo(machine), outputs);
+        self.act(Endpoint::Tubo(machine), outputs);
     }
 
     /// Which life of a process a message sent now is for.
-    pub(super) fn life(&self, node: Node) -> u32 {
+    pub(super) fn life(&self, node: Endpoint) -> u32 {
         match node {
-            Node::Master => self.epoch,
-            Node::App(_, epoch) => epoch,
-            Node::Tubo(machine) => self.hosts[machine.index()].life,
+            Endpoint::Master => self.epoch,
+            Endpoint::App(_, epoch) => epoch,
+            Endpoint::Tubo(machine) => self.hosts[machine.index()].life,
         }
     }
 
-    pub(super) fn is_alive(&self, node: Node, life: u32) -> bool {
+    pub(super) fn is_alive(&self, node: Endpoint, life: u32) -> bool {
         match node {
-            Node::Master => self.master.is_some() && self.epoch == life,
-            Node::App(app, epoch) => {
+            Endpoint::Master => self.master.is_some() && self.epoch == life,
+            Endpoint::App(app, epoch) => {
                 self.apps.get(&app).is_some_and(|masters| masters.alive.iter().any(|master| master.epoch == epoch))
             }
-            Node::Tubo(machine) => self.hosts[machine.index()].up && self.hosts[machine.index()].life == life,
+            Endpoint::Tubo(machine) => self.hosts[machine.index()].up && self.hosts[machine.index()].life == life,
         }
     }
 
     /// Whether two nodes are partitioned.
-    pub(super) fn is_cut(&self, one: Node, other: Node) -> bool {
+    pub(super) fn is_cut(&self, one: Endpoint, other: Endpoint) -> bool {
         let dark = |machine: MachineId| self.hosts[machine.index()].dark > 0;
         let cut = |machine: MachineId| self.hosts[machine.index()].cut > 0 || dark(machine);
         match (one, other) {
-            (Node::Tubo(machine), Node::Master) | (Node::Master, Node::Tubo(machine)) => cut(machine),
-            (Node::Tubo(machine), _) | (_, Node::Tubo(machine)) => dark(machine),
-            (Node::App(app, epoch), Node::Master) | (Node::Master, Node::App(app, epoch)) => {
+            (Endpoint::Tubo(machine), Endpoint::Master) | (Endpoint::Master, Endpoint::Tubo(machine)) => cut(machine),
+            (Endpoint::Tubo(machine), _) | (_, Endpoint::Tubo(machine)) => dark(machine),
+            (Endpoint::App(app, epoch), Endpoint::Master) | (Endpoint::Master, Endpoint::App(app, epoch)) => {
                 self.cuts.iter().any(|&(a, e, _)| (a, e) == (app, epoch))
             }
             _ => false,

@@ -22,7 +22,7 @@ use super::plan::Script;
 use super::work::Accounts;
 use crate::app::AppMaster;
 use crate::counts::Counts;
-use crate::message::{Message, Node, Note, Output, Source, Units, Why};
+use crate::message::{Endpoint, Message, Note, Output, RecoverySource, Units, Why};
 use crate::setup::{AppId, RoleId, Setup};
 use crate::tubo::Tubo;
 use plimsoll_base::units::{MachineId, Span, Time};
@@ -305,7 +305,7 @@ impl Watch {
                         self.returned += if self.struck.is_some() { units.count } else { 0 };
                     }
                 }
-                Output::Send(Node::Tubo(machine), Message::Plan { role, count, .. }) => {
+                Output::Send(Endpoint::Tubo(machine), Message::Plan { role, count, .. }) => {
                     let intent = &mut self.intent[machine.index()];
                     let stable = setup.find(*role).is_some_and(|role| role.stable);
                     let least = if stable { intent.get(*role) } else { 0 };
@@ -336,14 +336,14 @@ impl Watch {
                 let disk = self.from_disk[units.machine.index()];
                 let again = self.app_restarted.contains_key(&setup.role(units.role).app);
                 let origin = match source {
-                    Source::Mock => Origin::Mock,
-                    Source::Cap if disk => Origin::CapCheckpoint,
-                    Source::Cap => Origin::Cap,
-                    Source::Hint if again => Origin::HintCheckpoint,
-                    Source::Hint => Origin::Hint,
+                    RecoverySource::Mock => Origin::Mock,
+                    RecoverySource::Cap if disk => Origin::CapCheckpoint,
+                    RecoverySource::Cap => Origin::Cap,
+                    RecoverySource::Hint if again => Origin::HintCheckpoint,
+                    RecoverySource::Hint => Origin::Hint,
                 };
                 *self.rebuilt.entry(origin).or_default() += units.count;
-                if source == Source::Mock && disk {
+                if source == RecoverySource::Mock && disk {
                     *self.rebuilt.entry(Origin::CapCheckpoint).or_default() += units.count;
                 }
             }

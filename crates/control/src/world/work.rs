@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use crate::message::{Note, Units};
 use crate::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::{Span, Time};
-use plimsoll_sim::carrier::Work;
+use plimsoll_sim::backend::Work;
 
 /// A role: whether it is stable, its units wanted and its workers, and until when they are counted.
 #[derive(Clone, Copy, Debug, Default)]
-struct Account {
+struct RoleWork {
     stable: bool,
     wanted: u64,
     running: u64,
@@ -26,13 +26,13 @@ pub struct Accounts {
     pub online: Work,
     /// Offline roles.
     pub offline: Work,
-    roles: HashMap<RoleId, Account>,
+    roles: HashMap<RoleId, RoleWork>,
 }
 
 impl Accounts {
     /// The application requests more or fewer workers of a role from now on.
     pub(super) fn wants(&mut self, now: Time, role: RoleId, stable: bool, change: i64) {
-        self.roles.entry(role).or_insert_with(|| Account { stable, counted: now, ..Account::default() });
+        self.roles.entry(role).or_insert_with(|| RoleWork { stable, counted: now, ..RoleWork::default() });
         self.count(now, role);
         if let Some(account) = self.roles.get_mut(&role) {
             account.wanted = account.wanted.saturating_add_signed(change);

@@ -50,7 +50,7 @@ fn evicted(base: &str, running: &str, incoming: &str) -> Vec<String> {
         .unwrap_or_default()
 }
 
-fn of(queue: &str, evicted: &[String]) -> usize {
+fn count_of(queue: &str, evicted: &[String]) -> usize {
     evicted.iter().filter(|name| name.starts_with(queue)).count()
 }
 
@@ -59,10 +59,10 @@ fn the_vectors_of_preemption() {
     let all = |a, b, c| [units("a", a), units("b", b), units("c", c)].concat();
     // Reclaim nominal from the user that uses the most.
     let gone = evicted(BASE, &all(3, 5, 1), "w:c:1:0");
-    assert_eq!((gone.len(), of("b", &gone)), (1, 1));
+    assert_eq!((gone.len(), count_of("b", &gone)), (1, 1));
     // While borrowing, from the one that borrows the most.
     let gone = evicted(BASE, &all(3, 5, 1), "w:a:1:0");
-    assert_eq!((gone.len(), of("b", &gone)), (1, 1));
+    assert_eq!((gone.len(), count_of("b", &gone)), (1, 1));
     assert!(evicted(BASE, &all(3, 3, 3), "w:c:1:0").is_empty());
     // Own workloads of lower priority rather than borrowing more.
     let low = "l1:a:1:-1 l2:a:1:-1 a3:a:1:0 a4:a:1:0 ";

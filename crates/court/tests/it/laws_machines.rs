@@ -93,7 +93,7 @@ pub fn draw(rng: &mut ChaCha8Rng, keys: &[&str], distinct: bool) -> String {
 /// The amount that the users of a group and of those under it hold of the first resource.
 fn held(state: &State, situation: &Situation, group: usize) -> u64 {
     let groups = &state.queues.groups;
-    let of = |run: &plimsoll_court::Run| {
+    let of = |run: &plimsoll_court::RunningWorkload| {
         let workload = &state.workloads[run.workload];
         let at = groups.iter().position(|known| workload.group.as_ref() == Some(&known.name));
         let inside = std::iter::successors(at, |at| groups[*at].parent).any(|at| at == group);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use plimsoll_base::units::Resources;
-use plimsoll_court::{Bench, Run, Situation, State};
+use plimsoll_court::{Bench, RunningWorkload, Situation, State};
 use plimsoll_policies::Registry;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -198,7 +198,7 @@ const DRAWN: [Drawn; 9] = [
 ];
 
 /// Returns the amounts that are free on each machine beside these tasks.
-fn free(state: &State, runs: &[Run]) -> Vec<Resources> {
+fn free(state: &State, runs: &[RunningWorkload]) -> Vec<Resources> {
     let mut free = state.cluster.capacities.clone();
     for run in runs {
         for (machine, tasks) in &run.parts {

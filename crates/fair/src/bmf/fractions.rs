@@ -11,7 +11,7 @@ use crate::{Allocation, Exact, Instance, Limit, Number, Tasks, User, linear};
 /// With the sources given, the levels solve linear equations. Shares are then compared with levels rather than with each other, and sums
 /// are computed in halves. Both keep the fractions short.
 pub(super) fn allocate(instance: &Instance, shape: &Shape, source: &[usize]) -> Option<Allocation> {
-    let mut levels = Levels::of(instance, shape, source)?;
+    let mut levels = Levels::from_source(instance, shape, source)?;
     let mut tasks: Vec<Exact> = instance.users().iter().map(|user| alone(instance, user)).collect();
     let mut limits: Vec<Limit> = instance.users().iter().map(|user| apart(instance, user)).collect();
     for (i, &s) in shape.names().zip(source) {
@@ -52,7 +52,7 @@ struct Levels {
 }
 
 impl Levels {
-    fn of(instance: &Instance, shape: &Shape, source: &[usize]) -> Option<Levels> {
+    fn from_source(instance: &Instance, shape: &Shape, source: &[usize]) -> Option<Levels> {
         let mut active: Vec<usize> = source.iter().copied().filter(|s| *s != TASKS).collect();
         active.sort_unstable();
         active.dedup();

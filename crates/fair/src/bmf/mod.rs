@@ -97,7 +97,7 @@ impl BmfSolver {
         };
         let warm = warm.map(|steps| (steps, shape.residual(&self.at.units))).filter(|(_, off)| *off <= TOLERANCE);
         let found = match warm {
-            Some((steps, residual)) => Found { levels, residual, steps },
+            Some((steps, residual)) => SearchOutcome { levels, residual, steps },
             None => cold(shape, &mut self.at)?,
         };
         self.levels = found.levels;
@@ -106,14 +106,14 @@ impl BmfSolver {
     }
 }
 
-struct Found {
+struct SearchOutcome {
     levels: Vec<f64>,
     residual: f64,
     steps: usize,
 }
 
 /// Solves from nothing: small shapes by the path and then Newton's method, large ones the other way round.
-fn cold(shape: &Shape, at: &mut Position) -> Result<Found> {
+fn cold(shape: &Shape, at: &mut Position) -> Result<SearchOutcome> {
     let mut steps = 0;
     let mut least = f64::INFINITY;
     let large = shape.users * shape.dims > PATH;
@@ -125,7 +125,7 @@ fn cold(shape: &Shape, at: &mut Position) -> Result<Found> {
         let residual = shape.residual(&at.units);
         least = least.min(residual);
         if residual <= TOLERANCE {
-            return Ok(Found { levels, residual, steps });
+            return Ok(SearchOutcome { levels, residual, steps });
         }
     }
     let problem = format!("a user lacks {least:e} of its tasks or of the largest share of a used-up resource");

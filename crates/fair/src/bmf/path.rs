@@ -21,11 +21,11 @@ const CHANGE: f64 = 1e-7;
 pub(super) fn follow(shape: &Shape) -> Option<(Vec<f64>, usize)> {
     let mut path = Path::new(shape);
     let most = 1000 + 50 * (shape.users + shape.dims);
-    let mut turn = Turn::Start;
+    let mut turn = PieceCondition::Start;
     for pieces in 0..most {
         path.head(&turn)?;
         match path.next() {
-            (Some(event), step) => turn = path.go(event, step),
+            (Some(event), step) => turn = path.advance(event, step),
             (None, _) if path.speed > 0.0 => return Some((path.levels(), pieces)),
             (None, _) => return None,
         }
@@ -45,7 +45,7 @@ enum Event {
 }
 
 /// The condition on the next piece, which gives it its direction.
-enum Turn {
+enum PieceCondition {
     /// The height rises.
     Start,
     /// This user's new source falls against its old one.
@@ -127,7 +127,7 @@ impl Path<'_> {
     }
 
     /// Finds the direction of the piece: used-up resources stay used up, and the turn decides the sign.
-    fn head(&mut self, turn: &Turn) -> Option<()> {
+    fn head(&mut self, turn: &PieceCondition) -> Option<()> {
         let dims = self.shape.dims;
         let active: Vec<usize> = (0..dims).filter(|&r| self.held[r] > 0).collect();
         let size = active.len();
@@ -148,9 +148,9 @@ impl Path<'_> {
             self.growth[r] = self.rising[r] + by_levels;
         }
         let forward = match *turn {
-            Turn::Start => true,
-            Turn::Apart { user, old } => self.bound(user, self.source[user]).1 < self.bound(user, old).1,
-            Turn::Released(r) => self.growth[r] < 0.0,
+            PieceCondition::Start => true,
+            PieceCondition::Apart { user, old } => self.bound(user, self.source[user]).1 < self.bound(user, old).1,
+            PieceCondition::Released(r) => self.growth[r] < 0.0,
         };
         if !forward {
             self.speed = -1.0;
@@ -199,7 +199,7 @@ impl Path<'_> {
         first
     }
 
-    fn go(&mut self, event: Event, step: f64) -> Turn {
+    fn advance(&mut self, event: Event, step: f64) -> PieceCondition {
         self.height += step * self.speed;
         for (level, speed) in self.level.iter_mut().zip(&self.speeds).filter(|(level, _)| level.is_finite()) {
             *level += step * speed;
@@ -235,10 +235,10 @@ impl Path<'_> {
             if *held == 0 {
                 self.level[old] = f64::INFINITY;
                 self.slopes.iter_mut().skip(old).step_by(self.shape.dims).for_each(|slope| *slope = 0.0);
-                return Turn::Released(old);
+                return PieceCondition::Released(old);
             }
         }
-        Turn::Apart { user, old }
+        PieceCondition::Apart { user, old }
     }
 
     /// Adds a user to the users that move with its source (`sign` 1), or removes it (-1).

@@ -24,7 +24,7 @@ pub struct Ceei;
 
 impl Mechanism for Ceei {
     fn allocate(&self, instance: &Instance) -> Result<Allocation> {
-        let problem = Problem::of(instance)?;
+        let problem = Problem::from_instance(instance)?;
         let mut market = Market::new();
         market.solve(&problem)?;
         let limits = limits(instance, &problem, &market);

@@ -6,7 +6,7 @@
 //! remaining optima. A user that could not rise but has no price at the computed corner gets one in a later program with no further rise,
 //! so that no program per user is needed.
 
-use super::Site;
+use super::UserMachines;
 use super::simplex::Polytope;
 use crate::{Allocation, Exact, Instance, Mechanism, Norm, Number, User};
 use plimsoll_base::error::Result;
@@ -37,7 +37,7 @@ pub struct Across {
 
 impl Mechanism for Across {
     fn allocate(&self, instance: &Instance) -> Result<Allocation> {
-        let site = Site::new(instance)?;
+        let site = UserMachines::new(instance)?;
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for (i, user) in instance.users().iter().enumerate() {
             let level = self.level(instance, user)?;
@@ -80,7 +80,7 @@ fn norm(norm: Norm, instance: &Instance, user: &User) -> Exact {
 
 /// How many tasks of each user run on each machine when the users of one stage after the other rise at their rates (tasks
 /// a unit of level).
-fn raised(site: &Site, stages: &[Vec<(usize, Exact)>]) -> Vec<Vec<Exact>> {
+fn raised(site: &UserMachines, stages: &[Vec<(usize, Exact)>]) -> Vec<Vec<Exact>> {
     let (users, dims) = (site.instance.users(), site.instance.resources().len());
     let mut bounds: Vec<Exact> = site.room.iter().flatten().cloned().collect();
     // The rows that bind a user's level: the tasks that it runs, and its number of tasks.

@@ -18,7 +18,7 @@ use plimsoll_base::error::{Error, Result};
 const MOST_PAIRS: usize = 500;
 
 /// An instance as its users see it.
-struct Site<'a> {
+struct UserMachines<'a> {
     instance: &'a Instance,
     /// The capacity of each entry of machines, all its machines together; a pool is one entry.
     room: Vec<Vec<Exact>>,
@@ -26,9 +26,9 @@ struct Site<'a> {
     alone: Vec<Option<Vec<Exact>>>,
 }
 
-impl<'a> Site<'a> {
+impl<'a> UserMachines<'a> {
     /// Errors: an instance that is too large for fractions.
-    fn new(instance: &'a Instance) -> Result<Site<'a>> {
+    fn new(instance: &'a Instance) -> Result<UserMachines<'a>> {
         let room = instance.rooms();
         let mut pairs = 0;
         let mut alone = |(at, user): (usize, &super::User)| {
@@ -44,7 +44,7 @@ impl<'a> Site<'a> {
             let expected = format!("at most {MOST_PAIRS}; write equal machines as one [[machine]] with a count");
             return Err(Error::plan("instance", format!("{pairs} pairs of a user and a machine"), expected));
         }
-        Ok(Site { instance, room, alone })
+        Ok(UserMachines { instance, room, alone })
     }
 
     /// Where a user can run tasks, if it wants any.

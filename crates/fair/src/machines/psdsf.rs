@@ -9,7 +9,7 @@
 //! used up. The result is verified without rounding, so a wrong reading only makes the search continue. Source: Khamse-Ashari, Lambadaris,
 //! Kesidis, Urgaonkar and Zhao, PS-DSF, arXiv 1611.00404, sections III and IV.
 
-use super::Site;
+use super::UserMachines;
 use super::simplex::{Polytope, Sparse};
 use super::turns::{Reading, Turns};
 use crate::{Allocation, Exact, Instance, Mechanism};
@@ -25,7 +25,7 @@ const TURNS: usize = 1 << 14;
 
 impl Mechanism for PsDsf {
     fn allocate(&self, instance: &Instance) -> Result<Allocation> {
-        let site = Site::new(instance)?;
+        let site = UserMachines::new(instance)?;
         let weights = weights(instance)?;
         let unit = |i: usize, m: usize| unit(&site, &weights, i, m).to_f64();
         let mut turns = Turns::new(&site, unit);
@@ -61,8 +61,8 @@ impl Mechanism for PsDsf {
 impl PsDsf {
     /// Returns whether these tasks of users on machines (`users x machines`) satisfy the condition, exactly. Errors: as for an allocation
     /// of the instance.
-    pub fn holds(instance: &Instance, spread: &[Vec<Exact>]) -> Result<bool> {
-        Ok(condition(&Site::new(instance)?, &weights(instance)?, spread))
+    pub fn satisfies_condition(instance: &Instance, spread: &[Vec<Exact>]) -> Result<bool> {
+        Ok(condition(&UserMachines::new(instance)?, &weights(instance)?, spread))
     }
 }
 
@@ -72,13 +72,13 @@ fn weights(instance: &Instance) -> Result<Vec<Exact>> {
 }
 
 /// The tasks of a user on a machine that are a virtual dominant share of 1; 0 where it cannot run.
-fn unit(site: &Site, weights: &[Exact], user: usize, machine: usize) -> Exact {
+fn unit(site: &UserMachines, weights: &[Exact], user: usize, machine: usize) -> Exact {
     site.alone[user].as_ref().map_or(Exact::ZERO, |alone| &alone[machine] * &weights[user])
 }
 
 /// Returns whether the tasks are non-negative, within the capacities and within each user's number of tasks, and each user with unfinished
 /// demand is limited on each machine by a used-up resource of which no user there has a higher share.
-fn condition(site: &Site, weights: &[Exact], spread: &[Vec<Exact>]) -> bool {
+fn condition(site: &UserMachines, weights: &[Exact], spread: &[Vec<Exact>]) -> bool {
     let users = site.instance.users();
     let total: Vec<Exact> = spread.iter().map(|on| on.iter().sum()).collect();
     let dims = site.instance.resources().len();
@@ -102,7 +102,7 @@ fn condition(site: &Site, weights: &[Exact], spread: &[Vec<Exact>]) -> bool {
 }
 
 /// Computes the point of a reading: the limiting resources are used up, and the other users run all their tasks.
-fn exact(site: &Site, weights: &[Exact], reading: &Reading) -> Option<Vec<Vec<Exact>>> {
+fn exact(site: &UserMachines, weights: &[Exact], reading: &Reading) -> Option<Vec<Vec<Exact>>> {
     let users = site.instance.users();
     let mut full: Vec<(usize, usize)> = reading.stops.iter().map(|&(_, m, r)| (m, r)).collect();
     full.sort_unstable();

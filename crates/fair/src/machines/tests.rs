@@ -155,16 +155,24 @@ fn per_server_shares_are_found_and_checked() {
         let example = draw(&mut rng, 4, 6);
         let found = PsDsf.allocate(&example).unwrap_or_else(|error| panic!("case {case}: {error} {example:?}"));
         let spread = found.spread.expect("machines");
-        assert!(PsDsf::holds(&example, &spread).expect("small"));
+        assert!(PsDsf::satisfies_condition(&example, &spread).expect("small"));
         for (i, user) in example.users().iter().enumerate() {
             for m in 0..spread[i].len() {
                 // Less than it has is not allowed where something else does not stop it; more never is.
                 let mut other = spread.clone();
                 other[i][m] = &other[i][m] + &Exact::ratio(1, 1000);
-                assert!(!PsDsf::holds(&example, &other).expect("small"), "case {case}, {}: more on {m}", user.name);
+                assert!(
+                    !PsDsf::satisfies_condition(&example, &other).expect("small"),
+                    "case {case}, {}: more on {m}",
+                    user.name
+                );
                 if spread[i][m].is_positive() {
                     other[i][m] = &spread[i][m] * &Exact::ratio(1, 2);
-                    assert!(!PsDsf::holds(&example, &other).expect("small"), "case {case}, {}: less on {m}", user.name);
+                    assert!(
+                        !PsDsf::satisfies_condition(&example, &other).expect("small"),
+                        "case {case}, {}: less on {m}",
+                        user.name
+                    );
                     changed += 1;
                 }
             }
@@ -200,6 +208,9 @@ fn equal_machines_may_be_written_as_one() {
             };
             on.iter().zip(example.machines()).flat_map(part).collect::<Vec<Exact>>()
         };
-        assert!(PsDsf::holds(&other, &found.iter().map(alike).collect::<Vec<_>>()).expect("small"), "case {case}");
+        assert!(
+            PsDsf::satisfies_condition(&other, &found.iter().map(alike).collect::<Vec<_>>()).expect("small"),
+            "case {case}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Refills machines in turn, in floats. Near convergence it shows which users run on each machine, and what limits the others.
 
-use super::Site;
+use super::UserMachines;
 use crate::Exact;
 
 /// The users that run on each machine, the users that run all their tasks, and the limiting resource of each other user there.
@@ -16,7 +16,7 @@ pub struct Reading {
 
 /// The machines that fill up again in turn, in floats.
 pub struct Turns<'a> {
-    site: &'a Site<'a>,
+    site: &'a UserMachines<'a>,
     /// Demand, and the tasks of a share of 1 on each machine, by user.
     demand: Vec<Vec<f64>>,
     unit: Vec<Vec<f64>>,
@@ -27,7 +27,7 @@ pub struct Turns<'a> {
 
 impl Turns<'_> {
     /// Empty machines; `unit` is the tasks of a user that are a share of 1 on a machine where it can run.
-    pub fn new<'a>(site: &'a Site<'a>, unit: impl Fn(usize, usize) -> f64) -> Turns<'a> {
+    pub fn new<'a>(site: &'a UserMachines<'a>, unit: impl Fn(usize, usize) -> f64) -> Turns<'a> {
         let (users, machines) = (site.instance.users(), site.room.len());
         let places = |i: usize| {
             let mut units = vec![0.0; machines];
@@ -59,7 +59,7 @@ impl Turns<'_> {
     /// Progressive filling of one machine, starting from the shares that users have by their tasks on other machines.
     fn fill(&mut self, m: usize) {
         /// The next thing that happens to a user or a resource.
-        enum Next {
+        enum NextEvent {
             Starts(usize),
             Content(usize),
             UsedUp(usize),
@@ -77,11 +77,11 @@ impl Turns<'_> {
         loop {
             let speed = |r: usize| rising.iter().map(|&i| self.demand[i][r] * self.unit[i][m]).sum::<f64>();
             let speeds: Vec<f64> = (0..dims).map(speed).collect();
-            let starts = waiting.iter().map(|&i| (start(i), Next::Starts(i)));
-            let ends = rising.iter().map(|&i| (end(i), Next::Content(i)));
+            let starts = waiting.iter().map(|&i| (start(i), NextEvent::Starts(i)));
+            let ends = rising.iter().map(|&i| (end(i), NextEvent::Content(i)));
             let used_up = (0..dims)
                 .filter(|&r| speeds[r] > 0.0)
-                .filter_map(|r| left[r].map(|left| (now + left.max(0.0) / speeds[r], Next::UsedUp(r))));
+                .filter_map(|r| left[r].map(|left| (now + left.max(0.0) / speeds[r], NextEvent::UsedUp(r))));
             let Some((then, next)) = starts.chain(used_up).chain(ends).min_by(|a, b| a.0.total_cmp(&b.0)) else {
                 break;
             };
@@ -90,12 +90,12 @@ impl Turns<'_> {
             left.iter_mut().zip(&speeds).for_each(|(left, speed)| *left = left.map(|left| left - step * speed));
             now = now.max(then);
             match next {
-                Next::Starts(i) => {
+                NextEvent::Starts(i) => {
                     waiting.retain(|&other| other != i);
                     rising.push(i);
                 }
-                Next::Content(i) => rising.retain(|&other| other != i),
-                Next::UsedUp(r) => {
+                NextEvent::Content(i) => rising.retain(|&other| other != i),
+                NextEvent::UsedUp(r) => {
                     left[r] = None;
                     let needs = |i: &usize| self.demand[*i][r] > 0.0;
                     waiting.iter().chain(&rising).filter(|i| needs(i)).for_each(|&i| self.stops[i][m] = Some(r));

@@ -1,7 +1,7 @@
 //! Runtime quotas of a tree of groups: requests go up, totals come down.
 
 use super::by_tree::by_tree;
-use super::instance::{Group, GroupInstance};
+use super::instance::{GroupInstance, QuotaGroup};
 use super::pour::{Bucket, Method, Poured, pour};
 use super::rounding;
 use crate::Exact;
@@ -255,7 +255,7 @@ impl Claims {
 }
 
 /// An amount, cut to the group's max.
-fn cut(group: &Group, r: usize, amount: Exact) -> Exact {
+fn cut(group: &QuotaGroup, r: usize, amount: Exact) -> Exact {
     match &group.max[r] {
         Some(max) if *max < amount => max.clone(),
         _ => amount,
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn only_whole_amounts_are_rounded() {
-        let group = Group::new("a", vec![Exact::ratio(1, 2)]);
+        let group = QuotaGroup::new("a", vec![Exact::ratio(1, 2)]);
         let instance = GroupInstance::new(vec!["cpu".to_owned()], vec![Some(Exact::ONE)], vec![group]).expect("good");
         let rounded = Quota { rounding: Rounding::Monotone, ..Quota::default() };
         let error = rounded.allocate(&instance).expect_err("a half").to_string();

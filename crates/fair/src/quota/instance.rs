@@ -8,7 +8,7 @@ use plimsoll_base::error::{Error, Result};
 
 /// A group: its limits and its request, one entry a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct QuotaGroup {
     /// Its name, unique in the instance.
     pub name: String,
     /// The group that it is a part of, by its place in the list; `None` for those right under the top.
@@ -27,11 +27,11 @@ pub struct Group {
     pub lend: bool,
 }
 
-impl Group {
+impl QuotaGroup {
     /// A group right under the root with this request and ratio 1, without minimum or limit.
-    pub fn new(name: impl Into<String>, request: Vec<Exact>) -> Group {
+    pub fn new(name: impl Into<String>, request: Vec<Exact>) -> QuotaGroup {
         let dims = request.len();
-        Group {
+        QuotaGroup {
             name: name.into(),
             parent: None,
             ratio: vec![Exact::ONE; dims],
@@ -46,7 +46,7 @@ impl Group {
 
 /// An oddity of an instance that nevertheless has an answer. [`Quota`](super::Quota) says which.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Concern {
+pub enum QuotaWarning {
     /// A group names a resource that is missing in the capacity: its quota is 0.
     Lacking {
         /// The resource.
@@ -72,16 +72,16 @@ pub enum Concern {
     },
 }
 
-impl fmt::Display for Concern {
+impl fmt::Display for QuotaWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Concern::Lacking { resource } => {
+            QuotaWarning::Lacking { resource } => {
                 write!(f, "there is no {resource} in [capacity]: its runtime quota is 0 for every group")
             }
-            Concern::MaxBelowMin { group, resource } => {
+            QuotaWarning::MaxBelowMin { group, resource } => {
                 write!(f, "group '{group}': its max of {resource} is below its min; the min is cut to the max")
             }
-            Concern::MinsAboveParent { group, resource, children, own } => write!(
+            QuotaWarning::MinsAboveParent { group, resource, children, own } => write!(
                 f,
                 "group '{group}': the mins of its children add up to {children} {resource}, its own min is {own}"
             ),
@@ -94,7 +94,7 @@ impl fmt::Display for Concern {
 pub struct GroupInstance {
     resources: Vec<String>,
     capacity: Vec<Option<Exact>>,
-    groups: Vec<Group>,
+    groups: Vec<QuotaGroup>,
     children: Vec<Vec<usize>>,
     top: Vec<usize>,
     /// Parents before their children.
@@ -107,7 +107,7 @@ impl GroupInstance {
     ///
     /// Errors: [`Error::Plan`] that names the group, for no resources, no groups, duplicate names, the name `root`, negative amounts,
     /// unknown parents, and groups that are their own ancestors.
-    pub fn new(resources: Vec<String>, capacity: Vec<Option<Exact>>, groups: Vec<Group>) -> Result<GroupInstance> {
+    pub fn new(resources: Vec<String>, capacity: Vec<Option<Exact>>, groups: Vec<QuotaGroup>) -> Result<GroupInstance> {
         let mut children = vec![Vec::new(); groups.len()];
         let mut top = Vec::new();
         for (i, group) in groups.iter().enumerate() {
@@ -171,7 +171,7 @@ impl GroupInstance {
     }
 
     /// The groups.
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[QuotaGroup] {
         &self.groups
     }
 
@@ -197,21 +197,21 @@ impl GroupInstance {
     }
 
     /// Its oddities, in the order of the resources and groups. A run refuses them; the static question has an answer.
-    pub fn concerns(&self) -> Vec<Concern> {
+    pub fn concerns(&self) -> Vec<QuotaWarning> {
         let lacking = |r: usize| self.capacity[r].is_none();
         let name = |r: usize| self.resources[r].clone();
         let dims = 0..self.resources.len();
-        let mut concerns: Vec<Concern> =
-            dims.clone().filter(|&r| lacking(r)).map(|r| Concern::Lacking { resource: name(r) }).collect();
+        let mut concerns: Vec<QuotaWarning> =
+            dims.clone().filter(|&r| lacking(r)).map(|r| QuotaWarning::Lacking { resource: name(r) }).collect();
         for (i, group) in self.groups.iter().enumerate() {
             for r in dims.clone() {
                 if group.max[r].as_ref().is_some_and(|max| *max < group.min[r]) {
-                    concerns.push(Concern::MaxBelowMin { group: group.name.clone(), resource: name(r) });
+                    concerns.push(QuotaWarning::MaxBelowMin { group: group.name.clone(), resource: name(r) });
                 }
                 let children = self.children[i].iter().fold(Exact::ZERO, |sum, &c| &sum + &self.groups[c].min[r]);
                 if children > group.min[r] {
                     let (group, own) = (group.name.clone(), group.min[r].clone());
-                    concerns.push(Concern::MinsAboveParent { group, resource: name(r), children, own });
+                    concerns.push(QuotaWarning::MinsAboveParent { group, resource: name(r), children, own });
                 }
             }
         }
@@ -219,6 +219,6 @@ impl GroupInstance {
     }
 }
 
-fn under(group: &Group, what: &str) -> String {
+fn under(group: &QuotaGroup, what: &str) -> String {
     format!("group '{}', {what}", group.name)
 }

@@ -20,6 +20,6 @@ mod tests;
 pub use crate::water::Semantics as Variant;
 pub use allocation::{GroupAllocation, GroupShare, Overcommit, Quota, Rounding};
 pub use by_tree::by_tree;
-pub use instance::{Concern, Group, GroupInstance};
+pub use instance::{GroupInstance, QuotaGroup, QuotaWarning};
 pub use per_user::PerUser;
 pub use pour::{Bucket, Method, Poured, filled, pour};

@@ -52,7 +52,7 @@ impl Mechanism for PerUser {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Group, GroupInstance, Quota};
+    use super::super::{GroupInstance, Quota, QuotaGroup};
     use super::*;
     use crate::User;
     use rand::{RngExt, SeedableRng};
@@ -110,9 +110,9 @@ mod tests {
                 None if user.demand[r].is_zero() => Exact::ZERO,
                 None => Exact::from(capacity[r]),
             };
-            let group = |user: &User| Group {
+            let group = |user: &User| QuotaGroup {
                 ratio: user.weight.clone(),
-                ..Group::new(user.name.clone(), vec![asks(user, 0), asks(user, 1)])
+                ..QuotaGroup::new(user.name.clone(), vec![asks(user, 0), asks(user, 1)])
             };
             let names = vec!["cpu".to_owned(), "memory".to_owned()];
             let totals = numbers(&capacity).into_iter().map(Some).collect();

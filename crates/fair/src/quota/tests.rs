@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use super::*;
 use crate::{Exact, Number};
 
-fn whole(value: i64) -> Exact {
+fn exact(value: i64) -> Exact {
     Exact::ratio(value, 1)
 }
 
@@ -15,7 +15,7 @@ fn draw(rng: &mut ChaCha8Rng, most: i64) -> Exact {
     match rng.random_range(0..6) {
         0 => Exact::ZERO,
         1 => Exact::ratio(rng.random_range(0..=2 * most), rng.random_range(1..=7)),
-        _ => whole(rng.random_range(0..=most)),
+        _ => exact(rng.random_range(0..=most)),
     }
 }
 
@@ -81,7 +81,7 @@ fn long_fractions_are_as_defined() {
         ratio: Exact::ratio(1 + i as i64 % 97, primes[(i * 7) % primes.len()]),
     };
     let buckets: Vec<Bucket<Exact>> = primes.iter().enumerate().map(bucket).collect();
-    for total in [whole(0), whole(1), whole(300), whole(1200), whole(1 << 20)] {
+    for total in [exact(0), exact(1), exact(300), exact(1200), exact(1 << 20)] {
         let poured = pour(Method::Sort, &total, &buckets);
         is_defined(&total, &buckets, &poured);
     }
@@ -111,28 +111,28 @@ fn floats_come_near() {
 #[test]
 fn the_iterative_method_takes_a_round_for_each_group_at_worst() {
     const GROUPS: i64 = 40;
-    let (mut left, mut before) = (whole(1), Exact::ZERO);
+    let (mut left, mut before) = (exact(1), Exact::ZERO);
     let mut buckets: Vec<Bucket<Exact>> = Vec::new();
     for i in 0..GROUPS {
         // More than the round before gave to each, and less than this one does; the last group never has enough.
-        let part = &left / &whole(GROUPS - i);
+        let part = &left / &exact(GROUPS - i);
         let between = &(&before + &part) * &Exact::ratio(1, 2);
-        let high = if i + 1 < GROUPS { between } else { whole(1) };
+        let high = if i + 1 < GROUPS { between } else { exact(1) };
         (left, before) = (&left - &high, part);
         buckets.push(Bucket { low: Exact::ZERO, high, ratio: Exact::ONE });
     }
-    let exact = pour(Method::Iterative, &whole(1), &buckets);
-    assert_eq!(exact.content, pour(Method::Sort, &whole(1), &buckets).content);
-    assert_eq!(exact.rounds, 40);
+    let poured = pour(Method::Iterative, &exact(1), &buckets);
+    assert_eq!(poured.content, pour(Method::Sort, &exact(1), &buckets).content);
+    assert_eq!(poured.rounds, 40);
 }
 
 fn one(total: i64, groups: &[(&str, [i64; 3])]) -> GroupInstance {
     let group = |(name, [min, request, ratio]): &(&str, [i64; 3])| {
-        let group = Group::new(*name, vec![whole(*request)]);
-        Group { min: vec![whole(*min)], ratio: vec![whole(*ratio)], ..group }
+        let group = QuotaGroup::new(*name, vec![exact(*request)]);
+        QuotaGroup { min: vec![exact(*min)], ratio: vec![exact(*ratio)], ..group }
     };
     let groups = groups.iter().map(group).collect();
-    GroupInstance::new(vec!["cpu".to_owned()], vec![Some(whole(total))], groups).expect("a good instance")
+    GroupInstance::new(vec!["cpu".to_owned()], vec![Some(exact(total))], groups).expect("a good instance")
 }
 
 fn runtime(quota: Quota, instance: &GroupInstance) -> Vec<String> {

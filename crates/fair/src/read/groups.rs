@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{AN_AMOUNT, amount, capacity_in, example, hint, is_name, name_in, table};
 use crate::Exact;
-use crate::quota::{Group, GroupInstance};
+use crate::quota::{GroupInstance, QuotaGroup};
 use plimsoll_base::error::Result;
 use plimsoll_base::tree::{Entry, Node, Value, brief};
 
@@ -99,7 +99,7 @@ fn names_in(list: &[Node]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn one(node: &Node, name: &str, places: &HashMap<&str, usize>, resources: &[String]) -> Result<Group> {
+fn one(node: &Node, name: &str, places: &HashMap<&str, usize>, resources: &[String]) -> Result<QuotaGroup> {
     let whom = format!("group '{name}'");
     let under = |what: &str| format!("{whom}, {what}");
     node.known(&OF_GROUP, &whom, "")?;
@@ -132,7 +132,7 @@ fn one(node: &Node, name: &str, places: &HashMap<&str, usize>, resources: &[Stri
             return Err(node.place.wrong(&under("lend"), problem));
         }
     };
-    Ok(Group {
+    Ok(QuotaGroup {
         name: name.to_owned(),
         parent,
         ratio,
@@ -175,7 +175,7 @@ fn named(node: &Node, key: &str, resources: &[String]) -> Result<Vec<Option<Exac
 }
 
 /// Fails at the first group on a cycle of parents.
-fn no_cycle(list: &[Node], groups: &[Group]) -> Result<()> {
+fn no_cycle(list: &[Node], groups: &[QuotaGroup]) -> Result<()> {
     // For each group: `usize::MAX` until visited, then the group at which the walk started, or the root.
     let mut seen = vec![usize::MAX; groups.len()];
     for start in 0..groups.len() {

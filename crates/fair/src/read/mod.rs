@@ -35,7 +35,7 @@ pub fn open(path: &Path) -> Result<Question> {
 /// Errors: [`Error::Placed`] with the name, the place if it is known, the problem, and the values that would be
 /// accepted.
 pub fn parse(name: &Path, text: &str) -> Result<Question> {
-    let whole = Place::whole(name, text.strip_prefix('\u{feff}').unwrap_or(text));
+    let whole = Place::whole_text(name, text.strip_prefix('\u{feff}').unwrap_or(text));
     let tree = Node::document(&whole)?;
     question(&tree).map_err(|error| match error {
         Error::Placed { .. } => error,

@@ -60,7 +60,7 @@ impl Group {
 
 /// A group reduced to the deciding numbers: its quota at level 0, its quota at the end, and how fast it gets there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct ReducedGroup {
     /// At level 0.
     pub(super) base: u64,
     /// At any level that is high enough; no less than `base`.
@@ -69,9 +69,9 @@ pub struct Standing {
     pub(super) ratio: u64,
 }
 
-impl Standing {
+impl ReducedGroup {
     /// Reduces a group: a ratio of 0 ends at the base, and a floor above the request is reached.
-    pub fn of(group: &Group) -> Standing {
+    pub fn from_group(group: &Group) -> ReducedGroup {
         let demand = group.request.min(group.max);
         let min = group.min.min(group.max);
         let guaranteed = match group.unused_min {
@@ -80,9 +80,9 @@ impl Standing {
         };
         let base = guaranteed.max(group.held);
         if demand <= base || group.ratio == 0 {
-            return Standing { base, reach: base, ratio: 0 };
+            return ReducedGroup { base, reach: base, ratio: 0 };
         }
-        Standing { base, reach: demand, ratio: group.ratio }
+        ReducedGroup { base, reach: demand, ratio: group.ratio }
     }
 
     /// The group's quota whatever the others request.
@@ -135,7 +135,7 @@ impl Standing {
             return [None; 2];
         }
         let enters = semantics == Semantics::MaxMinLevel && self.base > 0;
-        [Some(of(Side::Leave, self.room(semantics))), enters.then(|| of(Side::Enter, self.base))]
+        [Some(of(BreakSide::Leave, self.room(semantics))), enters.then(|| of(BreakSide::Enter, self.base))]
     }
 
     /// The amount poured into it until it is full.
@@ -158,7 +158,7 @@ impl Standing {
 
 /// Whether a group stops or starts to rise at a break point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum BreakSide {
     /// The group is full.
     Leave,
     /// The level passes the group's quota at level 0.
@@ -168,7 +168,7 @@ pub(super) enum Side {
 /// A level, `amount / ratio`, at which a group starts or stops to rise. Neither number is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Break {
-    pub side: Side,
+    pub side: BreakSide,
     pub amount: u64,
     pub ratio: u64,
 }
@@ -183,8 +183,8 @@ impl Break {
     pub fn weight(&self) -> Weight {
         let weight = Weight { amount: self.amount as i64, ratio: self.ratio as i64 };
         match self.side {
-            Side::Leave => weight,
-            Side::Enter => Weight::ZERO - weight,
+            BreakSide::Leave => weight,
+            BreakSide::Enter => Weight::ZERO - weight,
         }
     }
 }
@@ -236,7 +236,7 @@ pub(super) struct Sums {
 impl Sums {
     /// With `old` replaced by `new`. Errors: a sum passes [`LIMIT`].
     #[inline(always)]
-    pub fn replace(&self, semantics: Semantics, old: &Standing, new: &Standing) -> Result<Sums> {
+    pub fn replace(&self, semantics: Semantics, old: &ReducedGroup, new: &ReducedGroup) -> Result<Sums> {
         let swap = |sum: u64, old: u64, new: u64| (sum - old).checked_add(new).filter(|&sum| sum <= LIMIT);
         let reach = swap(self.reach, old.reach, new.reach).ok_or_else(|| too_much("request", new.reach))?;
         let ratio = swap(self.ratio, old.ratio, new.ratio).ok_or_else(|| too_much("ratio", new.ratio))?;
@@ -245,7 +245,7 @@ impl Sums {
     }
 
     /// Of all these groups. Errors: a sum passes [`LIMIT`].
-    pub fn of(semantics: Semantics, standings: &[Standing]) -> Result<Sums> {
+    pub fn from_standings(semantics: Semantics, standings: &[ReducedGroup]) -> Result<Sums> {
         let (mut base, mut reach, mut ratio, mut open) = (0u64, 0u128, 0u128, 0u64);
         for standing in standings {
             reach += u128::from(standing.reach);
@@ -262,8 +262,8 @@ impl Sums {
     }
 
     /// The amount to be handed out above the bases: 0 if the total does not even reach those.
-    pub fn target(&self, total: u64) -> Target {
-        Target { above: total.min(self.reach).saturating_sub(self.base) as i64, open: self.open as i64 }
+    pub fn target(&self, total: u64) -> LevelTarget {
+        LevelTarget { above: total.min(self.reach).saturating_sub(self.base) as i64, open: self.open as i64 }
     }
 
     /// Whether the total is enough for all.
@@ -279,14 +279,14 @@ fn too_much(key: &str, value: u64) -> Error {
 
 /// The amount that a level must reach.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
+pub(super) struct LevelTarget {
     /// Handed out above the bases.
     pub above: i64,
     /// Ratios that take part from the ground.
     pub open: i64,
 }
 
-impl Target {
+impl LevelTarget {
     /// Whether the level of a break point hands out enough, given the sums below it.
     ///
     /// Points at the same level may count as below or not: they add as much as they take there.

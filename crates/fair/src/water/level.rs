@@ -20,7 +20,7 @@ impl Level {
     /// The level at which a bucket of this ratio holds this amount. Panics: in debug builds, when one of them passes
     /// [`LIMIT`](super::LIMIT) or the ratio is 0 (a programmer error).
     #[inline]
-    pub fn of(amount: u64, ratio: u64) -> Level {
+    pub fn from_amount(amount: u64, ratio: u64) -> Level {
         debug_assert!(amount <= super::LIMIT && (1..=super::LIMIT).contains(&ratio), "within the limits");
         Level { numerator: amount, denominator: ratio }
     }

@@ -23,7 +23,7 @@ mod selection;
 #[cfg(test)]
 mod tests;
 
-pub use group::{Group, LIMIT, Semantics, Standing, UnusedMin};
+pub use group::{Group, LIMIT, ReducedGroup, Semantics, UnusedMin};
 pub use level::Level;
 pub use pool::{GroupId, Water};
 pub use selection::by_selection;

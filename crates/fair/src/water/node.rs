@@ -16,15 +16,15 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Sorted keys with the identifiers they belong to.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-pub(super) struct Row<const N: usize> {
+pub(super) struct KeyRow<const N: usize> {
     keys: [u64; N],
     ids: [u32; N],
     len: u32,
 }
 
-impl<const N: usize> Row<N> {
-    pub fn new() -> Row<N> {
-        Row { keys: [NO_KEY; N], ids: [0; N], len: 0 }
+impl<const N: usize> KeyRow<N> {
+    pub fn new() -> KeyRow<N> {
+        KeyRow { keys: [NO_KEY; N], ids: [0; N], len: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -91,7 +91,7 @@ impl<const N: usize> Row<N> {
     }
 
     /// Moves the entries from `from` on to the end of another row.
-    pub fn move_to(&mut self, from: usize, other: &mut Row<N>) {
+    pub fn move_to(&mut self, from: usize, other: &mut KeyRow<N>) {
         let (len, start) = (self.len(), other.len());
         let end = start + len - from;
         other.keys[start..end].copy_from_slice(&self.keys[from..len]);
@@ -111,21 +111,21 @@ fn below(one: u64, other: u64) -> u64 {
 /// Break points in order.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
-    pub row: Row<LEAF>,
+    pub row: KeyRow<LEAF>,
     pub previous: u32,
     pub next: u32,
 }
 
 impl Leaf {
     pub fn new() -> Leaf {
-        Leaf { row: Row::new(), previous: NONE, next: NONE }
+        Leaf { row: KeyRow::new(), previous: NONE, next: NONE }
     }
 }
 
 /// Blocks in order: the first break point of each, and the sums of each.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
-    pub row: Row<INNER>,
+    pub row: KeyRow<INNER>,
     children: [u32; INNER],
     amounts: [i64; INNER],
     ratios: [i64; INNER],
@@ -133,7 +133,7 @@ pub(super) struct Inner {
 
 impl Inner {
     pub fn new() -> Inner {
-        Inner { row: Row::new(), children: [NONE; INNER], amounts: [0; INNER], ratios: [0; INNER] }
+        Inner { row: KeyRow::new(), children: [NONE; INNER], amounts: [0; INNER], ratios: [0; INNER] }
     }
 
     pub fn child(&self, slot: usize) -> u32 {

@@ -10,10 +10,10 @@ use std::cmp::Ordering;
 
 use super::group::Weight;
 use super::level::compare;
-use super::node::{INNER, Inner, LEAF, Leaf, NONE, Row};
+use super::node::{INNER, Inner, KeyRow, LEAF, Leaf, NONE};
 
 /// The owner of the numbers behind an identifier.
-pub(super) trait Source {
+pub(super) trait NumberSource {
     /// The point's level.
     fn fraction(&self, id: u32) -> (u64, u64);
     /// The weight that the point adds to the sums below a level.
@@ -24,7 +24,7 @@ pub(super) trait Source {
 
 /// A break point as the order sees it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Point {
+pub(super) struct BreakPoint {
     pub key: u64,
     pub id: u32,
     pub fraction: (u64, u64),
@@ -50,7 +50,7 @@ impl Cursor {
 
 /// The tree.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
+pub(super) struct PointOrder {
     pub(super) leaves: Vec<Leaf>,
     pub(super) inners: Vec<Inner>,
     spare_leaves: Vec<u32>,
@@ -62,9 +62,9 @@ pub(super) struct Order {
     pub shape: u64,
 }
 
-impl Order {
-    pub fn new() -> Order {
-        Order {
+impl PointOrder {
+    pub fn new() -> PointOrder {
+        PointOrder {
             leaves: vec![Leaf::new()],
             inners: Vec::new(),
             spare_leaves: Vec::new(),
@@ -75,12 +75,12 @@ impl Order {
         }
     }
 
-    pub fn row(&self, leaf: u32) -> &Row<LEAF> {
+    pub fn row(&self, leaf: u32) -> &KeyRow<LEAF> {
         &self.leaves[leaf as usize].row
     }
 
     /// Where the point stands, or where it belongs. O(log n).
-    pub fn find(&self, point: &Point, source: &impl Source) -> Cursor {
+    pub fn find(&self, point: &BreakPoint, source: &impl NumberSource) -> Cursor {
         let mut cursor = Cursor::NONE;
         self.descend(&mut cursor, point, source);
         cursor.at = self.locate(cursor.leaf, point, source);
@@ -92,7 +92,7 @@ impl Order {
     /// Separate from [`Order::locate`], since inner blocks are in the cache and leaves are not: two searches that descend first wait for
     /// both leaves at once. It updates the cursor in place, since a copy of a block just written stalls.
     #[inline]
-    pub fn descend(&self, cursor: &mut Cursor, point: &Point, source: &impl Source) {
+    pub fn descend(&self, cursor: &mut Cursor, point: &BreakPoint, source: &impl NumberSource) {
         let mut at = self.root;
         for step in &mut cursor.path[..self.height] {
             let inner = &self.inners[at as usize];
@@ -106,12 +106,12 @@ impl Order {
 
     /// Where in its leaf the point stands or belongs.
     #[inline]
-    pub fn locate(&self, leaf: u32, point: &Point, source: &impl Source) -> u32 {
+    pub fn locate(&self, leaf: u32, point: &BreakPoint, source: &impl NumberSource) -> u32 {
         rank(self.row(leaf), point, source).0 as u32
     }
 
     /// Whether the point is before the leaf's first point.
-    pub fn before_leaf(&self, point: &Point, leaf: u32, source: &impl Source) -> bool {
+    pub fn before_leaf(&self, point: &BreakPoint, leaf: u32, source: &impl NumberSource) -> bool {
         let row = self.row(leaf);
         match point.key.cmp(&row.key(0)) {
             Ordering::Equal => order(row.id(0), point, source).is_gt(),
@@ -120,7 +120,7 @@ impl Order {
     }
 
     /// Puts a point at its place.
-    pub fn insert(&mut self, cursor: &Cursor, point: &Point, weight: Weight, source: &impl Source) {
+    pub fn insert(&mut self, cursor: &Cursor, point: &BreakPoint, weight: Weight, source: &impl NumberSource) {
         self.add(cursor, weight);
         let row = &mut self.leaves[cursor.leaf as usize].row;
         row.insert(cursor.at as usize, point.key, point.id);
@@ -165,7 +165,7 @@ impl Order {
         }
     }
 
-    fn split_leaf(&mut self, cursor: &Cursor, source: &impl Source) {
+    fn split_leaf(&mut self, cursor: &Cursor, source: &impl NumberSource) {
         self.shape += 1;
         let right = reuse(&mut self.leaves, &mut self.spare_leaves, Leaf::new());
         let mut fresh = Leaf::new();
@@ -233,7 +233,7 @@ impl Order {
         self.shape += 1;
         let (into, gone) = (inner.child(left as usize), inner.child(left as usize + 1));
         let weight = inner.weight(left as usize + 1);
-        let mut row = std::mem::replace(&mut self.leaves[gone as usize].row, Row::new());
+        let mut row = std::mem::replace(&mut self.leaves[gone as usize].row, KeyRow::new());
         row.move_to(0, &mut self.leaves[into as usize].row);
         let first = (self.row(into).key(0), self.row(into).id(0));
         self.unchain(gone);
@@ -319,7 +319,7 @@ impl Order {
 
 /// Returns the number of points of a row before this one, and whether the row contains it.
 #[inline]
-fn rank<const N: usize>(row: &Row<N>, point: &Point, source: &impl Source) -> (usize, bool) {
+fn rank<const N: usize>(row: &KeyRow<N>, point: &BreakPoint, source: &impl NumberSource) -> (usize, bool) {
     let rank = row.rank(point.key);
     if rank == row.len() || row.key(rank) != point.key {
         return (rank, false);
@@ -330,21 +330,26 @@ fn rank<const N: usize>(row: &Row<N>, point: &Point, source: &impl Source) -> (u
     rank_among_ties(row, rank, point, source)
 }
 
-fn rank_among_ties<const N: usize>(row: &Row<N>, rank: usize, point: &Point, source: &impl Source) -> (usize, bool) {
+fn rank_among_ties<const N: usize>(
+    row: &KeyRow<N>,
+    rank: usize,
+    point: &BreakPoint,
+    source: &impl NumberSource,
+) -> (usize, bool) {
     let ties = &row.ids()[rank..row.ties(rank)];
     let before = ties.partition_point(|&id| order(id, point, source).is_lt());
     (rank + before, ties.get(before) == Some(&point.id))
 }
 
 /// Orders a point in the tree and another one with the same key.
-fn order(id: u32, point: &Point, source: &impl Source) -> Ordering {
+fn order(id: u32, point: &BreakPoint, source: &impl NumberSource) -> Ordering {
     if id == point.id || source.distinct() {
         return id.cmp(&point.id);
     }
     compare(source.fraction(id), point.fraction).then(id.cmp(&point.id))
 }
 
-fn weigh(row: &Row<LEAF>, source: &impl Source) -> Weight {
+fn weigh(row: &KeyRow<LEAF>, source: &impl NumberSource) -> Weight {
     row.ids().iter().fold(Weight::ZERO, |sum, &id| sum + source.weight(id))
 }
 

@@ -1,8 +1,8 @@
 //! The level kept under changes of one group.
 
-use super::group::{Break, Group, Semantics, Side, Standing, Sums, Target, Weight};
+use super::group::{Break, BreakSide, Group, LevelTarget, ReducedGroup, Semantics, Sums, Weight};
 use super::level::{DISTINCT, Level, key};
-use super::order::{Cursor, Order, Point, Source};
+use super::order::{BreakPoint, Cursor, NumberSource, PointOrder};
 use super::seek::{Gap, Window, Zone};
 use crate::Exact;
 use plimsoll_base::error::{Error, Result};
@@ -37,11 +37,11 @@ const STEPS: usize = 24;
 /// Equal inputs in equal order give equal answers and identifiers.
 #[derive(Clone, Debug)]
 pub struct Water {
-    pub(super) members: Members,
+    pub(super) members: PoolMembers,
     free: Vec<u32>,
     total: u64,
     sums: Sums,
-    pub(super) order: Order,
+    pub(super) order: PointOrder,
     /// Where the level last was, with the sums below it in the order now.
     gap: Gap,
     /// The shape of the order for which the gap holds.
@@ -58,11 +58,11 @@ impl Water {
     /// No groups, and nothing to share.
     pub fn new(semantics: Semantics) -> Water {
         Water {
-            members: Members { semantics, records: Vec::new(), late: Vec::new(), amounts: 0, ratios: 0 },
+            members: PoolMembers { semantics, records: Vec::new(), late: Vec::new(), amounts: 0, ratios: 0 },
             free: Vec::new(),
             total: 0,
             sums: Sums::default(),
-            order: Order::new(),
+            order: PointOrder::new(),
             gap: Gap { leaf: 0, at: 0, below: Weight::ZERO },
             shape: 0,
             window: None,
@@ -87,8 +87,8 @@ impl Water {
     /// Adds a group. Errors: a sum would pass [`LIMIT`](super::LIMIT), or there are 2^31 groups; nothing has changed
     /// then.
     pub fn join(&mut self, group: &Group) -> Result<GroupId> {
-        let standing = Standing::of(group);
-        let sums = self.sums.replace(self.semantics(), &Standing::default(), &standing)?;
+        let standing = ReducedGroup::from_group(group);
+        let sums = self.sums.replace(self.semantics(), &ReducedGroup::default(), &standing)?;
         let id = match self.free.pop() {
             Some(id) => id,
             None => {
@@ -101,7 +101,7 @@ impl Water {
             }
         };
         self.members.records[id as usize] = Record::NEW;
-        self.put(id, group, &Standing::default(), &standing, sums);
+        self.replace(id, group, &ReducedGroup::default(), &standing, sums);
         Ok(GroupId(id))
     }
 
@@ -111,9 +111,9 @@ impl Water {
     #[inline]
     pub fn change(&mut self, id: GroupId, group: &Group) -> Result<()> {
         let old = self.member(id).standing();
-        let new = Standing::of(group);
+        let new = ReducedGroup::from_group(group);
         let sums = self.sums.replace(self.semantics(), &old, &new)?;
-        self.put(id.0, group, &old, &new, sums);
+        self.replace(id.0, group, &old, &new, sums);
         Ok(())
     }
 
@@ -132,9 +132,9 @@ impl Water {
     /// Removes a group. Panics: only if it has left before (a programmer error).
     pub fn leave(&mut self, id: GroupId) {
         let old = self.member(id).standing();
-        let nobody = Standing::default();
+        let nobody = ReducedGroup::default();
         let sums = self.sums.replace(self.semantics(), &old, &nobody).expect("sums without a group are no larger");
-        self.put(id.0, &Group::NONE, &old, &nobody, sums);
+        self.replace(id.0, &Group::NONE, &old, &nobody, sums);
         self.settle();
         self.members.records[id.index()].key = Record::GONE;
         self.free.push(id.0);
@@ -156,7 +156,7 @@ impl Water {
     }
 
     /// The deciding numbers of a group. Panics: only if it has left (a programmer error).
-    pub fn standing(&self, id: GroupId) -> Standing {
+    pub fn standing(&self, id: GroupId) -> ReducedGroup {
         self.member(id).standing()
     }
 
@@ -213,14 +213,14 @@ impl Water {
     }
 
     /// The level, if it is within the window.
-    fn near_level(&mut self, target: &Target) -> Option<Level> {
+    fn near_level(&mut self, target: &LevelTarget) -> Option<Level> {
         let window = self.window?;
         self.seek(target);
         target.level_within(self.gap.below + self.drift, &window)
     }
 
     /// Moves the gap to the level. Within the window, if there is one: beyond it, it is only beyond.
-    fn seek(&mut self, target: &Target) {
+    fn seek(&mut self, target: &LevelTarget) {
         let (drift, window) = (self.drift, self.window);
         let reached = |at, below: Weight| match window.map_or(Zone::Within, |window| window.zone(at)) {
             Zone::Below => false,
@@ -238,7 +238,7 @@ impl Water {
 
     /// Gives a member a new standing, in the records and the sums, and in the order if it matters there now.
     #[inline(always)]
-    fn put(&mut self, id: u32, group: &Group, old: &Standing, new: &Standing, sums: Sums) {
+    fn replace(&mut self, id: u32, group: &Group, old: &ReducedGroup, new: &ReducedGroup, sums: Sums) {
         let record = &mut self.members.records[id as usize];
         record.group = *group;
         if old == new {
@@ -290,8 +290,9 @@ impl Water {
 
     /// Moves the points of a member in the order.
     fn place(&mut self, id: u32, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
-        let moves = |side: Side| was[side as usize] != is[side as usize];
-        let (Some(gone), Some(new), false) = (was[Side::Leave as usize], is[Side::Leave as usize], moves(Side::Enter))
+        let moves = |side: BreakSide| was[side as usize] != is[side as usize];
+        let (Some(gone), Some(new), false) =
+            (was[BreakSide::Leave as usize], is[BreakSide::Leave as usize], moves(BreakSide::Enter))
         else {
             return self.place_apart(id, was, is);
         };
@@ -300,7 +301,7 @@ impl Water {
         }
         let key = self.members.records[id as usize].key;
         let point = self.members.point(id, &new);
-        let old = Point { key, id: point.id, fraction: gone.fraction() };
+        let old = BreakPoint { key, id: point.id, fraction: gone.fraction() };
         let (mut ahead, mut cursor) = (Cursor::NONE, Cursor::NONE);
         self.order.descend(&mut ahead, &point, &self.members);
         self.order.descend(&mut cursor, &old, &self.members);
@@ -323,17 +324,17 @@ impl Water {
     fn place_apart(&mut self, id: u32, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
         for gone in was.into_iter().flatten() {
             let key = match gone.side {
-                Side::Leave => self.members.records[id as usize].key,
-                Side::Enter => key(gone.amount, gone.ratio),
+                BreakSide::Leave => self.members.records[id as usize].key,
+                BreakSide::Enter => key(gone.amount, gone.ratio),
             };
-            let point = Point { key, id: entry(id, gone.side), fraction: gone.fraction() };
+            let point = BreakPoint { key, id: entry(id, gone.side), fraction: gone.fraction() };
             let cursor = self.order.find(&point, &self.members);
             self.remove(&cursor, &point, gone.weight());
         }
         self.members.records[id as usize].key = 0;
         for new in is.into_iter().flatten() {
             let point = self.members.point(id, &new);
-            if new.side == Side::Leave {
+            if new.side == BreakSide::Leave {
                 self.members.records[id as usize].key = point.key;
             }
             let cursor = self.order.find(&point, &self.members);
@@ -341,14 +342,14 @@ impl Water {
         }
     }
 
-    fn insert(&mut self, cursor: &Cursor, point: &Point, weight: Weight) {
+    fn insert(&mut self, cursor: &Cursor, point: &BreakPoint, weight: Weight) {
         let before = self.before_gap(cursor, point);
         self.gap.at += u32::from(before && cursor.leaf == self.gap.leaf);
         self.gap.below = self.gap.below + weight.only_if(before);
         self.order.insert(cursor, point, weight, &self.members);
     }
 
-    fn remove(&mut self, cursor: &Cursor, point: &Point, weight: Weight) {
+    fn remove(&mut self, cursor: &Cursor, point: &BreakPoint, weight: Weight) {
         let before = self.before_gap(cursor, point);
         self.gap.at -= u32::from(before && cursor.leaf == self.gap.leaf);
         self.gap.below = self.gap.below - weight.only_if(before);
@@ -357,7 +358,7 @@ impl Water {
 
     /// Whether a place is before the gap, if that still holds.
     #[inline]
-    fn before_gap(&self, cursor: &Cursor, point: &Point) -> bool {
+    fn before_gap(&self, cursor: &Cursor, point: &BreakPoint) -> bool {
         if self.shape != self.order.shape {
             return false;
         }
@@ -383,32 +384,32 @@ impl Record {
     const GONE: u64 = u64::MAX;
     const NEW: Record = Record { group: Group::NONE, key: 0, late: 0 };
 
-    fn standing(&self) -> Standing {
-        Standing::of(&self.group)
+    fn standing(&self) -> ReducedGroup {
+        ReducedGroup::from_group(&self.group)
     }
 }
 
 /// The groups, as the order asks for them.
 #[derive(Clone, Debug)]
-pub(super) struct Members {
+pub(super) struct PoolMembers {
     semantics: Semantics,
     records: Vec<Record>,
     /// Groups with points out of their places, and the standings with points in place.
-    pub(super) late: Vec<(u32, Standing)>,
+    pub(super) late: Vec<(u32, ReducedGroup)>,
     /// All bits that break points ever had.
     amounts: u64,
     ratios: u64,
 }
 
 /// A group's point in the order.
-fn entry(id: u32, side: Side) -> u32 {
+fn entry(id: u32, side: BreakSide) -> u32 {
     id << 1 | side as u32
 }
 
-impl Members {
+impl PoolMembers {
     /// The standing with points in the order.
     #[inline]
-    fn placed(&self, id: u32) -> Standing {
+    fn placed(&self, id: u32) -> ReducedGroup {
         let record = &self.records[id as usize];
         match record.late {
             0 => record.standing(),
@@ -417,18 +418,18 @@ impl Members {
     }
 
     /// A new point; its bits count from now on.
-    fn point(&mut self, id: u32, point: &Break) -> Point {
+    fn point(&mut self, id: u32, point: &Break) -> BreakPoint {
         self.amounts |= point.amount;
         self.ratios |= point.ratio;
-        Point { key: key(point.amount, point.ratio), id: entry(id, point.side), fraction: point.fraction() }
+        BreakPoint { key: key(point.amount, point.ratio), id: entry(id, point.side), fraction: point.fraction() }
     }
 }
 
-impl Source for Members {
+impl NumberSource for PoolMembers {
     #[inline]
     fn fraction(&self, id: u32) -> (u64, u64) {
         let standing = self.placed(id >> 1);
-        let amount = if id & 1 == Side::Leave as u32 { standing.room(self.semantics) } else { standing.base };
+        let amount = if id & 1 == BreakSide::Leave as u32 { standing.room(self.semantics) } else { standing.base };
         (amount, standing.ratio)
     }
 
@@ -436,7 +437,7 @@ impl Source for Members {
     fn weight(&self, id: u32) -> Weight {
         let (amount, ratio) = self.fraction(id);
         let weight = Weight { amount: amount as i64, ratio: ratio as i64 };
-        if id & 1 == Side::Leave as u32 { weight } else { Weight::ZERO - weight }
+        if id & 1 == BreakSide::Leave as u32 { weight } else { Weight::ZERO - weight }
     }
 
     #[inline]

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use super::group::{Break, Weight};
 use super::level::{Level, compare};
-use super::node::{INNER, LEAF, NONE, Row};
-use super::order::{Order, Source};
+use super::node::{INNER, KeyRow, LEAF, NONE};
+use super::order::{NumberSource, PointOrder};
 
 /// Between two neighbours: before point `at` of the leaf, or behind its last.
 #[derive(Clone, Copy, Debug)]
@@ -60,10 +60,10 @@ impl Window {
     }
 }
 
-impl Order {
+impl PointOrder {
     /// The gap before the first point that is reached, given the weight before it: points that are not reached come
     /// first. O(log n).
-    pub fn search(&self, reached: impl Fn((u64, u64), Weight) -> bool, source: &impl Source) -> Gap {
+    pub fn search(&self, reached: impl Fn((u64, u64), Weight) -> bool, source: &impl NumberSource) -> Gap {
         let mut gap = Gap { leaf: self.root, at: 0, below: Weight::ZERO };
         for _ in 0..self.height {
             let inner = &self.inners[gap.leaf as usize];
@@ -86,7 +86,7 @@ impl Order {
         &self,
         mut gap: Gap,
         reached: impl Fn((u64, u64), Weight) -> bool,
-        source: &impl Source,
+        source: &impl NumberSource,
         steps: usize,
     ) -> Option<Gap> {
         let start = gap.leaf as usize;
@@ -136,11 +136,11 @@ impl Order {
 ///
 /// The sums are gathered first: a miss of the cache is then waited for once.
 fn last_short<const N: usize>(
-    row: &Row<N>,
+    row: &KeyRow<N>,
     weights: impl Iterator<Item = Weight>,
     start: Weight,
     reached: &impl Fn((u64, u64), Weight) -> bool,
-    source: &impl Source,
+    source: &impl NumberSource,
 ) -> (usize, [Weight; N]) {
     let mut below = [start; N];
     let mut sum = start;

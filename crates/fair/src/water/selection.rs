@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering;
 
-use super::group::{Break, Semantics, Standing, Sums, Weight};
+use super::group::{Break, ReducedGroup, Semantics, Sums, Weight};
 use super::level::{self, Level};
 use plimsoll_base::error::Result;
 
 /// Returns the lowest level that hands out the total, or all requests. The median break point tells the side, and halves the search.
 ///
 /// O(n). Errors: a sum passes [`LIMIT`](super::LIMIT).
-pub fn by_selection(semantics: Semantics, standings: &[Standing], total: u64) -> Result<Level> {
-    let target = Sums::of(semantics, standings)?.target(total);
+pub fn by_selection(semantics: Semantics, standings: &[ReducedGroup], total: u64) -> Result<Level> {
+    let target = Sums::from_standings(semantics, standings)?.target(total);
     if target.above == 0 {
         return Ok(Level::ZERO);
     }
@@ -32,7 +32,7 @@ pub fn by_selection(semantics: Semantics, standings: &[Standing], total: u64) ->
 }
 
 /// Break points with their keys, which are divided once and compared often.
-fn keyed(semantics: Semantics, standings: &[Standing]) -> Vec<(u64, Break)> {
+fn keyed(semantics: Semantics, standings: &[ReducedGroup]) -> Vec<(u64, Break)> {
     let mut points = Vec::with_capacity(standings.len());
     for standing in standings {
         let breaks = standing.breaks(semantics).into_iter().flatten();

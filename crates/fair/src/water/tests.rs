@@ -7,19 +7,19 @@ use rand_chacha::ChaCha8Rng;
 use super::group::Weight;
 use super::level::compare;
 use super::node::NONE;
-use super::order::Source;
-use super::{Group, GroupId, LIMIT, Level, Semantics, Standing, Water, by_selection};
+use super::order::NumberSource;
+use super::{Group, GroupId, LIMIT, Level, ReducedGroup, Semantics, Water, by_selection};
 
 /// The content of a block: its points in order, its leaves and its weight.
 #[derive(Default)]
-struct Found {
+struct BlockContent {
     points: Vec<(u64, u32)>,
     leaves: Vec<u32>,
     weight: Weight,
 }
 
-fn walk(water: &Water, block: u32, height: usize) -> Found {
-    let mut found = Found::default();
+fn walk(water: &Water, block: u32, height: usize) -> BlockContent {
+    let mut found = BlockContent::default();
     if height == 0 {
         let row = water.order.row(block);
         found.points = (0..row.len()).map(|at| (row.key(at), row.id(at))).collect();
@@ -94,8 +94,8 @@ fn blocks_say_what_is_below_them() {
                     water.leave(id);
                     if ids.len().is_multiple_of(32) {
                         check(&mut water);
-                        let standings: Vec<Standing> = ids.iter().map(|&id| water.standing(id)).collect();
-                        let total = rng.random_range(0..=standings.iter().map(Standing::reach).sum());
+                        let standings: Vec<ReducedGroup> = ids.iter().map(|&id| water.standing(id)).collect();
+                        let total = rng.random_range(0..=standings.iter().map(ReducedGroup::reach).sum());
                         water.set_total(total);
                         let level = by_selection(semantics, &standings, total).expect("within limits");
                         assert_eq!(water.level(), level);
@@ -128,8 +128,8 @@ fn late_orders_say_what_orders_in_time_say() {
                     let new = if rng.random_bool(0.8) { small } else { group(&mut rng, bits) };
                     water.change(id, &new).expect("within limits");
                 }
-                let standings: Vec<Standing> = ids.iter().map(|&id| water.standing(id)).collect();
-                let most: u64 = standings.iter().map(Standing::reach).sum();
+                let standings: Vec<ReducedGroup> = ids.iter().map(|&id| water.standing(id)).collect();
+                let most: u64 = standings.iter().map(ReducedGroup::reach).sum();
                 let part = if look % 50 < 40 { 1 + seed % 3 } else { rng.random_range(0..=5) };
                 water.set_total(most / 4 * part);
                 near += usize::from(!water.members.late.is_empty() && water.window.is_some());

@@ -12,8 +12,8 @@ fn runs(name: &str, completion_s: &[f64], bins: &[(&str, &[Option<f64>])]) -> Po
     PolicyRuns { name: name.to_owned(), completion_s, bins: bins.iter().map(bin).collect() }
 }
 
-fn of(policies: &[PolicyRuns], baseline: &str) -> Option<Comparison> {
-    Comparison::of(policies, baseline, Design::Paired)
+fn comparison(policies: &[PolicyRuns], baseline: &str) -> Option<Comparison> {
+    Comparison::new(policies, baseline, Design::Paired)
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn differences_are_paired_and_in_percent_of_the_mean_compared_with() {
     let base = of_bins("slot:2", &[100.0, 200.0], &bins([Some(10.0), None], [Some(300.0), Some(310.0)]));
     let drf = of_bins("drf", &[50.0, 80.0], &bins([Some(5.0), None], [Some(150.0), Some(150.0)]));
     let cpu = of_bins("maxmin:cpu", &[40.0, 100.0], &bins([Some(4.0), Some(9.0)], [Some(30.0), Some(31.0)]));
-    let found = of(&[base, cpu, drf], "slot:2").expect("it is there");
+    let found = comparison(&[base, cpu, drf], "slot:2").expect("it is there");
     assert_eq!((found.reference.as_deref(), found.jobs), (Some("drf"), 3));
     assert_eq!(found.bins, [("1-500".to_owned(), 1), ("501-".to_owned(), 2)]);
     let [cpu, drf] = &found.policies[..] else { panic!("two others") };
@@ -55,7 +55,7 @@ fn differences_are_paired_and_in_percent_of_the_mean_compared_with() {
 fn a_bin_with_all_jobs_is_left_out() {
     let one =
         |name: &str, value: f64| runs(name, &[value, value], &[("1-500", &[Some(value); 2]), ("501-", &[None; 2])]);
-    let found = of(&[one("fifo", 5.0), one("drf", 4.0)], "fifo").expect("it is there");
+    let found = comparison(&[one("fifo", 5.0), one("drf", 4.0)], "fifo").expect("it is there");
     assert_eq!((found.bins.len(), found.jobs, found.policies[0].against_baseline.len()), (0, 2, 1));
 }
 
@@ -67,7 +67,7 @@ fn the_answer_has_the_p_values_of_the_table_of_differences() {
         runs("drf", &[100.0, 80.0, 120.0, 105.0], &[]),
         runs("asset", &[101.0, 92.0, 121.0, 95.0], &[]),
     ];
-    let found = of(&policies, "fifo").expect("it is there");
+    let found = comparison(&policies, "fifo").expect("it is there");
     let means = policies[1..].iter().map(|policy| {
         difference(Design::Paired, &policies[0].completion_s, &policy.completion_s, LEVEL).expect("four seeds")
     });
@@ -83,7 +83,7 @@ fn a_closed_loop_compares_means() {
     let base = runs("fifo", &[100.0, 110.0, 90.0, 104.0, 96.0], &[]);
     let drf = runs("drf", &[52.0, 47.0, 50.0, 55.0, 46.0], &[]);
     let asset = runs("asset", &[50.0, 48.0, 53.0, 47.0, 54.0], &[]);
-    let found = Comparison::of(&[base, drf, asset], "fifo", Design::Unpaired).expect("it is there");
+    let found = Comparison::new(&[base, drf, asset], "fifo", Design::Unpaired).expect("it is there");
     let drf = found.policies[0].against_baseline[0].expect("it is there").reduction().expect("a mean above 0");
     assert!((drf.mean - 0.5).abs() < 1e-12);
     // By the delta method 0.06: variances 58 and 13.5 of five values each, (13.5 + 0.25 * 58) / 5 = 5.6, and t of 8 degrees of freedom.
@@ -103,7 +103,8 @@ fn sentences_say_whether_two_policies_differ() {
     let worse = runs("fifo", &[70.0, 141.0, 105.0, 84.0], &[]);
     let alike = runs("asset", &[50.3, 99.6, 75.2, 59.9], &[]);
     let noisy = runs("maxmin:cpu", &[49.0, 130.0, 60.0, 66.0], &[]);
-    let said = of(&[base.clone(), drf.clone(), worse, alike, noisy], "slot:2").expect("it is there").sentences();
+    let said =
+        comparison(&[base.clone(), drf.clone(), worse, alike, noisy], "slot:2").expect("it is there").sentences();
     assert_eq!(said.len(), 3);
     assert!(said[0].starts_with("Mean completion time against slot:2: 50.0 ± "), "{}", said[0]);
     for part in [
@@ -119,7 +120,7 @@ fn sentences_say_whether_two_policies_differ() {
         "{}",
         said[2]
     );
-    let said = of(&[base, drf], "slot:2").expect("it is there").sentences();
+    let said = comparison(&[base, drf], "slot:2").expect("it is there").sentences();
     assert_eq!(said.len(), 2);
 }
 
@@ -142,8 +143,8 @@ fn bins_are_corrected_for_one_another() {
             })
             .collect(),
     };
-    let found =
-        of(&[policy("fifo", &flat(100.0), &flat(100.0)), policy("asset", &odd, &near)], "fifo").expect("it is there");
+    let found = comparison(&[policy("fifo", &flat(100.0), &flat(100.0)), policy("asset", &odd, &near)], "fifo")
+        .expect("it is there");
     let bin = found.policies[0].against_baseline[4].expect("it is there");
     assert!(bin.means.test.p.is_some_and(|p| (0.005..0.05).contains(&p)), "{bin:?}");
     assert!(bin.holm.p.is_some_and(|p| p > 0.05) && found.family == 8);
@@ -155,17 +156,17 @@ fn bins_are_corrected_for_one_another() {
 #[test]
 fn one_policy_or_no_baseline_is_no_comparison() {
     let alone = runs("drf", &[1.0], &[]);
-    assert_eq!(of(std::slice::from_ref(&alone), "drf"), None);
-    assert_eq!(of(&[alone], "fifo"), None);
+    assert_eq!(comparison(std::slice::from_ref(&alone), "drf"), None);
+    assert_eq!(comparison(&[alone], "fifo"), None);
 }
 
 #[test]
 fn without_drf_all_are_set_against_the_baseline() {
     let all = [runs("fifo", &[9.0], &[]), runs("asset", &[3.0], &[]), runs("maxmin:cpu", &[3.0], &[])];
-    let found = of(&all, "fifo").expect("it is there");
+    let found = comparison(&all, "fifo").expect("it is there");
     assert_eq!((found.reference.as_deref(), found.family), (None, 0));
     assert!(found.sentences()[1].contains("one seed"));
-    let found = of(&all, "asset").expect("it is there").sentences();
+    let found = comparison(&all, "asset").expect("it is there").sentences();
     assert_eq!(
         found[0],
         "Mean completion time against asset: 200.0 % higher under fifo; and the same under maxmin:cpu."
@@ -194,7 +195,7 @@ fn reports_of_equals_seldom_claim_a_difference() {
             })
             .collect();
         for (counts, design) in claims.iter_mut().zip([Design::Paired, Design::Unpaired]) {
-            let said = Comparison::of(&policies, "fifo", design).expect("it is there").claims();
+            let said = Comparison::new(&policies, "fifo", design).expect("it is there").claims();
             let claimed = |one: &String| one.contains(" % lower") || one.contains(" % higher");
             counts[0] += usize::from(claimed(&said[0]));
             counts[1] += usize::from(said[1..].iter().any(claimed));

@@ -4,7 +4,7 @@ use plimsoll_base::units::UserId;
 
 /// A row in progress: its tasks end when the user's progress reaches `end`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct FlowRow {
     pub end: f64,
     /// The order of rows that end together, by their reports; the counter wraps after 2^32 rows.
     pub number: u32,
@@ -12,30 +12,30 @@ pub(super) struct Row {
     pub slot: u32,
 }
 
-impl Row {
+impl FlowRow {
     /// Returns a number that sorts by the end of the row: the bits of positive floats sort as the floats do.
     pub fn pack(self) -> u128 {
         u128::from(self.end.to_bits()) << 64 | u128::from(self.number) << 32 | u128::from(self.slot)
     }
 
-    pub fn unpack(key: u128) -> Row {
-        Row { end: f64::from_bits((key >> 64) as u64), number: (key >> 32) as u32, slot: key as u32 }
+    pub fn unpack(key: u128) -> FlowRow {
+        FlowRow { end: f64::from_bits((key >> 64) as u64), number: (key >> 32) as u32, slot: key as u32 }
     }
 }
 
 /// Tasks, rate and demand of each row in progress; places are used again.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct FlowRows {
     dims: usize,
     /// Of each row its tasks, the bits of its rate, and the demand of a task.
     facts: Vec<u64>,
     spare: Vec<u32>,
 }
 
-impl Rows {
+impl FlowRows {
     /// Without rows, for demands of this number of resources.
-    pub fn new(dims: usize) -> Rows {
-        Rows { dims, facts: Vec::new(), spare: Vec::new() }
+    pub fn new(dims: usize) -> FlowRows {
+        FlowRows { dims, facts: Vec::new(), spare: Vec::new() }
     }
 
     /// Keeps a row: its tasks, the cluster-seconds a second that they get at full speed, if measured, and the demand of each.
@@ -75,7 +75,7 @@ pub(super) struct Flow {
     /// Seconds of every task's own time that have passed since it became active.
     pub progress: f64,
     /// The row that ends first; without a meaning while there are no tasks.
-    pub first: Row,
+    pub first: FlowRow,
     /// How fast progress grows, 0 to 1.
     pub pace: f64,
     /// How many tasks it may run at once; boundless if it is served in full.
@@ -101,7 +101,7 @@ impl Flow {
             level_rate: 0.0,
             size: 0.0,
             progress: 0.0,
-            first: Row { end: 0.0, number: 0, slot: 0 },
+            first: FlowRow { end: 0.0, number: 0, slot: 0 },
             pace: 1.0,
             allowed: f64::INFINITY,
             since: now,

@@ -20,7 +20,7 @@ fn work(user: u32, submit_s: u64, duration_s: u64, tasks: u64, demand: &[u64]) -
     }
 }
 
-fn replay(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> Vec<Service> {
+fn replay(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> Vec<ServedWork> {
     let classes = weights.iter().map(|weight| [*weight; MAX_DIMS]).collect();
     let mut reference = Reference::new(capacity.len(), &resources(capacity), classes);
     (0..weights.len()).for_each(|user| reference.user(user as u32));
@@ -78,12 +78,12 @@ fn what_is_left_at_the_cut_is_as_old_as_it_is_then() {
 fn only_measured_work_counts_but_all_of_it_is_in_the_way() {
     let unmeasured = Work { measured: false, ..work(0, 0, 10, 100, &[1]) };
     let both = replay(&[10], &[1.0, 1.0], &[unmeasured, work(1, 0, 10, 100, &[1])], None);
-    assert_eq!(both[0], Service::default());
+    assert_eq!(both[0], ServedWork::default());
     near(both[1].mean_delay().expect("work"), 100.0);
 }
 
 /// Solves after each event and visits every row each time.
-fn slow(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> (Vec<Service>, Vec<f64>) {
+fn slow(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> (Vec<ServedWork>, Vec<f64>) {
     struct Left {
         work: Work,
         seconds: f64,
@@ -97,7 +97,7 @@ fn slow(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) ->
     let end = cut.map_or(f64::INFINITY, seconds);
     coming.retain(|work| seconds(work.submit) < end);
     let (mut now, mut rows) = (0.0, Vec::<Left>::new());
-    let mut services = vec![Service::default(); weights.len()];
+    let mut services = vec![ServedWork::default(); weights.len()];
     while now < end && !(coming.is_empty() && rows.is_empty()) {
         let tasks = |user: usize, rows: &[Left]| -> f64 {
             rows.iter().filter(|row| row.work.user.index() == user).map(|row| row.work.tasks as f64).sum()
@@ -194,7 +194,7 @@ fn it_does_not_matter_when_rows_are_told_or_time_is_looked_at() {
             reference.submit(work);
         }
         reference.finish(None).expect("a filling ends");
-        let by_and_by: Vec<Service> = (0..40).map(|user| reference.service(user)).collect();
+        let by_and_by: Vec<ServedWork> = (0..40).map(|user| reference.service(user)).collect();
         assert_eq!(at_once, by_and_by, "to the last bit");
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{Metrics, Run, float, int, micros, seconds};
 use plimsoll_base::column::{Topic, Unit};
-use plimsoll_sim::carrier::{Carried, Work};
+use plimsoll_sim::backend::{Carried, Work};
 
 /// A value of a run under a control plane.
-fn of<T>(run: &Run, value: fn(&Carried) -> T) -> Option<T> {
+fn control_value<T>(run: &Run, value: fn(&Carried) -> T) -> Option<T> {
     run.carried.as_ref().map(value)
 }
 
@@ -29,25 +29,25 @@ fn rate(run: &Run, count: fn(&Carried) -> u64) -> Option<f64> {
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[
-        int("control_faults", "faults of the control plane that struck", |run| of(run, |it| it.faults)),
-        int("control_workers_failed", "workers that failed alone", |run| of(run, |it| it.failed)).lower(),
+        int("control_faults", "faults of the control plane that struck", |run| control_value(run, |it| it.faults)),
+        int("control_workers_failed", "workers that failed alone", |run| control_value(run, |it| it.failed)).lower(),
         int(
             "control_machines_shunned",
             "how often a machine began to be shunned because workers had failed there",
-            |run| of(run, |it| it.shunned),
+            |run| control_value(run, |it| it.shunned),
         ),
         micros("control_down_us", "time without decisions of FuxiMaster: dead, or recovering", |run| {
-            of(run, |it| it.down.0)
+            control_value(run, |it| it.down.0)
         })
         .lower(),
         int("control_messages", "messages sent, heartbeats that changed nothing included", |run| {
-            of(run, |it| it.messages)
+            control_value(run, |it| it.messages)
         })
         .lower(),
         int("control_requests", "requests that FuxiMaster went through, heartbeats not among them", |run| {
-            of(run, |it| it.requests)
+            control_value(run, |it| it.requests)
         }),
-        int("control_granted", "units that it granted", |run| of(run, |it| it.granted)),
+        int("control_granted", "units that it granted", |run| control_value(run, |it| it.granted)),
         float("control_grants_per_s", "units granted over the length of the run", |run| rate(run, |it| it.granted)),
         float("control_busy", "share of the run that FuxiMaster spent on requests", |run| {
             let end = run.outcome.end.seconds();
@@ -67,17 +67,17 @@ pub(super) static METRICS: Metrics = Metrics {
         int(
             "control_requests_peak",
             "the most messages that waited for FuxiMaster at once; 0 if it takes no time",
-            |run| of(run, |it| it.peak_requests),
+            |run| control_value(run, |it| it.peak_requests),
         )
         .lower(),
         int("online_workers_stopped", "workers of online services (stable tasks) that stopped at work", |run| {
-            of(run, |it| it.online.stopped)
+            control_value(run, |it| it.online.stopped)
         })
         .lower(),
         int(
             "online_workers_harmed",
             "workers of online services that were stopped without the consent of their application master",
-            |run| of(run, |it| it.harmed),
+            |run| control_value(run, |it| it.harmed),
         )
         .lower()
         .headline(Topic::Delay, "harmed"),
@@ -88,7 +88,7 @@ pub(super) static METRICS: Metrics = Metrics {
         .lower()
         .words("Online work not done"),
         int("offline_workers_stopped", "workers of other tasks that stopped at work", |run| {
-            of(run, |it| it.offline.stopped)
+            control_value(run, |it| it.offline.stopped)
         })
         .lower(),
         float("offline_discarded", "work that such workers had done, as a share of the work that was wanted", |run| {
@@ -104,7 +104,7 @@ pub(super) static METRICS: Metrics = Metrics {
         .lower()
         .words("Offline work done twice"),
         int("control_violations", "invariants of the protocol that did not hold (100 at most)", |run| {
-            of(run, |it| it.violations)
+            control_value(run, |it| it.violations)
         })
         .lower(),
     ],

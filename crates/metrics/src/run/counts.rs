@@ -1,11 +1,11 @@
 //! Counts of a run, and its length.
 
-use super::{At, How, Metrics, float, int, micros};
+use super::{At, MetricValue, Metrics, float, int, micros};
 use plimsoll_base::column::{Column, Topic};
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[
-        Column::new("workload", "name of the trace or generator", How::Text(|run| run.workload)).given(),
+        Column::new("workload", "name of the trace or generator", MetricValue::Text(|run| run.workload)).given(),
         int("machines", "machines of the cluster", |run| Some(run.machines)).given(),
         int("users", "users that appeared", |run| Some(run.users)),
         int("jobs", "jobs that appeared", |run| Some(run.totals.jobs)),

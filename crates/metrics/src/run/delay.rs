@@ -78,7 +78,7 @@ pub struct Summary {
 impl Summary {
     /// Sums up a histogram, with `scale` counts in one unit of the summary: 1,000,000 turns microseconds into seconds.
     /// `None` when it is empty.
-    pub fn of(values: &LogHistogram, scale: u64) -> Option<Summary> {
+    pub fn from_histogram(values: &LogHistogram, scale: u64) -> Option<Summary> {
         let scale = scale as f64;
         let quantiles = values.quantiles();
         let quantile = |q| quantiles.at(q).map(|value| value as f64 / scale);
@@ -239,10 +239,10 @@ mod tests {
     #[test]
     fn delays_of_many_jobs() {
         let mut delays = Delays::default();
-        assert_eq!(Summary::of(&delays.completion, 1_000_000), None);
+        assert_eq!(Summary::from_histogram(&delays.completion, 1_000_000), None);
         (1..=100).for_each(|n| delays.record(&job(0, n - 1, 2 * n, n)));
         delays.record(&job(0, 0, 0, 0));
-        let completion = Summary::of(&delays.completion, 1_000_000).unwrap();
+        let completion = Summary::from_histogram(&delays.completion, 1_000_000).unwrap();
         assert_eq!((completion.count, completion.max), (101, 200.0));
         assert!((completion.mean - 10_100.0 / 101.0).abs() < 1e-9);
         // Sorted: 0, 2, 4, ..., 200; nearest rank 51, 91 and 100.

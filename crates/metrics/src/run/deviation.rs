@@ -21,7 +21,7 @@ pub struct Deviation {
 
 impl Deviation {
     /// Compares shares with their fluid counterparts; `None` without users.
-    pub fn of(shares: &[f64], fluid: &[f64]) -> Option<Deviation> {
+    pub fn from_shares(shares: &[f64], fluid: &[f64]) -> Option<Deviation> {
         let distances = || shares.iter().zip(fluid).map(|(share, fluid)| (share - fluid).abs());
         let max = distances().reduce(f64::max)?;
         Some(Deviation { max, mean: distances().sum::<f64>() / shares.len() as f64 })
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn deviations_are_distances() {
-        let deviation = Deviation::of(&[0.5, 0.2, 0.0], &[0.6, 0.2, 0.3]).expect("users");
+        let deviation = Deviation::from_shares(&[0.5, 0.2, 0.0], &[0.6, 0.2, 0.3]).expect("users");
         near(&[deviation.max, deviation.mean], &[0.3, 0.4 / 3.0]);
-        assert_eq!(Deviation::of(&[], &[]), None);
+        assert_eq!(Deviation::from_shares(&[], &[]), None);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The share of free amounts that the workload cannot use.
 
-use super::{How, Metrics};
+use super::{MetricValue, Metrics};
 use plimsoll_base::column::{Column, Unit};
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[Column::new(
         "fragmentation",
         "share of the free devices that is useless to the workload's tasks, mean over the grid; null without devices",
-        How::Always(|state| Some(state.machines?.fragmentation()?.share())),
+        MetricValue::Always(|state| Some(state.machines?.fragmentation()?.share())),
     )
     .unit(Unit::Share)
     .lower()],

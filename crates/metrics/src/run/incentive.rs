@@ -13,7 +13,7 @@ use plimsoll_base::units::MAX_DIMS;
 
 /// How one backlogged user fares against its part of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standing {
+pub struct PartComparison {
     /// Tasks that its bundle runs over tasks that its part would run; from 0, with 1 as break-even.
     pub ratio: f64,
     /// The dominant share of the tasks that it runs fewer than its part would: with one weight for all resources and more
@@ -24,7 +24,9 @@ pub struct Standing {
 /// Computes the standing of each of `users` (all active ones), in their order.
 ///
 /// `None` for a user that is not backlogged or needs nothing. Cost: O(n · dims).
-pub fn standings<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> impl Iterator<Item = Option<Standing>> {
+pub fn standings<'a>(
+    users: impl Iterator<Item = UserSnapshot<'a>> + Clone,
+) -> impl Iterator<Item = Option<PartComparison>> {
     let mut all = [0.0; MAX_DIMS];
     for user in users.clone() {
         all.iter_mut().zip(user.weight).for_each(|(sum, weight)| *sum += weight);
@@ -33,7 +35,7 @@ pub fn standings<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> i
         let (own, wants) = (user.own()?, user.wants());
         let part = wants.runs(|r| wants.part(r, &1.0, &all[r]))?;
         let task = wants.demand.iter().copied().fold(0.0, f64::max);
-        Some(Standing { ratio: own / part, shortfall: (part - own).max(0.0) * task })
+        Some(PartComparison { ratio: own / part, shortfall: (part - own).max(0.0) * task })
     };
     users.map(move |user| if user.backlogged { standing(&user) } else { None })
 }
@@ -55,7 +57,7 @@ pub struct Incentive {
 
 impl Incentive {
     /// Summarises [`standings`]; `None` if no user was evaluated.
-    pub fn of(standings: &[Option<Standing>]) -> Option<Incentive> {
+    pub fn from_standings(standings: &[Option<PartComparison>]) -> Option<Incentive> {
         let nobody =
             Incentive { min_ratio: f64::INFINITY, below: 0, users: 0, max_shortfall: 0.0, total_shortfall: 0.0 };
         let all = standings.iter().flatten().fold(nobody, |sums, one| Incentive {
@@ -113,7 +115,7 @@ mod tests {
         UserSnapshot { bundle, demand, weight, tasks: 1e9, backlogged: true }
     }
 
-    fn standings(users: &[UserSnapshot]) -> Vec<Option<Standing>> {
+    fn standings(users: &[UserSnapshot]) -> Vec<Option<PartComparison>> {
         super::standings(users.iter().copied()).collect()
     }
 
@@ -136,7 +138,7 @@ mod tests {
         let each = standings(&[a, b]);
         assert!((each[0].unwrap().ratio - 3.0 / 2.25).abs() < 1e-12);
         assert!((each[1].unwrap().ratio - 2.0 / 1.5).abs() < 1e-12);
-        let all = Incentive::of(&each).unwrap();
+        let all = Incentive::from_standings(&each).unwrap();
         assert_eq!((all.below, all.users, all.max_shortfall, all.total_shortfall), (0, 2, 0.0, 0.0));
     }
 
@@ -149,7 +151,7 @@ mod tests {
         let standing = each[1].unwrap();
         assert!((standing.ratio - 10.0 / 37.5).abs() < 1e-12);
         assert!((standing.shortfall - 0.55).abs() < 1e-12);
-        let all = Incentive::of(&each).unwrap();
+        let all = Incentive::from_standings(&each).unwrap();
         assert_eq!((all.below, all.users), (1, 2));
         assert_eq!((all.min_ratio, all.max_shortfall), (standing.ratio, standing.shortfall));
     }
@@ -160,7 +162,7 @@ mod tests {
             let share = 1.0 / f64::from(n);
             let (bundle, demand) = ([share, share / 3.0], [share / 7.0, share / 21.0]);
             let users = vec![user(&bundle, &demand, &[0.3, 0.3]); n as usize];
-            let all = Incentive::of(&standings(&users)).unwrap();
+            let all = Incentive::from_standings(&standings(&users)).unwrap();
             assert_eq!(all.below, 0, "{n} users");
             assert!((all.min_ratio - 1.0).abs() < TOLERANCE && all.max_shortfall < TOLERANCE);
         }
@@ -183,7 +185,7 @@ mod tests {
         let each = standings(&[waiting, content, needless]);
         assert!((each[0].unwrap().ratio - 1.5).abs() < 1e-12);
         assert_eq!(each[1..], [None, None]);
-        assert_eq!(Incentive::of(&each[1..]), None);
-        assert_eq!(Incentive::of(&standings(&[])), None);
+        assert_eq!(Incentive::from_standings(&each[1..]), None);
+        assert_eq!(Incentive::from_standings(&standings(&[])), None);
     }
 }

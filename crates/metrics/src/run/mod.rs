@@ -3,10 +3,10 @@
 //! A metric is computed of the totals of the run ([`Run`]), or is the mean of a value of its states on the sampling grid
 //! ([`Sample`]).
 
-use plimsoll_base::column::{Cell, Column, Computed, Described, Kind, Row, Unit, Value};
+use plimsoll_base::column::{Cell, Column, ColumnValue, Computed, Described, Kind, TableRow, Unit};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time};
+use plimsoll_sim::backend::Carried;
 use plimsoll_sim::books::Books;
-use plimsoll_sim::carrier::Carried;
 use plimsoll_sim::engine::Outcome;
 use plimsoll_sim::record::State;
 
@@ -54,12 +54,12 @@ static METRICS: &[&Metrics] = &[
 
 /// Columns that belong together: of the table `runs`, and of the table `fairness`.
 struct Metrics {
-    runs: &'static [Column<How>],
+    runs: &'static [Column<MetricValue>],
     fairness: &'static [At],
 }
 
 /// A column of the table `fairness`.
-type At = Column<Value<Point<'static>>>;
+type At = Column<ColumnValue<GridPoint<'static>>>;
 
 /// A run that has ended.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ pub struct Run<'a> {
 
 /// A grid point.
 #[derive(Clone, Copy, Debug)]
-pub struct Point<'a> {
+pub struct GridPoint<'a> {
     /// When it is.
     pub at: Time,
     /// The values that were evaluated there.
@@ -109,19 +109,19 @@ pub struct Point<'a> {
     pub books: &'a Books,
 }
 
-impl Row for Point<'static> {
-    type Of<'a> = Point<'a>;
+impl TableRow for GridPoint<'static> {
+    type Of<'a> = GridPoint<'a>;
 
     const TABLE: &'static str = "fairness";
 
-    fn columns() -> Vec<Column<Value<Self>>> {
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
         METRICS.iter().flat_map(|metrics| metrics.fairness).copied().collect()
     }
 }
 
 /// How a metric of a run is computed.
 #[derive(Clone, Copy)]
-enum How {
+enum MetricValue {
     /// At the end of the run: a name.
     Text(for<'a> fn(&'a Run) -> &'a str),
     /// A count or an instant.
@@ -138,50 +138,50 @@ enum How {
     Always(fn(&State) -> Option<f64>),
 }
 
-impl How {
+impl MetricValue {
     fn is_on_grid(&self) -> bool {
-        matches!(self, How::Mean(_) | How::Means(_) | How::Always(_))
+        matches!(self, MetricValue::Mean(_) | MetricValue::Means(_) | MetricValue::Always(_))
     }
 }
 
-impl Computed for How {
+impl Computed for MetricValue {
     fn kind(&self) -> Kind {
         match self {
-            How::Text(_) => Kind::Text,
-            How::Int(_) => Kind::Int,
+            MetricValue::Text(_) => Kind::Text,
+            MetricValue::Int(_) => Kind::Int,
             _ => Kind::Float,
         }
     }
 
     fn each(&self) -> bool {
-        matches!(self, How::Floats(_) | How::Means(_))
+        matches!(self, MetricValue::Floats(_) | MetricValue::Means(_))
     }
 }
 
-const fn int(name: &'static str, about: &'static str, of: fn(&Run) -> Option<u64>) -> Column<How> {
-    Column::new(name, about, How::Int(of))
+const fn int(name: &'static str, about: &'static str, of: fn(&Run) -> Option<u64>) -> Column<MetricValue> {
+    Column::new(name, about, MetricValue::Int(of))
 }
 
-const fn micros(name: &'static str, about: &'static str, of: fn(&Run) -> Option<u64>) -> Column<How> {
+const fn micros(name: &'static str, about: &'static str, of: fn(&Run) -> Option<u64>) -> Column<MetricValue> {
     int(name, about, of).unit(Unit::Micros)
 }
 
-const fn float(name: &'static str, about: &'static str, of: fn(&Run) -> Option<f64>) -> Column<How> {
-    Column::new(name, about, How::Float(of))
+const fn float(name: &'static str, about: &'static str, of: fn(&Run) -> Option<f64>) -> Column<MetricValue> {
+    Column::new(name, about, MetricValue::Float(of))
 }
 
-const fn seconds(name: &'static str, about: &'static str, of: fn(&Run) -> Option<f64>) -> Column<How> {
+const fn seconds(name: &'static str, about: &'static str, of: fn(&Run) -> Option<f64>) -> Column<MetricValue> {
     float(name, about, of).unit(Unit::Seconds)
 }
 
 /// A share of each resource.
-const fn shares(name: &'static str, about: &'static str, of: fn(&Run, usize) -> Option<f64>) -> Column<How> {
-    Column::new(name, about, How::Floats(of)).unit(Unit::Share)
+const fn shares(name: &'static str, about: &'static str, of: fn(&Run, usize) -> Option<f64>) -> Column<MetricValue> {
+    Column::new(name, about, MetricValue::Floats(of)).unit(Unit::Share)
 }
 
 /// A mean over the grid points with waiting tasks.
-const fn mean(name: &'static str, about: &'static str, of: fn(&Sample) -> Option<f64>) -> Column<How> {
-    Column::new(name, about, How::Mean(of))
+const fn mean(name: &'static str, about: &'static str, of: fn(&Sample) -> Option<f64>) -> Column<MetricValue> {
+    Column::new(name, about, MetricValue::Mean(of))
 }
 
 /// The columns of the table `runs` with these resources.
@@ -189,7 +189,7 @@ pub fn runs_columns(dims: &[Dim]) -> Vec<Described> {
     runs().flat_map(|column| column.described(dims)).collect()
 }
 
-fn runs() -> impl Iterator<Item = &'static Column<How>> {
+fn runs() -> impl Iterator<Item = &'static Column<MetricValue>> {
     METRICS.iter().flat_map(|metrics| metrics.runs)
 }
 
@@ -218,20 +218,20 @@ impl GridMean {
 pub struct GridMeans {
     dims: usize,
     /// A metric on the grid and its means: one, or one a resource.
-    means: Vec<(How, [GridMean; MAX_DIMS])>,
+    means: Vec<(MetricValue, [GridMean; MAX_DIMS])>,
 }
 
 impl GridMeans {
     /// Without values, for a number of resources.
     pub fn new(dims: usize) -> GridMeans {
-        let on_grid = runs().map(|column| column.value).filter(How::is_on_grid);
+        let on_grid = runs().map(|column| column.value).filter(MetricValue::is_on_grid);
         GridMeans { dims, means: on_grid.map(|how| (how, Default::default())).collect() }
     }
 
     /// Adds a state for a number of grid points, with or without waiting tasks.
     pub fn watch(&mut self, state: &State, points: u64) {
         for (how, means) in &mut self.means {
-            if let How::Always(of) = how {
+            if let MetricValue::Always(of) = how {
                 means[0].add(of(state), points);
             }
         }
@@ -244,8 +244,8 @@ impl GridMeans {
         }
         for (how, means) in &mut self.means {
             match how {
-                How::Mean(of) => means[0].add(of(sample), points),
-                How::Means(of) => {
+                MetricValue::Mean(of) => means[0].add(of(sample), points),
+                MetricValue::Means(of) => {
                     means.iter_mut().take(self.dims).enumerate().for_each(|(d, mean)| mean.add(of(sample, d), points));
                 }
                 _ => {}
@@ -259,11 +259,11 @@ impl GridMeans {
         let mut cells = Vec::new();
         for column in runs() {
             match column.value {
-                How::Text(of) => cells.push(of(run).into()),
-                How::Int(of) => cells.push(of(run).into()),
-                How::Float(of) => cells.push(of(run).into()),
-                How::Floats(of) => cells.extend((0..self.dims).map(|d| Cell::from(of(run, d)))),
-                How::Mean(_) | How::Means(_) | How::Always(_) => {
+                MetricValue::Text(of) => cells.push(of(run).into()),
+                MetricValue::Int(of) => cells.push(of(run).into()),
+                MetricValue::Float(of) => cells.push(of(run).into()),
+                MetricValue::Floats(of) => cells.extend((0..self.dims).map(|d| Cell::from(of(run, d)))),
+                MetricValue::Mean(_) | MetricValue::Means(_) | MetricValue::Always(_) => {
                     let width = if column.value.each() { self.dims } else { 1 };
                     let means = on_grid.next().into_iter().flat_map(|(_, means)| &means[..width]);
                     cells.extend(means.map(|mean| Cell::from(mean.mean())));

@@ -3,7 +3,7 @@
 use super::deviation::{Deviation, theorem7_broken};
 use super::envy::{Envy, envy};
 use super::fairness::{gap, gini, ratio};
-use super::incentive::{Incentive, Standing, standings};
+use super::incentive::{Incentive, PartComparison, standings};
 use super::stranded::stranded_now;
 use crate::fluid::{Fluid, dominant};
 use crate::snapshot::Snapshots;
@@ -19,7 +19,7 @@ pub struct Sample {
     /// The same with divisible tasks.
     pub fluid: Vec<f64>,
     /// How each fares against its part of the cluster.
-    pub standings: Vec<Option<Standing>>,
+    pub standings: Vec<Option<PartComparison>>,
     /// The weighted dominant shares of the backlogged users.
     pub backlogged: Vec<f64>,
     /// The Gini coefficient of these.
@@ -46,7 +46,7 @@ impl Sample {
     /// Evaluates the state, over the users with running or waiting tasks: `active`, and `users` in the same order.
     ///
     /// Errors: [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
-    pub fn take(&mut self, state: &State, active: &[UserId], users: &Snapshots, fluid: &mut Fluid) -> Result<()> {
+    pub fn evaluate(&mut self, state: &State, active: &[UserId], users: &Snapshots, fluid: &mut Fluid) -> Result<()> {
         let ones = [1.0; MAX_DIMS];
         self.shares.clear();
         self.shares.extend(users.iter().map(|user| dominant(user.bundle, &ones)));
@@ -54,10 +54,10 @@ impl Sample {
         self.fluid.clear();
         let tasks = fluid.solve()?.iter();
         self.fluid.extend(users.iter().zip(tasks).map(|(user, tasks)| tasks * dominant(user.demand, &ones)));
-        self.deviation = Deviation::of(&self.shares, &self.fluid);
+        self.deviation = Deviation::from_shares(&self.shares, &self.fluid);
         self.standings.clear();
         self.standings.extend(standings(users.iter()));
-        self.incentive = Incentive::of(&self.standings);
+        self.incentive = Incentive::from_standings(&self.standings);
         self.envy = envy(users.iter());
         self.backlogged.clear();
         let waiting = || users.iter().zip(users.largest()).filter(|(user, _)| user.backlogged);

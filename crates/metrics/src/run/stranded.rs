@@ -1,6 +1,6 @@
 //! Stranded capacity: free amounts on machines that are too small, or of the wrong shape, for every waiting task.
 
-use super::{At, How, Metrics};
+use super::{At, MetricValue, Metrics};
 use plimsoll_base::column::{Column, Unit};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 use plimsoll_sim::cluster::Machines;
@@ -60,7 +60,7 @@ pub(super) static METRICS: Metrics = Metrics {
     runs: &[Column::new(
         "stranded_<r>",
         "share of <r> that is free on machines without room for any waiting task that may use them, while tasks wait; null when pooled",
-        How::Means(|at, d| Some(at.stranded?[d])),
+        MetricValue::Means(|at, d| Some(at.stranded?[d])),
     )
     .unit(Unit::Share)
     .lower()
@@ -89,8 +89,8 @@ mod tests {
     /// Two machines of 4 and 8 cores and as many GiB, of which 1 is free on the first and 2 on the second.
     fn machines() -> Machines {
         let mut machines = Machines::new(2, Placement::FirstFit, &[amounts(&[4, 4]), amounts(&[8, 8])]);
-        machines.take(MachineId(0), &[3, 3]);
-        machines.take(MachineId(1), &[6, 6]);
+        machines.allocate(MachineId(0), &[3, 3]);
+        machines.allocate(MachineId(1), &[6, 6]);
         machines
     }
 

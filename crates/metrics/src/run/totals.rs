@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Run;
 use plimsoll_base::units::{MAX_DIMS, Span, Time};
 use plimsoll_sim::books::Books;
-use plimsoll_sim::record::{Fate, JobRecord, Launch, Reach, Stuck, StuckRecord, TaskRecord};
+use plimsoll_sim::record::{Fate, JobRecord, Launch, Locality, Stuck, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::TaskSet;
 
 /// Sums and counts over the whole run, or, where stated, over its measured window.
@@ -106,8 +106,8 @@ impl Totals {
         }
         if let Some(reach) = launch.reach {
             self.located += count;
-            self.located_there += if reach == Reach::There { count } else { 0 };
-            self.located_elsewhere += if reach == Reach::Elsewhere { count } else { 0 };
+            self.located_there += if reach == Locality::There { count } else { 0 };
+            self.located_elsewhere += if reach == Locality::Elsewhere { count } else { 0 };
         }
     }
 

@@ -1,7 +1,7 @@
 //! How much of the cluster was reserved, used and over-committed.
 
 use super::totals::part;
-use super::{At, Metrics, Point, float, shares};
+use super::{At, GridPoint, Metrics, float, shares};
 use plimsoll_base::column::{Topic, Unit};
 use plimsoll_base::units::{Resources, Span};
 
@@ -73,7 +73,7 @@ pub(super) static BESIDES: Metrics = Metrics {
     fairness: &[],
 };
 
-fn of_cluster(point: &Point, amounts: &Resources, d: usize) -> Option<f64> {
+fn of_cluster(point: &GridPoint, amounts: &Resources, d: usize) -> Option<f64> {
     let capacity = point.books.capacity().0[d];
     (capacity > 0).then(|| amounts.0[d] as f64 / capacity as f64)
 }

@@ -25,14 +25,14 @@ mod shares;
 
 use std::collections::BTreeMap;
 
-use super::cycle::{Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, Ratio, Scheduler, Session, Tree, number};
-use super::{Parsed, PolicyRow, Setup, Standing};
+use super::cycle::{Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, Ratio, Scheduler, Session, Tree, number};
+use super::{Parsed, PolicyRow, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 use plimsoll_sim::books::Books;
 
 use round::Round;
-use shares::{Claim, SLACK, Share, WHOLE, shares};
+use shares::{QueueClaim, QueueShares, SLACK, WHOLE, shares};
 
 /// `armada[@ISSUE][:FILE]`
 pub static ROW: PolicyRow = PolicyRow {
@@ -55,8 +55,11 @@ pub static ROW: PolicyRow = PolicyRow {
     ],
     keys: &[
         QueueKey::group("weight", "the divisor of its cost: one over Armada's priority factor"),
-        QueueKey::whole("protected_fraction", "a queue below this part of its share keeps its running tasks (1)"),
-        QueueKey::whole("multipliers", "a number for each resource that counts more or less (1): { cpu = 1, gpu = 2 }"),
+        QueueKey::policy("protected_fraction", "a queue below this part of its share keeps its running tasks (1)"),
+        QueueKey::policy(
+            "multipliers",
+            "a number for each resource that counts more or less (1): { cpu = 1, gpu = 2 }",
+        ),
     ],
     read: |given| {
         Parsed::queued(given, |file, variant, setup| {
@@ -159,16 +162,16 @@ impl Armada {
     }
 
     /// The active leaves, their claims, and the parts that they use.
-    fn active(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<(QueueAt, Claim, u128)> {
+    fn active(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<(QueueAt, QueueClaim, u128)> {
         let capacity = books.offered();
-        let mut active: Vec<(QueueAt, Claim, u128)> = Vec::new();
+        let mut active: Vec<(QueueAt, QueueClaim, u128)> = Vec::new();
         for leaf in (0..tree.nodes.len()).filter(|at| tree.is_leaf(*at)) {
             let mut wanted = [0u128; MAX_DIMS];
             for user in &tree.nodes[leaf].users {
                 (0..books.dims()).for_each(|d| wanted[d] += books.wanted(*user, d));
             }
             if wanted != [0; MAX_DIMS] {
-                let claim = Claim { weight: self.weights[leaf], demand: self.part(wanted, capacity) };
+                let claim = QueueClaim { weight: self.weights[leaf], demand: self.part(wanted, capacity) };
                 active.push((leaf, claim, self.part(usage[leaf].0.map(u128::from), capacity)));
             }
         }
@@ -177,7 +180,7 @@ impl Armada {
 
     /// Queues above their share, to be reclaimed.
     fn above_share(&self, session: &Session) -> Vec<QueueAt> {
-        let above = |(leaf, share, used): (QueueAt, Share, u128)| {
+        let above = |(leaf, share, used): (QueueAt, QueueShares, u128)| {
             let share = share.fair.max(share.capped) + SLACK;
             let above = used * u128::from(ONE) > share * u128::from(self.protected);
             above.then_some(leaf)
@@ -187,13 +190,13 @@ impl Armada {
 }
 
 /// The shares of the active queues, beside the parts that they use.
-fn shared(active: &[(QueueAt, Claim, u128)]) -> Vec<(QueueAt, Share, u128)> {
-    let claims: Vec<Claim> = active.iter().map(|(_, claim, _)| *claim).collect();
+fn shared(active: &[(QueueAt, QueueClaim, u128)]) -> Vec<(QueueAt, QueueShares, u128)> {
+    let claims: Vec<QueueClaim> = active.iter().map(|(_, claim, _)| *claim).collect();
     active.iter().zip(shares(&claims)).map(|((leaf, _, used), share)| (*leaf, share, *used)).collect()
 }
 
 impl Scheduler for Armada {
-    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
         let name = || tree.names.last().map(String::as_str).unwrap_or_default();
         self.weights.push(weight.ok_or_else(|| {
             Error::plan(
@@ -227,12 +230,12 @@ impl Scheduler for Armada {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+    fn standings(&self, tree: &Tree, desk: &QueueTable, books: &Books) -> Vec<Status> {
         if desk.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
         let shown = |part: u128| part as f64 / WHOLE as f64;
-        let one = |(leaf, share, used): (QueueAt, Share, u128)| Standing {
+        let one = |(leaf, share, used): (QueueAt, QueueShares, u128)| Status {
             name: tree.nodes[leaf].name.clone(),
             values: [
                 ("cost", used),
@@ -249,14 +252,14 @@ impl Scheduler for Armada {
         let known: BTreeMap<QueueAt, _> = shared(&active).into_iter().map(|known| (known.0, known)).collect();
         // The shares of a queue without jobs are those it would have as the only additional active queue.
         let idle = |leaf: QueueAt| {
-            let claim = (leaf, Claim { weight: self.weights[leaf], demand: 0 }, 0);
+            let claim = (leaf, QueueClaim { weight: self.weights[leaf], demand: 0 }, 0);
             shared(&[active.as_slice(), &[claim]].concat()).pop()
         };
         let leaves = (0..tree.nodes.len()).filter(|at| tree.is_leaf(*at));
         leaves.filter_map(|leaf| known.get(&leaf).copied().or_else(|| idle(leaf))).map(one).collect()
     }
 
-    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+    fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
         let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
         let (one, other) = (next(one)?, next(other)?);
         if one.queue == other.queue {

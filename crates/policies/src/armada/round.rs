@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::super::Reason;
-use super::super::cycle::{QueueAt, Ratio, Rooms, Runs, Seats, Session, Waiting, seat};
+use super::super::cycle::{Placements, QueueAt, Ratio, Rooms, Runs, Session, Waiting, place_task};
 use super::{Armada, Fault};
 use plimsoll_base::units::{MachineId, Resources, UserId};
 
@@ -13,7 +13,7 @@ const NO_ROOM: Reason = Reason::Rule("there is no room, and no job that costs le
 
 /// The state of a job that was taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Is {
+enum EvictedState {
     /// Its turn has not come.
     Back,
     /// It runs again.
@@ -26,23 +26,23 @@ enum Is {
 
 /// A job that was taken back.
 #[derive(Clone, Copy, Debug)]
-struct Job {
+struct EvictedJob {
     runs: Runs,
-    is: Is,
+    is: EvictedState,
 }
 
-impl Job {
+impl EvictedJob {
     fn amount(&self) -> Resources {
         self.runs.unit()
     }
 }
 
 /// By priority, then by cost over weight, then by name.
-type Place = (u8, (Ratio, usize));
+type JobRank = (u8, (Ratio, usize));
 
 /// A queue in the round.
 #[derive(Clone, Debug, Default)]
-struct Queue {
+struct RoundQueue {
     /// The amounts that it uses, without reclaimed jobs that do not run again.
     usage: Resources,
     /// Its jobs that were taken back, by place, in the order of their turns.
@@ -58,13 +58,13 @@ pub struct Round<'a, 'b, 'c> {
     armada: &'a Armada,
     session: &'c mut Session<'b>,
     capacity: Resources,
-    jobs: Vec<Job>,
+    jobs: Vec<EvictedJob>,
     /// Indices of jobs in the order of their rescheduling.
     order: Vec<usize>,
-    queues: BTreeMap<QueueAt, Queue>,
+    queues: BTreeMap<QueueAt, RoundQueue>,
     /// Queues with anything left, by place, and the place of each.
-    line: BTreeSet<(Place, QueueAt)>,
-    places: BTreeMap<QueueAt, Place>,
+    line: BTreeSet<(JobRank, QueueAt)>,
+    places: BTreeMap<QueueAt, JobRank>,
     /// The room of machines without reclaimed jobs, and with rescheduled and started ones.
     left: Rooms<'b>,
     /// Idle room without the room of jobs that are not rescheduled yet and that no other job received.
@@ -87,18 +87,20 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
     /// Reclaims all jobs of these queues.
     pub fn new(armada: &'a Armada, session: &'c mut Session<'b>, above: &[QueueAt]) -> Round<'a, 'b, 'c> {
         let capacity = *session.books.offered();
-        let mut queues: BTreeMap<QueueAt, Queue> = BTreeMap::new();
+        let mut queues: BTreeMap<QueueAt, RoundQueue> = BTreeMap::new();
         for queue in session.waiting_queues() {
             let waiting = session.waiting(queue).map(|next| next.user).collect();
-            queues.insert(queue, Queue { usage: session.usage[queue], waiting, ..Queue::default() });
+            queues.insert(queue, RoundQueue { usage: session.usage[queue], waiting, ..RoundQueue::default() });
         }
-        let mut jobs: Vec<Job> = Vec::new();
+        let mut jobs: Vec<EvictedJob> = Vec::new();
         for queue in above {
-            let of = queues.entry(*queue).or_insert_with(|| Queue { usage: session.usage[*queue], ..Queue::default() });
+            let of = queues
+                .entry(*queue)
+                .or_insert_with(|| RoundQueue { usage: session.usage[*queue], ..RoundQueue::default() });
             for runs in session.running(*queue).iter().flat_map(|runs| runs.units()) {
                 of.back.push(jobs.len());
                 of.usage = less(&of.usage, &runs.unit());
-                jobs.push(Job { runs, is: Is::Back });
+                jobs.push(EvictedJob { runs, is: EvictedState::Back });
             }
             of.back.sort_by_key(|at| (jobs[*at].runs.priority, jobs[*at].runs.since, jobs[*at].runs.row));
         }
@@ -122,7 +124,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             let job = &self.jobs[*back.first()?];
             Some(((job.runs.priority, self.armada.place(at, &sum(usage, &job.amount()), &self.capacity)), at))
         };
-        let mut line: BTreeSet<(Place, QueueAt)> =
+        let mut line: BTreeSet<(JobRank, QueueAt)> =
             queues.iter().filter_map(|(at, (usage, back))| place(*at, usage, back)).collect();
         while let Some((_, at)) = line.pop_first() {
             let Some((usage, [first, rest @ ..])) = queues.get(&at).copied() else { continue };
@@ -139,16 +141,16 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
     pub fn run(mut self) {
         while let Some((queue, next)) = self.first() {
             match next {
-                Next::Back(at) => self.run_again(queue, at),
-                Next::Waits(next) => self.start(queue, &next),
+                NextJob::Back(at) => self.run_again(queue, at),
+                NextJob::Waits(next) => self.start(queue, &next),
             }
             self.place(queue);
         }
-        for Job { runs, is } in &self.jobs {
+        for EvictedJob { runs, is } in &self.jobs {
             let by = match is {
-                Is::Back | Is::Again => continue,
-                Is::Given(user) => Some(*user),
-                Is::Lost => self.last.get(&runs.machine).copied(),
+                EvictedState::Back | EvictedState::Again => continue,
+                EvictedState::Given(user) => Some(*user),
+                EvictedState::Lost => self.last.get(&runs.machine).copied(),
             };
             self.session.evict(runs, runs.count, by, FAIRLY);
         }
@@ -157,14 +159,14 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
     }
 
     /// A queue's next job: of the most urgent ones first reclaimed jobs, then waiting ones.
-    fn next(&self, queue: &Queue) -> Option<(u8, Resources, Next)> {
+    fn next(&self, queue: &RoundQueue) -> Option<(u8, Resources, NextJob)> {
         let next = queue.waiting.get(queue.next).and_then(|user| self.session.next(*user));
         let back = queue.back.get(queue.turn).map(|at| (*at, &self.jobs[*at]));
         match (back, next) {
             (Some((at, job)), next) if next.is_none_or(|next| job.runs.priority <= next.priority) => {
-                Some((job.runs.priority, job.amount(), Next::Back(at)))
+                Some((job.runs.priority, job.amount(), NextJob::Back(at)))
             }
-            (_, next) => next.map(|next| (next.priority, next.need(), Next::Waits(next))),
+            (_, next) => next.map(|next| (next.priority, next.need(), NextJob::Waits(next))),
         }
     }
 
@@ -181,19 +183,19 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         }
     }
 
-    fn first(&self) -> Option<(QueueAt, Next)> {
+    fn first(&self) -> Option<(QueueAt, NextJob)> {
         let (_, at) = self.line.first()?;
         let (.., next) = self.next(self.queues.get(at)?)?;
         Some((*at, next))
     }
 
     fn run_again(&mut self, queue: QueueAt, at: usize) {
-        let Job { runs, is } = self.jobs[at];
+        let EvictedJob { runs, is } = self.jobs[at];
         let amount = runs.unit();
         if let Some(queue) = self.queues.get_mut(&queue) {
             queue.turn += 1;
         }
-        let given = matches!(is, Is::Given(_));
+        let given = matches!(is, EvictedState::Given(_));
         if given && self.armada.fault != Fault::RunsAgain {
             return;
         }
@@ -202,12 +204,12 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             if given {
                 self.idle.restore(self.session, &runs);
             }
-            self.jobs[at].is = Is::Again;
+            self.jobs[at].is = EvictedState::Again;
             if let Some(queue) = self.queues.get_mut(&queue) {
                 queue.usage = sum(&queue.usage, &amount);
             }
         } else if !given {
-            self.jobs[at].is = Is::Lost;
+            self.jobs[at].is = EvictedState::Lost;
             self.idle.release(self.session, &runs);
         }
     }
@@ -216,14 +218,14 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
     fn start(&mut self, queue: QueueAt, next: &Waiting) {
         let before = (next.together() > 1).then(|| (self.jobs.clone(), self.order.clone()));
         let (left, idle) = (self.left.clone(), self.idle.clone());
-        let (mut seats, mut displaced) = (Seats::new(), Vec::<Runs>::new());
+        let (mut seats, mut displaced) = (Placements::new(), Vec::<Runs>::new());
         for _ in 0..next.together() {
             let idle = self.idle.find(&next.each);
             let found = idle.or_else(|| self.in_room_taken_back(next));
             let Some(machine) = found.or_else(|| self.in_room_of_less_urgent(next, &mut displaced)) else { break };
-            self.left.take(machine, &next.each, 1);
-            self.idle.take(machine, &next.each, 1);
-            seat(&mut seats, machine);
+            self.left.reserve(machine, &next.each, 1);
+            self.idle.reserve(machine, &next.each, 1);
+            place_task(&mut seats, machine);
         }
         let Some(of) = self.queues.get_mut(&queue) else { return };
         if seats.iter().map(|(_, count)| count).sum::<u32>() < next.together() {
@@ -254,7 +256,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
 
     /// The room of jobs that would run again last.
     fn in_room_taken_back(&mut self, next: &Waiting) -> Option<MachineId> {
-        while self.order.last().is_some_and(|at| self.jobs[*at].is != Is::Back) {
+        while self.order.last().is_some_and(|at| self.jobs[*at].is != EvictedState::Back) {
             self.order.pop();
         }
         let mut rooms = self.idle.clone();
@@ -262,7 +264,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         let found = self.order.iter().rev().find_map(|at| {
             taken += 1;
             let job = &self.jobs[*at];
-            if job.is != Is::Back {
+            if job.is != EvictedState::Back {
                 return None;
             }
             rooms.release(self.session, &job.runs);
@@ -271,8 +273,8 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         })?;
         for at in self.order.iter().rev().take(taken) {
             let job = &mut self.jobs[*at];
-            if job.is == Is::Back && self.session.amount_on(&job.runs, found) != Resources::ZERO {
-                job.is = Is::Given(next.user);
+            if job.is == EvictedState::Back && self.session.amount_on(&job.runs, found) != Resources::ZERO {
+                job.is = EvictedState::Given(next.user);
                 self.idle.release(self.session, &job.runs);
             }
         }
@@ -320,7 +322,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
 }
 
 /// The next job.
-enum Next {
+enum NextJob {
     Back(usize),
     Waits(Waiting),
 }

@@ -11,7 +11,7 @@ pub const SLACK: u128 = 16;
 
 /// A queue's claim.
 #[derive(Clone, Copy, Debug)]
-pub struct Claim {
+pub struct QueueClaim {
     /// In millionths.
     pub weight: u64,
     /// The part of the cluster that it demands.
@@ -20,7 +20,7 @@ pub struct Claim {
 
 /// A queue's shares, as parts of [`WHOLE`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct QueueShares {
     /// By weight alone.
     pub fair: u128,
     /// By weight, at most the demand: in up to ten rounds, until a hundredth is left.
@@ -34,10 +34,12 @@ fn part(weight: u64, of: u128, amount: u128) -> u128 {
 }
 
 /// The shares of all queues. Cost: O(queues).
-pub fn shares(claims: &[Claim]) -> Vec<Share> {
+pub fn shares(claims: &[QueueClaim]) -> Vec<QueueShares> {
     let sum: u128 = claims.iter().map(|claim| u128::from(claim.weight)).sum();
-    let mut shares: Vec<Share> =
-        claims.iter().map(|claim| Share { fair: part(claim.weight, sum, WHOLE), ..Share::default() }).collect();
+    let mut shares: Vec<QueueShares> = claims
+        .iter()
+        .map(|claim| QueueShares { fair: part(claim.weight, sum, WHOLE), ..QueueShares::default() })
+        .collect();
     let mut open = vec![true; claims.len()];
     // The surplus of each in the previous round.
     let mut spare = vec![0u128; claims.len()];
@@ -73,9 +75,9 @@ mod tests {
 
     /// Of 100 cores: weight, demand, and the two shares.
     fn check(queues: &[(u64, u128, f64, f64)]) {
-        let claims: Vec<Claim> = queues
+        let claims: Vec<QueueClaim> = queues
             .iter()
-            .map(|(weight, demand, ..)| Claim { weight: weight * 1_000_000, demand: demand * WHOLE / 100 })
+            .map(|(weight, demand, ..)| QueueClaim { weight: weight * 1_000_000, demand: demand * WHOLE / 100 })
             .collect();
         for (share, (.., capped, uncapped)) in shares(&claims).iter().zip(queues) {
             let near = |part: u128, expected: f64| (part as f64 / WHOLE as f64 - expected).abs() < 1e-9;

@@ -8,11 +8,11 @@ use super::super::values::{self, connect, refused, string};
 use plimsoll_base::error::{Error, Result, did_you_mean, either};
 use plimsoll_base::rows::read_text;
 use plimsoll_base::tree::{Entry, Node, Place, Value};
-use plimsoll_base::units::{Dim, MAX_DIMS, Round};
+use plimsoll_base::units::{Dim, MAX_DIMS, Rounding};
 use plimsoll_sim::policy::Owners;
 
 /// Amounts of some resources, in base units; `None` for unnamed ones.
-pub type Amounts = [Option<u64>; MAX_DIMS];
+pub type OptionalAmounts = [Option<u64>; MAX_DIMS];
 
 /// An amount in base units, or no bound. Every amount is below [`Bound::Unlimited`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ pub enum Bound {
 
 impl Bound {
     /// The amount on a level with this total.
-    pub fn of(self, total: u64) -> u64 {
+    pub fn amount(self, total: u64) -> u64 {
         match self {
             Bound::Amount(amount) => amount,
             Bound::Unlimited => total,
@@ -60,7 +60,7 @@ impl QueueKey {
     }
 
     /// A key of the table `[policy]`.
-    pub const fn whole(name: &'static str, meaning: &'static str) -> QueueKey {
+    pub const fn policy(name: &'static str, meaning: &'static str) -> QueueKey {
         QueueKey { name, whole: true, meaning }
     }
 }
@@ -107,9 +107,9 @@ impl QueueFile {
 
     /// Reads the text of a file. Errors: as [`QueueFile::read`].
     pub fn parse(path: &Path, text: &str) -> Result<QueueFile> {
-        let tree = Node::toml(&Place::whole(path, text))?;
+        let tree = Node::toml(&Place::whole_text(path, text))?;
         tree.known(&TOP, "", " of a file of queues")?;
-        QueueFile::of(&tree, &tree.place)
+        QueueFile::from_node(&tree, &tree.place)
     }
 
     /// The queues in a plan, by name: its tables `[queues.NAME]`. Errors: as [`QueueFile::read`].
@@ -119,14 +119,14 @@ impl QueueFile {
         let one = |entry: &Entry| {
             entry.node.table().ok_or_else(|| wrong(&entry.place))?;
             entry.node.known(&TOP, &format!("queues.{}", entry.key), " of queues")?;
-            Ok((entry.key.clone(), QueueFile::of(&entry.node, &entry.place)?))
+            Ok((entry.key.clone(), QueueFile::from_node(&entry.node, &entry.place)?))
         };
         tables.iter().map(one).collect()
     }
 
     /// The queues in a table with `[[group]]`, `[[user]]` and `[policy]`, whatever else it holds. Errors: as
     /// [`QueueFile::read`].
-    pub fn of(top: &Node, place: &Place) -> Result<QueueFile> {
+    pub fn from_node(top: &Node, place: &Place) -> Result<QueueFile> {
         let mut file = QueueFile { path: place.file().to_owned(), ..QueueFile::default() };
         if let Some(entry) = top.get("policy") {
             table(&entry.node, "policy", "switches")?;
@@ -209,7 +209,7 @@ impl QueueFile {
 
     /// The group of a user, by place in the file: named, by a pattern, or because no other names it.
     pub fn owner(&self, user: &str) -> Option<usize> {
-        self.owners().of(user)
+        self.owners().group_of(user)
     }
 
     /// The group of each user.
@@ -219,7 +219,7 @@ impl QueueFile {
     }
 
     /// Amounts that a group has under a key, if it has any. Errors: no amounts, or of resources that the run does not have.
-    pub fn amounts(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<Amounts>> {
+    pub fn amounts(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<OptionalAmounts>> {
         self.groups[at].table.get(key).map(|entry| amounts(&entry.node, key, dims)).transpose()
     }
 
@@ -302,7 +302,7 @@ pub fn name<'n>(node: &'n Node, what: &str) -> Result<&'n str> {
 }
 
 /// Amounts of resources that a run has. Errors: as [`QueueFile::amounts`].
-pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<Amounts> {
+pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<OptionalAmounts> {
     let mut amounts = [None; MAX_DIMS];
     for entry in table(node, key, "resources, such as { cpu = 2 }")? {
         let (at, scale) = resource(entry, key, dims)?;
@@ -325,7 +325,7 @@ fn resource(entry: &Entry, key: &str, dims: &[Dim]) -> Result<(usize, u64)> {
 
 /// The amount of an entry in base units. Errors: not a number, or one that is too large.
 fn amount(entry: &Entry, path: &str, scale: u64, expected: &str) -> Result<u64> {
-    let amount = values::number(path, &entry.node, (scale, Round::Down), expected)?;
+    let amount = values::number(path, &entry.node, (scale, Rounding::Down), expected)?;
     if amount > LARGEST {
         let problem = format!("{} is too large; expected at most {}", entry.node.shown(), LARGEST / scale.max(1));
         return Err(entry.node.place.wrong(path, problem));
@@ -335,7 +335,7 @@ fn amount(entry: &Entry, path: &str, scale: u64, expected: &str) -> Result<u64> 
 
 /// A number of at least 0, in millionths.
 pub fn number(node: &Node, key: &str) -> Result<u64> {
-    values::number(key, node, (ONE, Round::Down), "a number of at least 0")
+    values::number(key, node, (ONE, Rounding::Down), "a number of at least 0")
 }
 
 /// A whole number, which may be below 0.

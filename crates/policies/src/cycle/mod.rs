@@ -15,19 +15,20 @@ mod tree;
 mod walk;
 
 pub use file::{
-    Amounts, Bound, ONE, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name, number, truth,
+    Bound, ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name,
+    number, truth,
 };
 pub use ratio::Ratio;
-pub use rooms::{Rooms, Seats, seat};
+pub use rooms::{Placements, Rooms, place_task};
 pub use session::{Runs, Session};
-pub use tree::{Desk, QueueAt, ROOT, Tree, Waiting};
+pub use tree::{QueueAt, QueueTable, ROOT, Tree, Waiting};
 pub use walk::{Member, Walk};
 
 use std::collections::{HashMap, VecDeque};
 
 use super::{
-    Ask, Displaces, Needs, Policy, Preemption, Queue, Rank, Reason, Reclaims, Room, RunningView, Setup, Stale,
-    Standing, Verdict, Victims,
+    Ask, Needs, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room, RunningView, Setup, Stale,
+    Status, Verdict, Victims,
 };
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Span, Time, UserId};
@@ -40,18 +41,25 @@ pub const PERIOD: Span = Span(10_000);
 pub trait Scheduler: Send {
     /// A queue was made for a user, since no file has groups; it is the last of the tree. `weight` is the user's, in millionths,
     /// `None` if it has one a resource.
-    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()>;
+    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()>;
 
     /// Decides one cycle. Errors end the run.
     fn cycle(&mut self, session: &mut Session) -> Result<()>;
 
     /// The current quantities of each queue that the scheduler uses.
-    fn standings(&self, _tree: &Tree, _desk: &Desk, _books: &Books) -> Vec<Standing> {
+    fn standings(&self, _tree: &Tree, _desk: &QueueTable, _books: &Books) -> Vec<Status> {
         Vec::new()
     }
 
     /// Whether one user goes before another by the comparison as it is written, if there is one.
-    fn goes_before(&self, _tree: &Tree, _desk: &Desk, _books: &Books, _one: UserId, _other: UserId) -> Option<bool> {
+    fn compare_users(
+        &self,
+        _tree: &Tree,
+        _desk: &QueueTable,
+        _books: &Books,
+        _one: UserId,
+        _other: UserId,
+    ) -> Option<bool> {
         None
     }
 }
@@ -63,9 +71,9 @@ pub struct Cycled<S> {
     scheduler: S,
     tree: Tree,
     weights: Weights,
-    desk: Desk,
+    desk: QueueTable,
     /// The positions of each user's launches in the order of the cycle.
-    places: HashMap<UserId, VecDeque<Place>>,
+    places: HashMap<UserId, VecDeque<PlannedLaunch>>,
     waits: HashMap<UserId, Reason>,
     /// When the last cycle was.
     at: Option<Time>,
@@ -77,14 +85,14 @@ pub struct Cycled<S> {
 
 /// A launch that a cycle has decided.
 #[derive(Clone, Debug)]
-struct Place {
+struct PlannedLaunch {
     at: u32,
     /// How many tasks are left of it.
     tasks: u32,
     /// The position of the intended set in the user's order: a set that was stopped in the cycle may precede it now.
     turn: (u8, Time, u64),
     /// The machines planned for them, if the cycle stops anything: room that victims leave is for the tasks that it was made for.
-    seats: Seats,
+    seats: Placements,
 }
 
 /// The default reason of a user that is not reached in this cycle.
@@ -101,7 +109,7 @@ impl<S: Scheduler> Cycled<S> {
 
 impl<S> Cycled<S> {
     /// The next launch of a user that the cycle has decided, if its head is the set that is meant.
-    fn place(&self, queue: &Queue) -> Option<&Place> {
+    fn place(&self, queue: &Queue) -> Option<&PlannedLaunch> {
         let place = self.places.get(&queue.user)?.front()?;
         (place.turn == (queue.priority, queue.release, queue.place)).then_some(place)
     }
@@ -109,18 +117,18 @@ impl<S> Cycled<S> {
 
 impl<S: Scheduler> Policy for Cycled<S> {
     fn needs(&self) -> Needs {
-        Needs { displaces: Displaces::Reclaims, waiting_demand: true, nominates: true, ..Needs::default() }
+        Needs { displaces: PreemptsFor::Reclaims, waiting_demand: true, nominates: true, ..Needs::default() }
     }
 
     fn open(&mut self, user: UserId, name: &str) -> Result<()> {
         if self.tree.open(user, name)? {
-            self.scheduler.made(&self.tree, self.weights.whole(self.weights.class_of(name) as usize))?;
+            self.scheduler.add_user_queue(&self.tree, self.weights.uniform(self.weights.class_of(name) as usize))?;
         }
         Ok(())
     }
 
     fn prepare(&mut self, _now: Time, _books: &Books, changed: &[UserId]) -> Result<Stale> {
-        self.desk.note(changed);
+        self.desk.mark_changed(changed);
         Ok(Stale::None)
     }
 
@@ -169,12 +177,12 @@ impl<S: Scheduler> Policy for Cycled<S> {
         Some(self)
     }
 
-    fn standings(&self, books: &Books) -> Vec<Standing> {
+    fn standings(&self, books: &Books) -> Vec<Status> {
         self.scheduler.standings(&self.tree, &self.desk, books)
     }
 
-    fn goes_before(&self, one: UserId, other: UserId, books: &Books) -> Option<bool> {
-        self.scheduler.goes_before(&self.tree, &self.desk, books, one, other)
+    fn compare_users(&self, one: UserId, other: UserId, books: &Books) -> Option<bool> {
+        self.scheduler.compare_users(&self.tree, &self.desk, books, one, other)
     }
 }
 
@@ -199,8 +207,8 @@ impl<S: Scheduler> Preemption for Cycled<S> {
         let planned = !decided.evictions.is_empty();
         for (at, (user, tasks, seats)) in decided.launches.into_iter().enumerate() {
             let Some(next) = self.desk.waiting[user.index()] else { continue };
-            let seats = if planned { seats } else { Seats::new() };
-            let place = Place { at: at as u32, tasks, turn: next.turn(), seats };
+            let seats = if planned { seats } else { Placements::new() };
+            let place = PlannedLaunch { at: at as u32, tasks, turn: next.turn(), seats };
             self.places.entry(user).or_default().push_back(place);
         }
         self.waits = decided.waits;

@@ -27,7 +27,7 @@ impl Ratio {
     }
 
     /// The ratio of an amount to a capacity; 0 of 0 is 0.
-    pub fn of(amount: u64, capacity: u64) -> Ratio {
+    pub fn from_capacity(amount: u64, capacity: u64) -> Ratio {
         if amount == 0 { Ratio::ZERO } else { Ratio::new(amount, capacity) }
     }
 
@@ -39,7 +39,7 @@ impl Ratio {
     ) -> (Ratio, usize) {
         let mut most: Option<(Ratio, usize)> = None;
         for d in order {
-            let part = Ratio::of(amounts.0[d], capacity.0[d]);
+            let part = Ratio::from_capacity(amounts.0[d], capacity.0[d]);
             if most.is_none_or(|(known, _)| part > known) {
                 most = Some((part, d));
             }
@@ -105,8 +105,8 @@ mod tests {
         let (near, third) = (Ratio::new(u64::MAX / 3 + 1, u64::MAX), Ratio::new(1u64, 3u64));
         assert!(near > third && third > Ratio::ZERO && Ratio::INFINITE > near);
         assert_eq!(Ratio::new(1u64, 0u64), Ratio::INFINITE);
-        assert_eq!(Ratio::of(0, 0), Ratio::ZERO);
-        assert_eq!(Ratio::of(1, 2).over(500_000, 1_000_000), Ratio::WHOLE);
-        assert_eq!(Ratio::of(1, 2).over(0, 1_000_000), Ratio::INFINITE);
+        assert_eq!(Ratio::from_capacity(0, 0), Ratio::ZERO);
+        assert_eq!(Ratio::from_capacity(1, 2).over(500_000, 1_000_000), Ratio::WHOLE);
+        assert_eq!(Ratio::from_capacity(1, 2).over(0, 1_000_000), Ratio::INFINITE);
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_sim::cluster::PlannedRoom;
 use plimsoll_sim::policy::RunningView;
 
 /// The machines of tasks that start together, and how many on each.
-pub type Seats = Vec<(MachineId, u32)>;
+pub type Placements = Vec<(MachineId, u32)>;
 
 /// The free amounts of machines at some point of a cycle. A copy is a trial placement without effect.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ impl<'a> Rooms<'a> {
     }
 
     /// Takes the room of tasks on a machine; takes nothing, and returns `false`, if there is too little.
-    pub fn take(&mut self, machine: MachineId, each: &Resources, tasks: u32) -> bool {
+    pub fn reserve(&mut self, machine: MachineId, each: &Resources, tasks: u32) -> bool {
         let amount = each.times(tasks);
         let room = self.change(machine);
         let fits = amount.fits(&room.free);
@@ -88,7 +88,7 @@ impl<'a> Rooms<'a> {
     pub fn restore(&mut self, session: &Session, unit: &Runs) -> bool {
         let seats = session.seats_of(unit);
         for (at, (machine, tasks)) in seats.iter().enumerate() {
-            if !self.take(*machine, &unit.each, *tasks) {
+            if !self.reserve(*machine, &unit.each, *tasks) {
                 seats[..at].iter().for_each(|(machine, tasks)| self.give(*machine, &unit.each, *tasks));
                 return false;
             }
@@ -99,7 +99,7 @@ impl<'a> Rooms<'a> {
     /// Places a task by the rule of the run; returns its machine.
     pub fn place(&mut self, each: &Resources) -> Option<MachineId> {
         let machine = self.find(each)?;
-        self.take(machine, each, 1).then_some(machine)
+        self.reserve(machine, each, 1).then_some(machine)
     }
 
     /// Places tasks one by one. For a task without room `make_room` releases that of victims, and returns the machine with room for the
@@ -109,24 +109,24 @@ impl<'a> Rooms<'a> {
         each: &Resources,
         tasks: u32,
         mut make_room: impl FnMut(&mut Rooms<'a>) -> Option<MachineId>,
-    ) -> Option<Seats> {
-        let mut seats = Seats::new();
+    ) -> Option<Placements> {
+        let mut seats = Placements::new();
         for _ in 0..tasks {
             let machine = match self.place(each) {
                 Some(machine) => machine,
                 None => {
                     let machine = make_room(self)?;
-                    self.take(machine, each, 1).then_some(machine)?
+                    self.reserve(machine, each, 1).then_some(machine)?
                 }
             };
-            seat(&mut seats, machine);
+            place_task(&mut seats, machine);
         }
         Some(seats)
     }
 }
 
 /// Adds a task on a machine.
-pub fn seat(seats: &mut Seats, machine: MachineId) {
+pub fn place_task(seats: &mut Placements, machine: MachineId) {
     match seats.last_mut() {
         Some((last, count)) if *last == machine => *count += 1,
         _ => seats.push((machine, 1)),

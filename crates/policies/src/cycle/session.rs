@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use super::rooms::{Rooms, Seats, seat};
-use super::tree::{Desk, QueueAt, Tree, Waiting};
+use super::rooms::{Placements, Rooms, place_task};
+use super::tree::{QueueAt, QueueTable, Tree, Waiting};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
 use plimsoll_sim::books::Books;
 use plimsoll_sim::policy::{Cause, Gang, Reason, RunningView};
@@ -60,11 +60,11 @@ impl Runs {
 
 /// The running tasks of the users of a queue that may be stopped.
 #[derive(Clone, Debug, Default)]
-struct Listed {
+struct PreemptibleTasks {
     /// In the order of stopping.
     all: Vec<Runs>,
     /// By key, the machines of a gang.
-    gangs: HashMap<u64, Seats>,
+    gangs: HashMap<u64, Placements>,
 }
 
 /// A decision to stop tasks.
@@ -80,7 +80,7 @@ pub(super) struct Evicted {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decisions {
     /// Users in the order of their next tasks' starts, how many of each, and the machines with room for them.
-    pub launches: Vec<(UserId, u32, Seats)>,
+    pub launches: Vec<(UserId, u32, Placements)>,
     pub evictions: Vec<Evicted>,
     /// Why a user waits.
     pub waits: HashMap<UserId, Reason>,
@@ -98,9 +98,9 @@ pub struct Session<'a> {
     pub held: Vec<Resources>,
     /// The unallocated amounts, likewise.
     pub free: Resources,
-    desk: &'a Desk,
+    desk: &'a QueueTable,
     running: &'a dyn RunningView,
-    listed: Vec<OnceCell<Listed>>,
+    listed: Vec<OnceCell<PreemptibleTasks>>,
     rooms: Rooms<'a>,
     /// Something starts for which no machine has room as far as the session knows.
     unseated: bool,
@@ -113,7 +113,12 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(tree: &'a Tree, desk: &'a Desk, running: &'a dyn RunningView, books: &'a Books) -> Session<'a> {
+    pub(super) fn new(
+        tree: &'a Tree,
+        desk: &'a QueueTable,
+        running: &'a dyn RunningView,
+        books: &'a Books,
+    ) -> Session<'a> {
         let mut free = *books.offered();
         free.0.iter_mut().zip(books.total_held().0).for_each(|(free, held)| *free -= held);
         Session {
@@ -160,11 +165,11 @@ impl<'a> Session<'a> {
         &self.listed(queue).all
     }
 
-    fn listed(&self, queue: QueueAt) -> &Listed {
+    fn listed(&self, queue: QueueAt) -> &PreemptibleTasks {
         self.listed[queue].get_or_init(|| {
-            let Listed { mut all, mut gangs } = Listed::default();
+            let PreemptibleTasks { mut all, mut gangs } = PreemptibleTasks::default();
             let mut known: HashMap<u32, u64> = HashMap::new();
-            self.running.of(&self.tree.nodes[queue].users, &mut |tasks| {
+            self.running.of_users(&self.tree.nodes[queue].users, &mut |tasks| {
                 if let Some(Gang { number, .. }) = tasks.gang {
                     let first = known.get(&number).copied();
                     let key = *known.entry(number).or_insert(tasks.key);
@@ -190,12 +195,12 @@ impl<'a> Session<'a> {
                 });
                 ControlFlow::Continue(())
             });
-            Listed { all, gangs }
+            PreemptibleTasks { all, gangs }
         })
     }
 
     /// Returns the machines of one running task, or of all tasks of a gang, and how many run on each.
-    pub fn seats_of(&self, unit: &Runs) -> Seats {
+    pub fn seats_of(&self, unit: &Runs) -> Placements {
         if !unit.gang {
             return vec![(unit.machine, 1)];
         }
@@ -216,16 +221,16 @@ impl<'a> Session<'a> {
     }
 
     /// Takes room on machines for tasks that do not start in this cycle.
-    pub fn reserve(&mut self, each: &Resources, seats: &Seats) {
+    pub fn reserve(&mut self, each: &Resources, seats: &Placements) {
         for (machine, tasks) in seats {
-            self.rooms.take(*machine, each, *tasks);
+            self.rooms.reserve(*machine, each, *tasks);
         }
     }
 
     /// The least urgent priority at which anything of a queue runs that may be stopped, without going through all.
     pub fn least_urgent(&self, queue: QueueAt) -> Option<u8> {
         let mut least = None;
-        self.running.of(&self.tree.nodes[queue].users, &mut |tasks| {
+        self.running.of_users(&self.tree.nodes[queue].users, &mut |tasks| {
             least = Some(tasks.priority);
             ControlFlow::Break(())
         });
@@ -273,10 +278,10 @@ impl<'a> Session<'a> {
     /// Starts a number of tasks of the next workload of a user, or all of a gang, on the machines of the placement rule.
     pub fn launch(&mut self, next: &Waiting, tasks: u32) {
         let tasks = if next.gang { next.tasks } else { tasks.min(next.tasks) };
-        let mut seats = Seats::new();
+        let mut seats = Placements::new();
         for _ in 0..tasks {
             let Some(machine) = self.rooms.place(&next.each) else { break };
-            seat(&mut seats, machine);
+            place_task(&mut seats, machine);
         }
         self.start(next, tasks, seats);
     }
@@ -288,8 +293,8 @@ impl<'a> Session<'a> {
             rooms.place_all(&next.each, next.tasks, |_| None)
         } else {
             let machines = (0..most.min(next.tasks)).map_while(|_| rooms.place(&next.each));
-            Some(machines.fold(Seats::new(), |mut seats, machine| {
-                seat(&mut seats, machine);
+            Some(machines.fold(Placements::new(), |mut seats, machine| {
+                place_task(&mut seats, machine);
                 seats
             }))
         };
@@ -299,15 +304,15 @@ impl<'a> Session<'a> {
     }
 
     /// The next workload of a user starts: as many of its tasks as these machines are for.
-    pub fn launch_on(&mut self, next: &Waiting, seats: Seats) {
+    pub fn launch_on(&mut self, next: &Waiting, seats: Placements) {
         for (machine, count) in &seats {
-            self.unseated |= !self.rooms.take(*machine, &next.each, *count);
+            self.unseated |= !self.rooms.reserve(*machine, &next.each, *count);
         }
         self.start(next, seats.iter().map(|(_, count)| count).sum(), seats);
     }
 
     /// The same, but the room on these machines is taken by [`Session::seat_launches`], once all victims have left.
-    pub fn launch_later(&mut self, next: &Waiting, seats: Seats) {
+    pub fn launch_later(&mut self, next: &Waiting, seats: Placements) {
         self.start(next, seats.iter().map(|(_, count)| count).sum(), seats);
     }
 
@@ -316,18 +321,18 @@ impl<'a> Session<'a> {
         for (user, _, seats) in &self.decided.launches {
             let each = self.desk.waiting[user.index()].map_or(Resources::ZERO, |next| next.each);
             for (machine, count) in seats {
-                self.unseated |= !self.rooms.take(*machine, &each, *count);
+                self.unseated |= !self.rooms.reserve(*machine, &each, *count);
             }
         }
     }
 
-    fn start(&mut self, next: &Waiting, tasks: u32, seats: Seats) {
+    fn start(&mut self, next: &Waiting, tasks: u32, seats: Placements) {
         self.unseated |= seats.iter().map(|(_, count)| count).sum::<u32>() < tasks;
         self.decided.launches.push((next.user, tasks, seats));
         self.decided.waits.remove(&next.user);
         self.left.insert(next.user, next.tasks - tasks);
         let amount = next.each.times(tasks);
-        self.hold(next.queue, next.user, &amount, true);
+        self.change_allocation(next.queue, next.user, &amount, true);
     }
 
     /// Stops a number of these tasks, or all of a gang, for a user, by a rule.
@@ -351,11 +356,11 @@ impl<'a> Session<'a> {
             if stopped {
                 self.rooms.give(machine, &runs.each, tasks * times);
             } else {
-                self.rooms.take(machine, &runs.each, tasks * times);
+                self.rooms.reserve(machine, &runs.each, tasks * times);
             }
         }
         let amount = runs.each.times(count);
-        self.hold(runs.queue, runs.user, &amount, !stopped);
+        self.change_allocation(runs.queue, runs.user, &amount, !stopped);
     }
 
     /// Takes back the evictions that made room for nothing (see [`Session::spare_victims`]), and launches that would not be carried
@@ -373,7 +378,7 @@ impl<'a> Session<'a> {
             if let Some(next) = self.desk.waiting[user.index()] {
                 seats.iter().for_each(|(machine, count)| self.rooms.give(*machine, &next.each, *count));
                 *self.left.entry(user).or_default() += tasks;
-                self.hold(next.queue, user, &next.each.times(tasks), false);
+                self.change_allocation(next.queue, user, &next.each.times(tasks), false);
                 self.wait(user, OVERTAKEN);
             }
             self.spare_victims(&may_stay);
@@ -430,7 +435,7 @@ impl<'a> Session<'a> {
         self.books.running(user).saturating_sub(self.lost.get(&user).copied().unwrap_or(0))
     }
 
-    fn hold(&mut self, queue: QueueAt, user: UserId, amount: &Resources, more: bool) {
+    fn change_allocation(&mut self, queue: QueueAt, user: UserId, amount: &Resources, more: bool) {
         let change = |amounts: &mut Resources, more: bool| {
             for d in 0..MAX_DIMS {
                 // Launches may exceed the free amounts: the engine decides.

@@ -16,7 +16,7 @@ pub const ROOT: QueueAt = 0;
 
 /// A queue, or a group of queues.
 #[derive(Clone, Debug, Default)]
-pub struct Node {
+pub struct QueueNode {
     /// Its name.
     pub name: String,
     /// The one above it; that of the root is the root.
@@ -33,7 +33,7 @@ pub struct Node {
 #[derive(Clone, Debug)]
 pub struct Tree {
     /// All nodes.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<QueueNode>,
     /// The queue of each user.
     pub users: Vec<QueueAt>,
     /// The name of each user.
@@ -45,7 +45,7 @@ pub struct Tree {
 impl Tree {
     /// The tree of a file; without groups, of the users that appear.
     pub fn new(file: &QueueFile) -> Tree {
-        let root = Node { name: "root".to_owned(), ..Node::default() };
+        let root = QueueNode { name: "root".to_owned(), ..QueueNode::default() };
         let mut tree = Tree {
             nodes: vec![root],
             users: Vec::new(),
@@ -55,7 +55,7 @@ impl Tree {
         };
         for group in &file.groups {
             let parent = group.parent.map_or(ROOT, |at| at + 1);
-            tree.nodes.push(Node { name: group.name.clone(), parent, ..Node::default() });
+            tree.nodes.push(QueueNode { name: group.name.clone(), parent, ..QueueNode::default() });
         }
         for at in 1..tree.nodes.len() {
             let parent = tree.nodes[at].parent;
@@ -72,11 +72,11 @@ impl Tree {
         let (at, made) = match &self.owners {
             None => {
                 let at = self.nodes.len();
-                self.nodes.push(Node { name: name.to_owned(), depth: 1, ..Node::default() });
+                self.nodes.push(QueueNode { name: name.to_owned(), depth: 1, ..QueueNode::default() });
                 self.nodes[ROOT].children.push(at);
                 (at, true)
             }
-            Some(owners) => match owners.of(name) {
+            Some(owners) => match owners.group_of(name) {
                 Some(group) => (group + 1, false),
                 None => {
                     let file = self.file.display();
@@ -158,7 +158,7 @@ impl Waiting {
 
 /// The books by queue.
 #[derive(Clone, Debug, Default)]
-pub struct Desk {
+pub struct QueueTable {
     /// By node, the amounts that its users hold.
     pub usage: Vec<Resources>,
     /// By user, the same as it was booked last.
@@ -173,9 +173,9 @@ pub struct Desk {
     changed: Vec<UserId>,
 }
 
-impl Desk {
+impl QueueTable {
     /// Users change.
-    pub fn note(&mut self, users: &[UserId]) {
+    pub fn mark_changed(&mut self, users: &[UserId]) {
         self.changed.extend(users);
     }
 
@@ -188,7 +188,7 @@ impl Desk {
         for user in std::mem::take(&mut self.changed) {
             let (queue, before) = (tree.users[user.index()], self.held[user.index()]);
             let mut now = Resources::ZERO;
-            now.0.iter_mut().zip(books.held(user)).for_each(|(now, held)| *now = *held);
+            now.0.iter_mut().zip(books.allocated(user)).for_each(|(now, held)| *now = *held);
             if now != before {
                 for at in tree.path(queue) {
                     let usage = &mut self.usage[at].0;

@@ -5,40 +5,40 @@
 
 use ethnum::I256;
 
-use super::ground::{Fraction, Ground, Leaf, Stop, gcd, within};
+use super::environment::{Environment, Fraction, Leaf, Stop, gcd, within};
 use super::parse::{Ast, Fold, Test};
-use super::program::{Check, Node};
+use super::program::{Check, ProgramNode};
 
 /// A number as it is compiled.
 #[derive(Clone, Debug)]
-struct Value {
-    node: Node<I256>,
+struct CompiledNumber {
+    node: ProgramNode<I256>,
     factor: Vec<Fraction>,
     /// The least and the greatest value of the node.
     low: I256,
     high: I256,
 }
 
-impl Value {
-    fn constant(factor: Vec<Fraction>) -> Value {
-        Value { node: Node::One, factor, low: I256::ONE, high: I256::ONE }
+impl CompiledNumber {
+    fn constant(factor: Vec<Fraction>) -> CompiledNumber {
+        CompiledNumber { node: ProgramNode::One, factor, low: I256::ONE, high: I256::ONE }
     }
 
     fn is_constant(&self) -> bool {
-        matches!(self.node, Node::One)
+        matches!(self.node, ProgramNode::One)
     }
 }
 
 /// A program with the interval of its values.
 pub struct Ranged {
-    pub node: Node<I256>,
+    pub node: ProgramNode<I256>,
     pub low: I256,
     pub high: I256,
 }
 
 /// Compiles to integers.
 pub struct Exact<'a> {
-    ground: Ground<'a>,
+    ground: Environment<'a>,
     /// The greatest number that may come up.
     pub most: I256,
 }
@@ -46,7 +46,7 @@ pub struct Exact<'a> {
 type Result<T> = std::result::Result<T, Stop>;
 
 impl<'a> Exact<'a> {
-    pub fn new(ground: Ground<'a>) -> Exact<'a> {
+    pub fn new(ground: Environment<'a>) -> Exact<'a> {
         Exact { ground, most: I256::ONE }
     }
 
@@ -60,7 +60,7 @@ impl<'a> Exact<'a> {
     /// Whether a number is a constant 0 for some class of weights.
     pub fn is_nothing(&mut self, ast: &Ast, each: Option<usize>) -> bool {
         let nothing =
-            |value: Value| value.is_constant() && value.factor.iter().any(|factor| factor.inverse().is_none());
+            |value: CompiledNumber| value.is_constant() && value.factor.iter().any(|factor| factor.inverse().is_none());
         self.value(ast, each).is_ok_and(nothing)
     }
 
@@ -69,25 +69,30 @@ impl<'a> Exact<'a> {
         self.test(test, None)
     }
 
-    fn note(&mut self, values: impl IntoIterator<Item = I256>) {
+    fn widen(&mut self, values: impl IntoIterator<Item = I256>) {
         self.most = values.into_iter().map(I256::abs).fold(self.most, I256::max);
     }
 
-    fn value(&mut self, ast: &Ast, each: Option<usize>) -> Result<Value> {
+    fn value(&mut self, ast: &Ast, each: Option<usize>) -> Result<CompiledNumber> {
         self.ground.count()?;
         let classes = self.ground.classes();
         match ast {
             Ast::Number(numerator, denominator) => {
                 let value = Fraction::new(I256::from(*numerator), I256::from(*denominator));
-                Ok(Value::constant(vec![value; classes]))
+                Ok(CompiledNumber::constant(vec![value; classes]))
             }
             Ast::Value(name, index, place) => match self.ground.leaf(name, index, *place, each)? {
-                Leaf::Constant(values) => Ok(Value::constant(values)),
+                Leaf::Constant(values) => Ok(CompiledNumber::constant(values)),
                 Leaf::Var(var, d, scale, bound) => {
                     let high = I256::from(bound);
-                    self.note([high]);
+                    self.widen([high]);
                     let unit = Fraction::new(I256::ONE, I256::from(scale));
-                    Ok(Value { node: Node::Var(var, d, 1), factor: vec![unit; classes], low: I256::ZERO, high })
+                    Ok(CompiledNumber {
+                        node: ProgramNode::Var(var, d, 1),
+                        factor: vec![unit; classes],
+                        low: I256::ZERO,
+                        high,
+                    })
                 }
             },
             Ast::Sum(a, b) => {
@@ -96,7 +101,7 @@ impl<'a> Exact<'a> {
             }
             Ast::Negated(of) => {
                 let value = self.value(of, each)?;
-                Ok(Value { factor: value.factor.iter().map(|factor| factor.negated()).collect(), ..value })
+                Ok(CompiledNumber { factor: value.factor.iter().map(|factor| factor.negated()).collect(), ..value })
             }
             Ast::Product(a, b) => {
                 let (a, b) = (self.value(a, each)?, self.value(b, each)?);
@@ -108,7 +113,7 @@ impl<'a> Exact<'a> {
                     return Err(Stop::Inexact);
                 }
                 let inverse = b.factor.iter().map(|factor| factor.inverse()).collect::<Option<_>>();
-                self.product(a, Value::constant(inverse.ok_or_else(|| zero(place.0))?))
+                self.product(a, CompiledNumber::constant(inverse.ok_or_else(|| zero(place.0))?))
             }
             Ast::Power(of, power) => {
                 let value = self.value(of, each)?;
@@ -116,8 +121,12 @@ impl<'a> Exact<'a> {
                 for _ in 1..*power {
                     product = self.product(product, value.clone())?;
                 }
-                let node = if value.is_constant() { Node::One } else { Node::Power(Box::new(value.node), *power) };
-                Ok(Value { node, ..product })
+                let node = if value.is_constant() {
+                    ProgramNode::One
+                } else {
+                    ProgramNode::Power(Box::new(value.node), *power)
+                };
+                Ok(CompiledNumber { node, ..product })
             }
             Ast::Fold(fold, of) => {
                 let of = of.iter().map(|one| self.value(one, each)).collect::<Result<_>>()?;
@@ -137,8 +146,8 @@ impl<'a> Exact<'a> {
                 let (mut of, unit) = self.align(of)?;
                 let (no, yes) = (of.remove(1), of.remove(0));
                 let (low, high) = (yes.low.min(no.low), yes.high.max(no.high));
-                let node = Node::If(Box::new(check), Box::new(yes.node), Box::new(no.node));
-                Ok(Value { node, factor: vec![unit; classes], low, high })
+                let node = ProgramNode::If(Box::new(check), Box::new(yes.node), Box::new(no.node));
+                Ok(CompiledNumber { node, factor: vec![unit; classes], low, high })
             }
         }
     }
@@ -157,22 +166,22 @@ impl<'a> Exact<'a> {
         })
     }
 
-    fn product(&mut self, a: Value, b: Value) -> Result<Value> {
+    fn product(&mut self, a: CompiledNumber, b: CompiledNumber) -> Result<CompiledNumber> {
         let factor: Result<Vec<_>> = a.factor.iter().zip(&b.factor).map(|(a, b)| a.times(*b)).collect();
         let factor = factor?;
         if a.is_constant() || b.is_constant() {
             let of = if a.is_constant() { b } else { a };
-            return Ok(Value { factor, ..of });
+            return Ok(CompiledNumber { factor, ..of });
         }
         let ends = [(a.low, b.low), (a.low, b.high), (a.high, b.low), (a.high, b.high)];
         let (low, high) = hull(ends.into_iter().map(|(a, b)| a.checked_mul(b)))?;
-        self.note([low, high]);
-        Ok(Value { node: Node::Product(Box::new(a.node), Box::new(b.node)), factor, low, high })
+        self.widen([low, high]);
+        Ok(CompiledNumber { node: ProgramNode::Product(Box::new(a.node), Box::new(b.node)), factor, low, high })
     }
 
-    fn fold(&mut self, fold: Fold, of: Vec<Value>) -> Result<Value> {
+    fn fold(&mut self, fold: Fold, of: Vec<CompiledNumber>) -> Result<CompiledNumber> {
         let classes = self.ground.classes();
-        if of.iter().all(Value::is_constant) {
+        if of.iter().all(CompiledNumber::is_constant) {
             let of_class = |class: usize| {
                 let mut values = of.iter().map(|value| value.factor[class]);
                 let nothing = Fraction { numerator: I256::ZERO, ..Fraction::ONE };
@@ -183,7 +192,7 @@ impl<'a> Exact<'a> {
                     Fold::Min => Ok(if other.less(one)? { other } else { one }),
                 })
             };
-            return Ok(Value::constant((0..classes).map(of_class).collect::<Result<_>>()?));
+            return Ok(CompiledNumber::constant((0..classes).map(of_class).collect::<Result<_>>()?));
         }
         let (of, unit) = self.align(of)?;
         let (low, high) = match fold {
@@ -192,7 +201,7 @@ impl<'a> Exact<'a> {
                     within(of.iter().map(end).try_fold(I256::ZERO, |sum, one| sum.checked_add(one)))
                 };
                 // No part of a sum is greater than this either.
-                self.note([sum(|one| one.low.abs().max(one.high.abs()))?]);
+                self.widen([sum(|one| one.low.abs().max(one.high.abs()))?]);
                 (sum(|one| one.low)?, sum(|one| one.high)?)
             }
             Fold::Max => (end(&of, |one| one.low, I256::max), end(&of, |one| one.high, I256::max)),
@@ -200,32 +209,32 @@ impl<'a> Exact<'a> {
         };
         let nodes = of.into_iter().map(|one| one.node).collect();
         let node = match fold {
-            Fold::Sum => Node::Sum(nodes),
-            Fold::Max => Node::Max(nodes),
-            Fold::Min => Node::Min(nodes),
+            Fold::Sum => ProgramNode::Sum(nodes),
+            Fold::Max => ProgramNode::Max(nodes),
+            Fold::Min => ProgramNode::Min(nodes),
         };
-        Ok(Value { node, factor: vec![unit; classes], low, high })
+        Ok(CompiledNumber { node, factor: vec![unit; classes], low, high })
     }
 
-    fn floor(&mut self, value: Value) -> Result<Value> {
+    fn floor(&mut self, value: CompiledNumber) -> Result<CompiledNumber> {
         if value.is_constant() {
-            return Ok(Value::constant(value.factor.iter().map(|factor| factor.whole()).collect()));
+            return Ok(CompiledNumber::constant(value.factor.iter().map(|factor| factor.floor()).collect()));
         }
         let factors = value.factor.iter();
         let (numerators, denominators): (Vec<_>, Vec<_>) = factors.map(|f| (f.numerator, f.denominator)).unzip();
         let (low, high) =
             hull(numerators.iter().flat_map(|n| [value.low.checked_mul(*n), value.high.checked_mul(*n)]))?;
-        self.note([low, high].into_iter().chain(numerators.iter().copied()).chain(denominators.iter().copied()));
-        let node = Node::Scale(Box::new(value.node), numerators.into());
-        let by = Node::Scale(Box::new(Node::One), denominators.into());
-        let node = Node::Whole(Box::new(Node::Quotient(Box::new(node), Box::new(by))));
+        self.widen([low, high].into_iter().chain(numerators.iter().copied()).chain(denominators.iter().copied()));
+        let node = ProgramNode::Scale(Box::new(value.node), numerators.into());
+        let by = ProgramNode::Scale(Box::new(ProgramNode::One), denominators.into());
+        let node = ProgramNode::Whole(Box::new(ProgramNode::Quotient(Box::new(node), Box::new(by))));
         // A quotient is rounded away from zero where it is negative.
         let factor = vec![Fraction::ONE; self.ground.classes()];
-        Ok(Value { node, factor, low: low.min(I256::ZERO) - I256::ONE, high: high.max(I256::ZERO) })
+        Ok(CompiledNumber { node, factor, low: low.min(I256::ZERO) - I256::ONE, high: high.max(I256::ZERO) })
     }
 
     /// Puts values on one unit, which is returned.
-    fn align(&mut self, of: Vec<Value>) -> Result<(Vec<Ranged>, Fraction)> {
+    fn align(&mut self, of: Vec<CompiledNumber>) -> Result<(Vec<Ranged>, Fraction)> {
         let mut common = I256::ONE;
         for factor in of.iter().flat_map(|value| &value.factor) {
             let other = factor.denominator / gcd(common, factor.denominator);
@@ -237,10 +246,10 @@ impl<'a> Exact<'a> {
             let factors: Vec<I256> = value.factor.iter().map(each).collect::<Result<_>>()?;
             let (low, high) =
                 hull(factors.iter().flat_map(|f| [value.low.checked_mul(*f), value.high.checked_mul(*f)]))?;
-            self.note([low, high].into_iter().chain(factors.iter().copied()));
+            self.widen([low, high].into_iter().chain(factors.iter().copied()));
             let node = match factors.iter().all(|factor| *factor == 1) {
                 true => value.node,
-                false => Node::Scale(Box::new(value.node), factors.into()),
+                false => ProgramNode::Scale(Box::new(value.node), factors.into()),
             };
             aligned.push(Ranged { node, low, high });
         }

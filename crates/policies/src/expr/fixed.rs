@@ -2,19 +2,19 @@
 
 use ethnum::I256;
 
+use super::environment::{Environment, Fraction, Leaf, Stop};
 use super::exact::{Exact, zero};
-use super::ground::{Fraction, Ground, Leaf, Stop};
 use super::parse::{Ast, Fold, Test};
-use super::program::{Check, Fixed, Node};
+use super::program::{Check, Fixed, ProgramNode};
 
 type Result<T> = std::result::Result<T, Stop>;
 
 /// Compiles to fixed point.
-pub struct Rounded<'a>(pub Ground<'a>);
+pub struct Rounded<'a>(pub Environment<'a>);
 
 impl Rounded<'_> {
     /// A number. Errors: it makes no sense.
-    pub fn number(&mut self, ast: &Ast) -> Result<Node<Fixed>> {
+    pub fn number(&mut self, ast: &Ast) -> Result<ProgramNode<Fixed>> {
         self.value(ast, None)
     }
 
@@ -23,11 +23,11 @@ impl Rounded<'_> {
         self.test(test, None)
     }
 
-    fn value(&mut self, ast: &Ast, each: Option<usize>) -> Result<Node<Fixed>> {
+    fn value(&mut self, ast: &Ast, each: Option<usize>) -> Result<ProgramNode<Fixed>> {
         self.0.count()?;
         let constant = |values: Vec<Fraction>| {
-            let values = values.iter().map(|value| Fixed::of(value.numerator, value.denominator));
-            Node::Scale(Box::new(Node::One), values.collect())
+            let values = values.iter().map(|value| Fixed::from_ratio(value.numerator, value.denominator));
+            ProgramNode::Scale(Box::new(ProgramNode::One), values.collect())
         };
         Ok(match ast {
             Ast::Number(numerator, denominator) => {
@@ -36,21 +36,21 @@ impl Rounded<'_> {
             }
             Ast::Value(name, index, place) => match self.0.leaf(name, index, *place, each)? {
                 Leaf::Constant(values) => constant(values),
-                Leaf::Var(var, d, scale, _) => Node::Var(var, d, scale),
+                Leaf::Var(var, d, scale, _) => ProgramNode::Var(var, d, scale),
             },
-            Ast::Sum(a, b) => Node::Sum(vec![self.value(a, each)?, self.value(b, each)?]),
+            Ast::Sum(a, b) => ProgramNode::Sum(vec![self.value(a, each)?, self.value(b, each)?]),
             Ast::Negated(of) => {
-                let minus = Fixed::of(I256::MINUS_ONE, I256::ONE);
-                Node::Scale(Box::new(self.value(of, each)?), vec![minus; self.0.classes()].into())
+                let minus = Fixed::from_ratio(I256::MINUS_ONE, I256::ONE);
+                ProgramNode::Scale(Box::new(self.value(of, each)?), vec![minus; self.0.classes()].into())
             }
-            Ast::Product(a, b) => Node::Product(Box::new(self.value(a, each)?), Box::new(self.value(b, each)?)),
+            Ast::Product(a, b) => ProgramNode::Product(Box::new(self.value(a, each)?), Box::new(self.value(b, each)?)),
             Ast::Quotient(a, b, place) => {
                 if Exact::new(self.0.anew()).is_nothing(b, each) {
                     return Err(zero(place.0));
                 }
-                Node::Quotient(Box::new(self.value(a, each)?), Box::new(self.value(b, each)?))
+                ProgramNode::Quotient(Box::new(self.value(a, each)?), Box::new(self.value(b, each)?))
             }
-            Ast::Power(of, power) => Node::Power(Box::new(self.value(of, each)?), *power),
+            Ast::Power(of, power) => ProgramNode::Power(Box::new(self.value(of, each)?), *power),
             Ast::Fold(fold, of) => {
                 let of = of.iter().map(|one| self.value(one, each)).collect::<Result<_>>()?;
                 folded(*fold, of)
@@ -59,10 +59,10 @@ impl Rounded<'_> {
                 let of = self.0.resources().map(|d| self.value(of, Some(d))).collect::<Result<_>>()?;
                 folded(*fold, of)
             }
-            Ast::Floor(of) => Node::Whole(Box::new(self.value(of, each)?)),
+            Ast::Floor(of) => ProgramNode::Whole(Box::new(self.value(of, each)?)),
             Ast::If(test, yes, no) => {
                 let check = Box::new(self.test(test, each)?);
-                Node::If(check, Box::new(self.value(yes, each)?), Box::new(self.value(no, each)?))
+                ProgramNode::If(check, Box::new(self.value(yes, each)?), Box::new(self.value(no, each)?))
             }
         })
     }
@@ -78,10 +78,10 @@ impl Rounded<'_> {
     }
 }
 
-fn folded(fold: Fold, of: Vec<Node<Fixed>>) -> Node<Fixed> {
+fn folded(fold: Fold, of: Vec<ProgramNode<Fixed>>) -> ProgramNode<Fixed> {
     match fold {
-        Fold::Max => Node::Max(of),
-        Fold::Min => Node::Min(of),
-        Fold::Sum => Node::Sum(of),
+        Fold::Max => ProgramNode::Max(of),
+        Fold::Min => ProgramNode::Min(of),
+        Fold::Sum => ProgramNode::Sum(of),
     }
 }

@@ -5,7 +5,7 @@ pub type Result<T> = std::result::Result<T, String>;
 
 /// A place in the text: the character, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(pub usize);
+pub struct CharPosition(pub usize);
 
 /// A part of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,11 +30,11 @@ impl std::fmt::Display for Token {
 const SIGNS: [&str; 17] = ["**", "<=", ">=", "==", "!=", "+", "-", "*", "/", "<", ">", "(", ")", "[", "]", ",", ";"];
 
 /// Splits a text into tokens with their places. Errors: an unexpected character or number.
-pub fn tokens(text: &str) -> Result<Vec<(Token, Place)>> {
+pub fn tokens(text: &str) -> Result<Vec<(Token, CharPosition)>> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let place = Place(text[..text.len() - rest.len()].chars().count() + 1);
+        let place = CharPosition(text[..text.len() - rest.len()].chars().count() + 1);
         let run = |is: fn(char) -> bool| rest.find(|c| !is(c)).unwrap_or(rest.len());
         let (token, length) = if first.is_whitespace() {
             rest = &rest[first.len_utf8()..];
@@ -56,7 +56,7 @@ pub fn tokens(text: &str) -> Result<Vec<(Token, Place)>> {
     Ok(tokens)
 }
 
-fn number_at(text: &str, place: Place) -> String {
+fn number_at(text: &str, place: CharPosition) -> String {
     format!("a number of at most 18 digits, such as 0.5, instead of '{text}' at character {}", place.0)
 }
 

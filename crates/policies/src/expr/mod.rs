@@ -4,9 +4,9 @@
 //! is computed in fixed point ([`fixed`]): every product and quotient is rounded down to 2^-64. Values of the whole cluster and the instant
 //! are those at the beginning of a round in a rank, and the current ones in a condition of admission.
 
+mod environment;
 mod exact;
 mod fixed;
-mod ground;
 mod lex;
 mod names;
 mod order;
@@ -17,18 +17,18 @@ mod tests;
 
 use ethnum::I256;
 
+use self::environment::{Environment, Stop};
 use self::exact::{Exact, Ranged};
 use self::fixed::Rounded;
-use self::ground::{Ground, Stop};
 use self::names::Var;
 use self::parse::{Ast, Parts, Test};
-use self::program::{Check, Fixed, Node, Number, View};
+use self::program::{Check, Fixed, Number, ProgramNode, View};
 use super::{Ask, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Reason, Setup, Stale, Verdict};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
 use plimsoll_sim::books::Books;
 
-pub use self::names::{Clause, Measure, NAMES, Name, Of};
+pub use self::names::{Clause, NAMES, Name, Of, ValueUnit};
 
 /// `expr:(RANK)`, `expr:(RANK; admit CONDITION; order KEY)`
 pub static ROW: PolicyRow = PolicyRow {
@@ -57,11 +57,11 @@ pub static ROW: PolicyRow = PolicyRow {
 #[derive(Clone, Debug)]
 enum Formula {
     /// Exact, and its least value.
-    Narrow(Node<i128>, i128),
+    Narrow(ProgramNode<i128>, i128),
     /// The same in more bits.
-    Wide(Node<I256>, I256),
+    Wide(ProgramNode<I256>, I256),
     /// Rounded.
-    Rounded(Node<Fixed>),
+    Rounded(ProgramNode<Fixed>),
 }
 
 /// The bits that a rank has, and a key.
@@ -74,7 +74,7 @@ const NARROW: I256 = I256::from_words(0, 1 << 126);
 impl Formula {
     /// Compiles a number for keys of this number of bits. Errors: the problem.
     fn new(ast: &Ast, setup: Option<&Setup>, bits: u32) -> std::result::Result<Formula, String> {
-        let mut exact = Exact::new(Ground::new(setup));
+        let mut exact = Exact::new(Environment::new(setup));
         match exact.number(ast) {
             Ok(Ranged { node, low, .. }) if exact.most < NARROW => {
                 Ok(Formula::Narrow(node.map(&|value: I256| value.as_i128()), low.as_i128()))
@@ -82,7 +82,7 @@ impl Formula {
             Ok(Ranged { node, low, high }) if (high - low).unsigned_abs().leading_zeros() >= 256 - bits => {
                 Ok(Formula::Wide(node, low))
             }
-            Ok(_) | Err(Stop::Inexact) => match Rounded(Ground::new(setup)).number(ast) {
+            Ok(_) | Err(Stop::Inexact) => match Rounded(Environment::new(setup)).number(ast) {
                 Ok(node) => Ok(Formula::Rounded(node)),
                 Err(stop) => Err(stop.text()),
             },
@@ -117,11 +117,11 @@ enum Condition {
 
 impl Condition {
     fn new(test: &Test, setup: &Setup) -> std::result::Result<Condition, String> {
-        let mut exact = Exact::new(Ground::new(Some(setup)));
+        let mut exact = Exact::new(Environment::new(Some(setup)));
         match exact.check(test) {
             Ok(check) if exact.most < NARROW => Ok(Condition::Narrow(check.map(&|value: I256| value.as_i128()))),
             Ok(check) => Ok(Condition::Wide(check)),
-            Err(Stop::Inexact) => match Rounded(Ground::new(Some(setup))).check(test) {
+            Err(Stop::Inexact) => match Rounded(Environment::new(Some(setup))).check(test) {
                 Ok(check) => Ok(Condition::Rounded(check)),
                 Err(stop) => Err(stop.text()),
             },
@@ -129,11 +129,11 @@ impl Condition {
         }
     }
 
-    fn holds(&self, view: &impl View, class: usize) -> bool {
+    fn is_true(&self, view: &impl View, class: usize) -> bool {
         match self {
-            Condition::Narrow(check) => check.holds(view, class),
-            Condition::Wide(check) => check.holds(view, class),
-            Condition::Rounded(check) => check.holds(view, class),
+            Condition::Narrow(check) => check.is_true(view, class),
+            Condition::Wide(check) => check.is_true(view, class),
+            Condition::Rounded(check) => check.is_true(view, class),
         }
     }
 }
@@ -159,7 +159,7 @@ struct All {
 }
 
 impl All {
-    fn of(now: Time, books: &Books) -> All {
+    fn new(now: Time, books: &Books) -> All {
         All {
             now,
             held: *books.total_held(),
@@ -172,7 +172,7 @@ impl All {
 }
 
 /// A user's queue as an expression sees it.
-struct Seen<'a> {
+struct QueueValues<'a> {
     queue: &'a Queue,
     books: &'a Books,
     all: &'a All,
@@ -180,11 +180,11 @@ struct Seen<'a> {
     ask: Option<&'a Ask<'a>>,
 }
 
-impl View for Seen<'_> {
+impl View for QueueValues<'_> {
     fn read(&self, var: Var, d: usize) -> u128 {
         let (user, books) = (self.queue.user, self.books);
         match var {
-            Var::Held => books.held(user)[d].into(),
+            Var::Held => books.allocated(user)[d].into(),
             Var::Demand => self.ask.map_or_else(|| books.head(user)[d], |ask| ask.demand[d]).into(),
             Var::Wanted => books.wanted(user, d),
             Var::Service => books.service(user, d),
@@ -270,7 +270,7 @@ impl Policy for Expression {
 
     fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
         if self.stale == Moves::Everybody {
-            self.all = All::of(now, books);
+            self.all = All::new(now, books);
         }
         Ok(match self.stale {
             Moves::Nobody => Stale::None,
@@ -280,15 +280,15 @@ impl Policy for Expression {
     }
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        let seen = Seen { queue, books, all: &self.all, ask: None };
+        let seen = QueueValues { queue, books, all: &self.all, ask: None };
         self.rank.rank(&seen, books.weight_class(queue.user))
     }
 
     fn admit(&self, queue: &Queue, ask: &Ask, books: &Books) -> Verdict {
         let Some(condition) = &self.admit else { return Verdict::Yes };
-        let all = All::of(Time::ZERO, books);
-        let seen = Seen { queue, books, all: &all, ask: Some(ask) };
-        match condition.holds(&seen, books.weight_class(queue.user)) {
+        let all = All::new(Time::ZERO, books);
+        let seen = QueueValues { queue, books, all: &all, ask: Some(ask) };
+        match condition.is_true(&seen, books.weight_class(queue.user)) {
             true => Verdict::Yes,
             false => Verdict::No(NOT_ADMITTED),
         }

@@ -70,7 +70,7 @@ pub enum Of {
 
 /// The unit of a value as people write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
+pub enum ValueUnit {
     /// A number of something.
     Count,
     /// Of the resource: cores, GiB, units.
@@ -83,27 +83,27 @@ pub enum Measure {
     Weight,
 }
 
-impl Measure {
+impl ValueUnit {
     /// Units of the books in one unit as people write it.
     pub fn scale(self, dim: Option<&Dim>) -> u64 {
         let amount = dim.map_or(1, |dim| dim.unit.scale());
         match self {
-            Measure::Count => 1,
-            Measure::Amount => amount,
-            Measure::Seconds => US_PER_S,
-            Measure::AmountSeconds => amount * US_PER_S,
-            Measure::Weight => WEIGHT_ONE,
+            ValueUnit::Count => 1,
+            ValueUnit::Amount => amount,
+            ValueUnit::Seconds => US_PER_S,
+            ValueUnit::AmountSeconds => amount * US_PER_S,
+            ValueUnit::Weight => WEIGHT_ONE,
         }
     }
 
     /// In words.
     pub fn label(self) -> &'static str {
         match self {
-            Measure::Count => "number",
-            Measure::Amount => "unit of the resource",
-            Measure::Seconds => "s",
-            Measure::AmountSeconds => "unit of the resource times s",
-            Measure::Weight => "weight",
+            ValueUnit::Count => "number",
+            ValueUnit::Amount => "unit of the resource",
+            ValueUnit::Seconds => "s",
+            ValueUnit::AmountSeconds => "unit of the resource times s",
+            ValueUnit::Weight => "weight",
         }
     }
 }
@@ -117,7 +117,7 @@ pub struct Name {
     /// Whether a resource follows it.
     pub of: Of,
     /// Its unit.
-    pub measure: Measure,
+    pub measure: ValueUnit,
     /// The parts of an expression that may name it.
     pub clauses: &'static [Clause],
     /// Bits that hold it, in units of the books.
@@ -138,7 +138,7 @@ macro_rules! names {
             name: $name,
             var: Var::$var,
             of: Of::$of,
-            measure: Measure::$measure,
+            measure: ValueUnit::$measure,
             clauses: $clauses,
             bits: $bits,
             meaning: $meaning,

@@ -6,14 +6,14 @@ use super::names::Var;
 use super::parse::Ast;
 use super::program::View;
 use super::{Formula, KEY_BITS};
-use crate::inside::{GoesBy, Inside, SetView};
+use crate::inside::{Inside, SetView, SizeSource};
 use plimsoll_base::units::Time;
 
 /// An order of task sets by a number.
 struct ByKey {
     name: String,
     formula: Formula,
-    goes_by: GoesBy,
+    goes_by: SizeSource,
     moves: bool,
 }
 
@@ -31,10 +31,10 @@ impl Inside for ByKey {
     }
 
     fn key(&self, set: &SetView, _now: Time) -> u128 {
-        self.formula.key(&Seen { set })
+        self.formula.key(&SetValues { set })
     }
 
-    fn goes_by(&self) -> GoesBy {
+    fn goes_by(&self) -> SizeSource {
         self.goes_by
     }
 
@@ -44,11 +44,11 @@ impl Inside for ByKey {
 }
 
 /// A task set as an expression sees it.
-struct Seen<'a> {
+struct SetValues<'a> {
     set: &'a SetView,
 }
 
-impl View for Seen<'_> {
+impl View for SetValues<'_> {
     fn read(&self, var: Var, _d: usize) -> u128 {
         let set = self.set;
         match var {
@@ -80,7 +80,8 @@ pub fn named(text: &str, order: &Ast) -> Result<&'static dyn Inside, String> {
     let mut names = Vec::new();
     order.names(&mut |var| names.push(var));
     let estimates = [Var::Estimate, Var::JobSize, Var::JobLeft];
-    let goes_by = if names.iter().any(|var| estimates.contains(var)) { GoesBy::Estimate } else { GoesBy::Nothing };
+    let goes_by =
+        if names.iter().any(|var| estimates.contains(var)) { SizeSource::Estimate } else { SizeSource::Nothing };
     let moves = names.iter().any(|var| [Var::JobLeft, Var::JobAttained].contains(var));
     let formula = Formula::new(order, None, KEY_BITS)?;
     let order: &'static ByKey = Box::leak(Box::new(ByKey { name: text.to_owned(), formula, goes_by, moves }));

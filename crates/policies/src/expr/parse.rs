@@ -3,7 +3,7 @@
 //! `or`, `and` and `not` have the lowest precedence, then comparisons, then `+` and `-`, then `*` and `/`, then `**`. `max`, `min` and
 //! `sum` of one argument iterate over the resources of the cluster, with the index `r`.
 
-use super::lex::{Place, Result, Token, tokens};
+use super::lex::{CharPosition, Result, Token, tokens};
 use super::names::{self, Clause, Name, Of, Var};
 use plimsoll_base::error::nearest;
 
@@ -30,11 +30,11 @@ pub enum Index {
 pub enum Ast {
     /// A numerator and a denominator.
     Number(u64, u64),
-    Value(&'static Name, Index, Place),
+    Value(&'static Name, Index, CharPosition),
     Sum(Box<Ast>, Box<Ast>),
     Negated(Box<Ast>),
     Product(Box<Ast>, Box<Ast>),
-    Quotient(Box<Ast>, Box<Ast>, Place),
+    Quotient(Box<Ast>, Box<Ast>, CharPosition),
     Power(Box<Ast>, u32),
     Fold(Fold, Vec<Ast>),
     Over(Fold, Box<Ast>),
@@ -70,7 +70,7 @@ impl Ast {
     }
 
     /// The first value in it that needs an outer index of the resource.
-    fn each(&self) -> Option<Place> {
+    fn each(&self) -> Option<CharPosition> {
         match self {
             Ast::Number(..) | Ast::Over(..) => None,
             Ast::Value(_, index, place) => (*index == Index::Each).then_some(*place),
@@ -92,7 +92,7 @@ impl Test {
         }
     }
 
-    fn each(&self) -> Option<Place> {
+    fn each(&self) -> Option<CharPosition> {
         match self {
             Test::Less(a, b) | Test::Equal(a, b) => a.each().or_else(|| b.each()),
             Test::Both(a, b) => a.each().or_else(|| b.each()),
@@ -123,7 +123,7 @@ pub fn parse(text: &str) -> Result<Parts> {
     if inner.len() > LONGEST {
         return Err(format!("an expression of at most {LONGEST} characters"));
     }
-    let end = Place(inner.chars().count() + 1);
+    let end = CharPosition(inner.chars().count() + 1);
     let mut parser =
         Parser { tokens: tokens(inner)?, end, at: 0, clause: Clause::Rank, depth: 0, operators: 0, each: false };
     if parser.takes_word(Clause::Rank.word()) && parser.peek().is_none() {
@@ -156,8 +156,8 @@ enum Either {
 }
 
 struct Parser {
-    tokens: Vec<(Token, Place)>,
-    end: Place,
+    tokens: Vec<(Token, CharPosition)>,
+    end: CharPosition,
     at: usize,
     clause: Clause,
     depth: usize,
@@ -171,7 +171,7 @@ impl Parser {
         self.tokens.get(self.at).map(|(token, _)| token)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> CharPosition {
         self.tokens.get(self.at).map_or(self.end, |(_, place)| *place)
     }
 
@@ -370,7 +370,7 @@ impl Parser {
         }
     }
 
-    fn call(&mut self, word: &str, place: Place) -> Result<Ast> {
+    fn call(&mut self, word: &str, place: CharPosition) -> Result<Ast> {
         let fold = match word {
             "max" => Fold::Max,
             "min" => Fold::Min,
@@ -414,7 +414,7 @@ impl Parser {
         Ok(Ast::Fold(fold, of))
     }
 
-    fn value(&mut self, word: &str, place: Place) -> Result<Ast> {
+    fn value(&mut self, word: &str, place: CharPosition) -> Result<Ast> {
         let at = place.0;
         let Some(name) = names::find(word, self.clause) else {
             let hint = nearest(word, names::known(self.clause));
@@ -444,19 +444,19 @@ impl Parser {
     }
 }
 
-fn no_resource(place: Place) -> String {
+fn no_resource(place: CharPosition) -> String {
     let at = place.0;
     format!("a resource by name in the value at character {at}; r is for max(...), min(...) and sum(...) of one value")
 }
 
-fn number_of(either: Either, place: Place) -> Result<Ast> {
+fn number_of(either: Either, place: CharPosition) -> Result<Ast> {
     match either {
         Either::Number(number) => Ok(number),
         Either::Test(_) => Err(format!("a number, not a condition, at character {}", place.0)),
     }
 }
 
-fn test_of(either: Either, place: Place) -> Result<Test> {
+fn test_of(either: Either, place: CharPosition) -> Result<Test> {
     match either {
         Either::Test(test) => Ok(test),
         Either::Number(_) => Err(format!("a condition such as running < 10, not a number, at character {}", place.0)),

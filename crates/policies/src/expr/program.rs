@@ -20,7 +20,7 @@ pub trait Number: Copy + Ord {
     fn times(self, other: Self) -> Self;
     fn over(self, other: Self) -> Self;
     /// The largest whole number that is not greater.
-    fn whole(self) -> Self;
+    fn floor(self) -> Self;
     /// The place in line of a value, of which `low` is the least.
     fn rank(self, low: Self) -> Rank;
     /// The same in 128 bits.
@@ -48,7 +48,7 @@ impl Number for i128 {
         self.div_euclid(other)
     }
 
-    fn whole(self) -> i128 {
+    fn floor(self) -> i128 {
         self
     }
 
@@ -82,7 +82,7 @@ impl Number for I256 {
         self.div_euclid(other)
     }
 
-    fn whole(self) -> I256 {
+    fn floor(self) -> I256 {
         self
     }
 
@@ -118,7 +118,7 @@ impl Fixed {
     }
 
     /// A fraction of numbers below 2^252, rounded down.
-    pub fn of(numerator: I256, denominator: I256) -> Fixed {
+    pub fn from_ratio(numerator: I256, denominator: I256) -> Fixed {
         let whole = numerator.div_euclid(denominator).clamp(-(I256::ONE << BITS), I256::ONE << BITS);
         let (mut value, mut rest) = (whole, numerator.rem_euclid(denominator));
         for _ in 0..PLACES {
@@ -161,7 +161,7 @@ impl Number for Fixed {
         }
     }
 
-    fn whole(self) -> Fixed {
+    fn floor(self) -> Fixed {
         Fixed((self.0 >> PLACES) << PLACES)
     }
 
@@ -178,48 +178,48 @@ impl Number for Fixed {
 
 /// A number of a program. Factors are by class of weights.
 #[derive(Clone, Debug)]
-pub enum Node<N> {
+pub enum ProgramNode<N> {
     One,
     Var(Var, u8, u64),
-    Scale(Box<Node<N>>, Box<[N]>),
-    Sum(Vec<Node<N>>),
-    Max(Vec<Node<N>>),
-    Min(Vec<Node<N>>),
-    Product(Box<Node<N>>, Box<Node<N>>),
-    Quotient(Box<Node<N>>, Box<Node<N>>),
-    Power(Box<Node<N>>, u32),
-    Whole(Box<Node<N>>),
-    If(Box<Check<N>>, Box<Node<N>>, Box<Node<N>>),
+    Scale(Box<ProgramNode<N>>, Box<[N]>),
+    Sum(Vec<ProgramNode<N>>),
+    Max(Vec<ProgramNode<N>>),
+    Min(Vec<ProgramNode<N>>),
+    Product(Box<ProgramNode<N>>, Box<ProgramNode<N>>),
+    Quotient(Box<ProgramNode<N>>, Box<ProgramNode<N>>),
+    Power(Box<ProgramNode<N>>, u32),
+    Whole(Box<ProgramNode<N>>),
+    If(Box<Check<N>>, Box<ProgramNode<N>>, Box<ProgramNode<N>>),
 }
 
 /// A condition of a program.
 #[derive(Clone, Debug)]
 pub enum Check<N> {
-    Less(Node<N>, Node<N>),
-    Equal(Node<N>, Node<N>),
+    Less(ProgramNode<N>, ProgramNode<N>),
+    Equal(ProgramNode<N>, ProgramNode<N>),
     Both(Box<Check<N>>, Box<Check<N>>),
     Not(Box<Check<N>>),
 }
 
-impl<N: Number> Node<N> {
+impl<N: Number> ProgramNode<N> {
     /// The value for a user of this class of weights.
     pub fn value(&self, view: &impl View, class: usize) -> N {
         match self {
-            Node::One => N::ONE,
-            Node::Var(var, d, scale) => N::read(view.read(*var, usize::from(*d)), *scale),
-            Node::Scale(of, factors) => of.value(view, class).times(factors[class]),
-            Node::Sum(of) => of.iter().map(|one| one.value(view, class)).fold(N::ZERO, N::plus),
-            Node::Max(of) => of.iter().map(|one| one.value(view, class)).max().unwrap_or(N::ZERO),
-            Node::Min(of) => of.iter().map(|one| one.value(view, class)).min().unwrap_or(N::ZERO),
-            Node::Product(a, b) => a.value(view, class).times(b.value(view, class)),
-            Node::Quotient(a, b) => a.value(view, class).over(b.value(view, class)),
-            Node::Power(of, power) => {
+            ProgramNode::One => N::ONE,
+            ProgramNode::Var(var, d, scale) => N::read(view.read(*var, usize::from(*d)), *scale),
+            ProgramNode::Scale(of, factors) => of.value(view, class).times(factors[class]),
+            ProgramNode::Sum(of) => of.iter().map(|one| one.value(view, class)).fold(N::ZERO, N::plus),
+            ProgramNode::Max(of) => of.iter().map(|one| one.value(view, class)).max().unwrap_or(N::ZERO),
+            ProgramNode::Min(of) => of.iter().map(|one| one.value(view, class)).min().unwrap_or(N::ZERO),
+            ProgramNode::Product(a, b) => a.value(view, class).times(b.value(view, class)),
+            ProgramNode::Quotient(a, b) => a.value(view, class).over(b.value(view, class)),
+            ProgramNode::Power(of, power) => {
                 let value = of.value(view, class);
                 (1..*power).fold(value, |product, _| product.times(value))
             }
-            Node::Whole(of) => of.value(view, class).whole(),
-            Node::If(check, yes, no) => {
-                if check.holds(view, class) {
+            ProgramNode::Whole(of) => of.value(view, class).floor(),
+            ProgramNode::If(check, yes, no) => {
+                if check.is_true(view, class) {
                     yes.value(view, class)
                 } else {
                     no.value(view, class)
@@ -229,33 +229,33 @@ impl<N: Number> Node<N> {
     }
 
     /// The same program in other numbers.
-    pub fn map<M>(self, number: &impl Fn(N) -> M) -> Node<M> {
-        let boxed = |node: Box<Node<N>>| Box::new(node.map(number));
-        let all = |of: Vec<Node<N>>| of.into_iter().map(|one| one.map(number)).collect();
+    pub fn map<M>(self, number: &impl Fn(N) -> M) -> ProgramNode<M> {
+        let boxed = |node: Box<ProgramNode<N>>| Box::new(node.map(number));
+        let all = |of: Vec<ProgramNode<N>>| of.into_iter().map(|one| one.map(number)).collect();
         match self {
-            Node::One => Node::One,
-            Node::Var(var, d, scale) => Node::Var(var, d, scale),
-            Node::Scale(of, factors) => Node::Scale(boxed(of), factors.into_iter().map(number).collect()),
-            Node::Sum(of) => Node::Sum(all(of)),
-            Node::Max(of) => Node::Max(all(of)),
-            Node::Min(of) => Node::Min(all(of)),
-            Node::Product(a, b) => Node::Product(boxed(a), boxed(b)),
-            Node::Quotient(a, b) => Node::Quotient(boxed(a), boxed(b)),
-            Node::Power(of, power) => Node::Power(boxed(of), power),
-            Node::Whole(of) => Node::Whole(boxed(of)),
-            Node::If(check, yes, no) => Node::If(Box::new(check.map(number)), boxed(yes), boxed(no)),
+            ProgramNode::One => ProgramNode::One,
+            ProgramNode::Var(var, d, scale) => ProgramNode::Var(var, d, scale),
+            ProgramNode::Scale(of, factors) => ProgramNode::Scale(boxed(of), factors.into_iter().map(number).collect()),
+            ProgramNode::Sum(of) => ProgramNode::Sum(all(of)),
+            ProgramNode::Max(of) => ProgramNode::Max(all(of)),
+            ProgramNode::Min(of) => ProgramNode::Min(all(of)),
+            ProgramNode::Product(a, b) => ProgramNode::Product(boxed(a), boxed(b)),
+            ProgramNode::Quotient(a, b) => ProgramNode::Quotient(boxed(a), boxed(b)),
+            ProgramNode::Power(of, power) => ProgramNode::Power(boxed(of), power),
+            ProgramNode::Whole(of) => ProgramNode::Whole(boxed(of)),
+            ProgramNode::If(check, yes, no) => ProgramNode::If(Box::new(check.map(number)), boxed(yes), boxed(no)),
         }
     }
 }
 
 impl<N: Number> Check<N> {
     /// Whether it holds for a user of this class of weights.
-    pub fn holds(&self, view: &impl View, class: usize) -> bool {
+    pub fn is_true(&self, view: &impl View, class: usize) -> bool {
         match self {
             Check::Less(a, b) => a.value(view, class) < b.value(view, class),
             Check::Equal(a, b) => a.value(view, class) == b.value(view, class),
-            Check::Both(a, b) => a.holds(view, class) && b.holds(view, class),
-            Check::Not(a) => !a.holds(view, class),
+            Check::Both(a, b) => a.is_true(view, class) && b.is_true(view, class),
+            Check::Not(a) => !a.is_true(view, class),
         }
     }
 

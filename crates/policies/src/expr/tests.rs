@@ -100,7 +100,7 @@ impl Obvious<'_> {
         let weight = self.scene.weights.each(books.weight_class(user))[d.unwrap_or(0)];
         let amount = |amounts: &[u64]| parts(amounts[d.expect("a resource")], 1000);
         match var {
-            Var::Held => amount(books.held(user)),
+            Var::Held => amount(books.allocated(user)),
             Var::Capacity => amount(&self.scene.capacity.0),
             Var::Weight => parts(weight, WEIGHT_ONE),
             Var::Waiting => parts(books.waiting(user), 1),

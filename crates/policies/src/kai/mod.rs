@@ -52,15 +52,15 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::cycle::{
-    Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Scheduler, Session, Tree, Waiting, number, truth,
+    Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, number, truth,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
 use plimsoll_sim::books::Books;
 
-use quotas::{Amounts, Quotas, Shares, Side, no_weight};
-use solve::{Search, Solution};
+use quotas::{QueueAmounts, Quotas, Shares, Side, no_weight};
+use solve::{Solution, VictimSearch};
 use walk::{Item, Walk};
 
 /// `kai[@ISSUE][:FILE]`
@@ -93,12 +93,12 @@ pub static ROW: PolicyRow = PolicyRow {
             "preemptible",
             "false: its workloads are never stopped, and start only within its deserved amount (true)",
         ),
-        QueueKey::whole("k", "how much past usage counts (1)"),
-        QueueKey::whole(
+        QueueKey::policy("k", "how much past usage counts (1)"),
+        QueueKey::policy(
             "saturation_multiplier",
             "at least 1: the more, the further behind a queue must stay to reclaim (1)",
         ),
-        QueueKey::whole(
+        QueueKey::policy(
             "queue_priority_in_quota_reclaim",
             "true: a queue within its deserved amount reclaims from any of lower priority (false)",
         ),
@@ -132,22 +132,22 @@ struct Kai {
 
 /// A workload that waits.
 #[derive(Clone, Copy)]
-struct Entry {
+struct WaitingWorkload {
     next: Waiting,
     need: Resources,
     /// Its user has started something already, so that it is not held up by it.
     spare: bool,
 }
 
-impl Item for Entry {
+impl Item for WaitingWorkload {
     fn amount(&self) -> Resources {
         self.need
     }
 }
 
-impl Entry {
-    fn new(next: Waiting, has: bool) -> Entry {
-        Entry { next, need: next.need(), spare: has && !next.gang }
+impl WaitingWorkload {
+    fn new(next: Waiting, has: bool) -> WaitingWorkload {
+        WaitingWorkload { next, need: next.need(), spare: has && !next.gang }
     }
 
     fn key(&self) -> (u8, bool, (u64, u64)) {
@@ -189,8 +189,8 @@ impl Kai {
     }
 
     /// The fair shares, by what the users of each queue hold and wait for.
-    fn fair(&self, tree: &Tree, books: &Books) -> Vec<Amounts> {
-        let mut requests: Vec<Amounts> = vec![[0; _]; tree.nodes.len()];
+    fn fair(&self, tree: &Tree, books: &Books) -> Vec<QueueAmounts> {
+        let mut requests: Vec<QueueAmounts> = vec![[0; _]; tree.nodes.len()];
         for at in tree.upwards() {
             for d in 0..self.quotas.dims {
                 let users = tree.nodes[at].users.iter();
@@ -204,13 +204,14 @@ impl Kai {
     }
 
     /// Workloads that pass a test, by queue.
-    fn lines(session: &Session, test: impl Fn(&Entry) -> bool) -> Vec<(QueueAt, Vec<Entry>)> {
+    fn lines(session: &Session, test: impl Fn(&WaitingWorkload) -> bool) -> Vec<(QueueAt, Vec<WaitingWorkload>)> {
         let mut lines = Vec::new();
         for leaf in session.waiting_queues() {
-            let entries =
-                session.waiting(leaf).map(|next| Entry::new(next, session.held[next.user.index()] != Resources::ZERO));
-            let mut line: Vec<Entry> = entries.filter(&test).collect();
-            line.sort_by_key(Entry::key);
+            let entries = session
+                .waiting(leaf)
+                .map(|next| WaitingWorkload::new(next, session.held[next.user.index()] != Resources::ZERO));
+            let mut line: Vec<WaitingWorkload> = entries.filter(&test).collect();
+            line.sort_by_key(WaitingWorkload::key);
             if !line.is_empty() {
                 lines.push((leaf, line));
             }
@@ -219,7 +220,7 @@ impl Kai {
     }
 
     /// The rule that forbids a workload even if there is room.
-    fn forbidden(&self, session: &Session, entry: &Entry) -> Option<Reason> {
+    fn forbidden(&self, session: &Session, entry: &WaitingWorkload) -> Option<Reason> {
         let leaf = entry.next.queue;
         if let Some((group, resource, short)) = self.quotas.over_limit(session.tree, &session.usage, leaf, &entry.need)
         {
@@ -241,7 +242,7 @@ impl Kai {
         }
         let mut walk = Walk::new(shares, &session.usage, lines, false);
         while let Some(leaf) = walk.leaf() {
-            let Some(entry) = walk.take(leaf) else { break };
+            let Some(entry) = walk.pop(leaf) else { break };
             if session.has_room(&entry.next) && self.forbidden(session, &entry).is_none() {
                 session.launch(&entry.next, 1);
                 Kai::rest(session, &mut walk, entry.next.user);
@@ -251,17 +252,17 @@ impl Kai {
     }
 
     /// Puts what a user still waits for back in line.
-    fn rest(session: &Session, walk: &mut Walk<Entry>, user: UserId) {
+    fn rest(session: &Session, walk: &mut Walk<WaitingWorkload>, user: UserId) {
         if let Some(next) = session.next(user) {
-            let entry = Entry::new(next, true);
-            walk.put(next.queue, entry, |other| other.key() <= entry.key());
+            let entry = WaitingWorkload::new(next, true);
+            walk.insert_at(next.queue, entry, |other| other.key() <= entry.key());
         }
     }
 
     /// Finds victims for workloads without room: of other queues, or less urgent ones of the same.
     fn displace(&self, session: &mut Session, shares: Shares, reclaim: bool) {
         let lines = Kai::lines(session, |entry| {
-            let search = Search { session, shares, rules: &self.rules, entry: *entry };
+            let search = VictimSearch { session, shares, rules: &self.rules, entry: *entry };
             match reclaim {
                 true => search.may_reclaim(),
                 false => session.least_urgent(entry.next.queue).is_some_and(|least| least > entry.next.priority),
@@ -272,10 +273,10 @@ impl Kai {
         }
         let mut walk = Walk::new(shares, &session.usage, lines, false);
         // By queue, workloads without a solution: one that is no more urgent and needs no less has none either.
-        let mut failed: HashMap<QueueAt, Vec<Entry>> = HashMap::new();
+        let mut failed: HashMap<QueueAt, Vec<WaitingWorkload>> = HashMap::new();
         while let Some(leaf) = walk.leaf() {
-            let Some(entry) = walk.take(leaf) else { break };
-            let search = Search { session, shares, rules: &self.rules, entry };
+            let Some(entry) = walk.pop(leaf) else { break };
+            let search = VictimSearch { session, shares, rules: &self.rules, entry };
             if reclaim && !search.may_reclaim() {
                 failed.entry(leaf).or_default().push(entry);
                 walk.settle(leaf, &session.usage);
@@ -291,13 +292,13 @@ impl Kai {
                 walk.settle(leaf, &session.usage);
                 continue;
             }
-            let alike = |known: &Entry| {
+            let alike = |known: &WaitingWorkload| {
                 (reclaim || known.next.priority <= entry.next.priority)
                     && known.next.each.fits(&entry.next.each)
                     && known.next.together() <= entry.next.together()
             };
             let hopeless = failed.get(&leaf).is_some_and(|known| known.iter().any(alike));
-            let search = Search { session, shares, rules: &self.rules, entry };
+            let search = VictimSearch { session, shares, rules: &self.rules, entry };
             let solution = match (hopeless, reclaim) {
                 (true, _) => None,
                 (false, true) => search.reclaim(),
@@ -322,8 +323,8 @@ impl Kai {
         let mut reasons = Vec::new();
         for leaf in session.waiting_queues() {
             for next in session.waiting(leaf) {
-                let entry = Entry::new(next, false);
-                let search = Search { session, shares, rules: &self.rules, entry };
+                let entry = WaitingWorkload::new(next, false);
+                let search = VictimSearch { session, shares, rules: &self.rules, entry };
                 let reason = self.forbidden(session, &entry);
                 let other = || match search.may_reclaim() {
                     _ if session.has_room(&next) => NEXT_CYCLE,
@@ -338,9 +339,9 @@ impl Kai {
 }
 
 impl Scheduler for Kai {
-    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
         let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        self.quotas.made(weight.ok_or_else(|| no_weight(name()))?);
+        self.quotas.add_user_queue(weight.ok_or_else(|| no_weight(name()))?);
         Ok(())
     }
 
@@ -357,7 +358,7 @@ impl Scheduler for Kai {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, _desk: &Desk, books: &Books) -> Vec<Standing> {
+    fn standings(&self, tree: &Tree, _desk: &QueueTable, books: &Books) -> Vec<Status> {
         if self.quotas.nodes.len() < tree.nodes.len() {
             return Vec::new();
         }
@@ -365,12 +366,12 @@ impl Scheduler for Kai {
         let one = |at: QueueAt| {
             let quota = &self.quotas.nodes[at];
             let divided = self.dims.iter().enumerate().filter(|(d, _)| self.quotas.is_divided(*d));
-            Standing {
+            Status {
                 name: tree.nodes[at].name.clone(),
                 values: divided.map(|(d, dim)| (format!("fair {}", dim.name), dim.amount(fair[at][d]))).collect(),
                 guaranteed: std::array::from_fn(|d| {
                     let level = fair[tree.nodes[at].parent][d];
-                    (at != ROOT && self.quotas.is_divided(d)).then(|| quota.deserved[d].of(level))
+                    (at != ROOT && self.quotas.is_divided(d)).then(|| quota.deserved[d].amount(level))
                 }),
                 limit: quota.limit,
             }
@@ -378,10 +379,10 @@ impl Scheduler for Kai {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+    fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
         let entry = |user: UserId| {
             let next = desk.waiting.get(user.index()).copied().flatten()?;
-            Some(Entry::new(next, desk.held[user.index()] != Resources::ZERO))
+            Some(WaitingWorkload::new(next, desk.held[user.index()] != Resources::ZERO))
         };
         let (one, other) = (entry(one)?, entry(other)?);
         let (left, right) = (one.next.queue, other.next.queue);

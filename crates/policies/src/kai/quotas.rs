@@ -10,7 +10,7 @@ use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 use plimsoll_fair::{Claim, USAGE_ONE, divide};
 
 /// Amounts of each resource.
-pub type Amounts = [u64; MAX_DIMS];
+pub type QueueAmounts = [u64; MAX_DIMS];
 
 /// The settings of a queue.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Quota {
     /// The larger goes first.
     pub priority: i64,
     /// Its past usage as part of the cluster, in steps of [`USAGE_ONE`].
-    pub usage: Amounts,
+    pub usage: QueueAmounts,
     /// Its workloads may be stopped.
     pub preemptible: bool,
 }
@@ -33,7 +33,7 @@ pub struct Quotas {
     /// Resources that are divided; queues have no quota of the others.
     divided: [bool; MAX_DIMS],
     /// Shares are rounded down to multiples of these.
-    unit: Amounts,
+    unit: QueueAmounts,
     /// CPU, memory and GPUs are all divided: only then a queue can be above its fair share in all of them.
     three: bool,
     /// The priority of queues within their deserved amounts precedes all other criteria.
@@ -101,13 +101,13 @@ impl Quotas {
     }
 
     /// A user that is a queue of its own deserves nothing before the others, and shares by its weight.
-    pub fn made(&mut self, weight: u64) {
+    pub fn add_user_queue(&mut self, weight: u64) {
         let root = self.nodes[ROOT].clone();
         self.nodes.push(Quota { weight, ..root });
     }
 
     /// The fair shares of all nodes, by their requests: level by level, the root has the cluster.
-    pub fn shares(&self, tree: &Tree, requests: &[Amounts]) -> Vec<Amounts> {
+    pub fn shares(&self, tree: &Tree, requests: &[QueueAmounts]) -> Vec<QueueAmounts> {
         let mut shares = vec![[0; MAX_DIMS]; tree.nodes.len()];
         shares[ROOT] = self.capacity.0;
         let mut order = tree.upwards();
@@ -118,7 +118,7 @@ impl Quotas {
                 let claim = |child: &QueueAt| {
                     let quota = &self.nodes[*child];
                     Claim {
-                        deserved: quota.deserved[d].of(shares[at][d]),
+                        deserved: quota.deserved[d].amount(shares[at][d]),
                         weight: quota.weight,
                         limit: quota.limit[d],
                         request: requests[*child][d],
@@ -140,12 +140,12 @@ impl Quotas {
     }
 
     /// Whether amounts stay within what a queue deserves.
-    pub fn is_deserved(&self, at: QueueAt, amounts: &Amounts) -> bool {
+    pub fn is_deserved(&self, at: QueueAt, amounts: &QueueAmounts) -> bool {
         (0..self.dims).all(|d| !self.divided[d] || Bound::Amount(amounts[d]) <= self.nodes[at].deserved[d])
     }
 
     /// The amounts that a queue holds and that may not be stopped, with this much more.
-    pub fn fixed(&self, tree: &Tree, usage: &[Resources], at: QueueAt, more: &Resources) -> Amounts {
+    pub fn fixed(&self, tree: &Tree, usage: &[Resources], at: QueueAt, more: &Resources) -> QueueAmounts {
         let mut sum = more.0;
         for leaf in (1..tree.nodes.len()).filter(|leaf| tree.is_leaf(*leaf) && !self.nodes[*leaf].preemptible) {
             if tree.path(leaf).any(|above| above == at) {
@@ -173,7 +173,7 @@ impl Quotas {
     }
 }
 
-fn usage(file: &QueueFile, at: usize, dims: &[Dim], capacity: &Resources) -> Result<Amounts> {
+fn usage(file: &QueueFile, at: usize, dims: &[Dim], capacity: &Resources) -> Result<QueueAmounts> {
     let Some(entry) = file.groups[at].table.get("usage") else { return Ok([0; MAX_DIMS]) };
     if entry.node.table().is_none() {
         let part = u128::from(number(&entry.node, "usage")?) * u128::from(USAGE_ONE) / u128::from(ONE);
@@ -192,7 +192,7 @@ fn usage(file: &QueueFile, at: usize, dims: &[Dim], capacity: &Resources) -> Res
 pub struct Shares<'a> {
     pub quotas: &'a Quotas,
     pub tree: &'a Tree,
-    pub fair: &'a [Amounts],
+    pub fair: &'a [QueueAmounts],
 }
 
 impl Shares<'_> {
@@ -207,7 +207,7 @@ impl Shares<'_> {
     }
 
     /// Whether amounts stay within the fair share of a queue.
-    pub fn is_fair(&self, at: QueueAt, amounts: &Amounts) -> bool {
+    pub fn is_fair(&self, at: QueueAt, amounts: &QueueAmounts) -> bool {
         (0..self.quotas.dims).all(|d| !self.quotas.divided[d] || amounts[d] <= self.fair[at][d])
     }
 
@@ -246,7 +246,7 @@ impl Shares<'_> {
     }
 
     /// The largest part of its allowance that these amounts are, over the resources.
-    fn dominant(&self, at: QueueAt, amounts: &Amounts) -> (u64, u64) {
+    fn dominant(&self, at: QueueAt, amounts: &QueueAmounts) -> (u64, u64) {
         let part = |d: usize| match self.allocatable(at, d).unwrap_or(self.quotas.capacity.0[d]) {
             // A penalty, as there is nothing to divide by.
             0 => (amounts[d].saturating_mul(1000), 1),

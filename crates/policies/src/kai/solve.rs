@@ -8,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 
 use ethnum::U256;
 
-use super::super::cycle::{Bound, ONE, QueueAt, ROOT, Runs, Seats, Session};
-use super::quotas::{Amounts, Shares};
+use super::super::cycle::{Bound, ONE, Placements, QueueAt, ROOT, Runs, Session};
+use super::quotas::{QueueAmounts, Shares};
 use super::walk::{Item, Walk};
-use super::{Entry, Rules};
+use super::{Rules, WaitingWorkload};
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 
 /// A running task, or gang, that may be stopped.
@@ -30,27 +30,27 @@ impl Item for Victim {
 
 /// A candidate for placement in a simulation.
 #[derive(Clone, Copy)]
-enum Candidate {
-    Preemptor(Entry),
+enum PlacementCandidate {
+    Preemptor(WaitingWorkload),
     Victim(usize, Victim),
 }
 
-impl Item for Candidate {
+impl Item for PlacementCandidate {
     fn amount(&self) -> Resources {
         match self {
-            Candidate::Preemptor(entry) => entry.need,
-            Candidate::Victim(_, victim) => victim.amount(),
+            PlacementCandidate::Preemptor(entry) => entry.need,
+            PlacementCandidate::Victim(_, victim) => victim.amount(),
         }
     }
 }
 
-impl Candidate {
+impl PlacementCandidate {
     fn key(&self) -> (u8, bool, (u64, u64)) {
         match self {
-            Candidate::Preemptor(entry) => {
+            PlacementCandidate::Preemptor(entry) => {
                 (entry.next.priority, entry.spare, (entry.next.since.0.0, entry.next.since.1))
             }
-            Candidate::Victim(_, victim) => {
+            PlacementCandidate::Victim(_, victim) => {
                 (victim.runs.priority, victim.spare, (victim.runs.since.0.0, victim.runs.since.1))
             }
         }
@@ -66,11 +66,11 @@ const LOWER_QUEUE: &str = "reclaim: its queue has a lower priority, and the othe
 const LOWER_PRIORITY: &str = "preempt: it is less urgent than another workload of its queue";
 
 /// The search for victims of one workload.
-pub struct Search<'s, 'a> {
+pub struct VictimSearch<'s, 'a> {
     pub session: &'s Session<'a>,
     pub shares: Shares<'s>,
     pub rules: &'s Rules,
-    pub entry: Entry,
+    pub entry: WaitingWorkload,
 }
 
 /// Victims with the rules that justify them.
@@ -79,10 +79,10 @@ pub type Taken = Vec<(Runs, &'static str)>;
 /// Victims, and the machines of the workload once they have left.
 pub struct Solution {
     pub victims: Taken,
-    pub seats: Seats,
+    pub seats: Placements,
 }
 
-impl Search<'_, '_> {
+impl VictimSearch<'_, '_> {
     /// Whether its queue may reclaim for it: it stays within its fair share, and its non-preemptible workloads within its deserved amount.
     pub fn may_reclaim(&self) -> bool {
         let leaf = self.entry.next.queue;
@@ -96,7 +96,7 @@ impl Search<'_, '_> {
     }
 
     /// The amounts of a queue that may not be stopped, with the workload.
-    fn fixed(&self, at: QueueAt) -> Amounts {
+    fn fixed(&self, at: QueueAt) -> QueueAmounts {
         self.shares.quotas.fixed(self.session.tree, &self.session.usage, at, &self.entry.need)
     }
 
@@ -151,7 +151,7 @@ impl Search<'_, '_> {
         (tree.child_towards(above, own), tree.child_towards(above, leaf))
     }
 
-    fn is_above_fair(&self, at: QueueAt, held: &Amounts) -> bool {
+    fn is_above_fair(&self, at: QueueAt, held: &QueueAmounts) -> bool {
         !self.rules.deserved_alone
             && (0..self.shares.quotas.dims).any(|d| self.shares.allocatable(at, d).is_some_and(|most| held[d] > most))
     }
@@ -185,7 +185,7 @@ impl Search<'_, '_> {
         let (mut taken, mut freed, mut simulations) = (Vec::new(), self.session.free, 0);
         while simulations < SIMULATIONS {
             let leaf = walk.leaf()?;
-            let victim = walk.take(leaf)?;
+            let victim = walk.pop(leaf)?;
             walk.settle(leaf, usage);
             freed.0 = plus(&freed, &victim.amount());
             taken.push(victim);
@@ -204,43 +204,43 @@ impl Search<'_, '_> {
 
     /// The victims that would not be placed again, if the workload is placed, and the machines of the workload. Victims are placed where
     /// they were, the workload on all machines with room.
-    fn simulate(&self, taken: &[Victim]) -> Option<(Vec<Victim>, Seats)> {
+    fn simulate(&self, taken: &[Victim]) -> Option<(Vec<Victim>, Placements)> {
         let mut usage = self.session.usage.clone();
         let mut trial = self.session.trial();
         for victim in taken {
             trial.release(self.session, &victim.runs);
-            hold(self.shares.tree.path(victim.runs.queue), &mut usage, &victim.amount(), false);
+            change_usage(self.shares.tree.path(victim.runs.queue), &mut usage, &victim.amount(), false);
         }
-        let mut lines: HashMap<QueueAt, Vec<Candidate>> = HashMap::new();
-        lines.entry(self.entry.next.queue).or_default().push(Candidate::Preemptor(self.entry));
+        let mut lines: HashMap<QueueAt, Vec<PlacementCandidate>> = HashMap::new();
+        lines.entry(self.entry.next.queue).or_default().push(PlacementCandidate::Preemptor(self.entry));
         for (at, victim) in taken.iter().enumerate() {
-            lines.entry(victim.runs.queue).or_default().push(Candidate::Victim(at, *victim));
+            lines.entry(victim.runs.queue).or_default().push(PlacementCandidate::Victim(at, *victim));
         }
-        let mut lines: Vec<(QueueAt, Vec<Candidate>)> = lines.into_iter().collect();
+        let mut lines: Vec<(QueueAt, Vec<PlacementCandidate>)> = lines.into_iter().collect();
         lines.sort_by_key(|(leaf, _)| *leaf);
-        lines.iter_mut().for_each(|(_, line)| line.sort_by_key(Candidate::key));
+        lines.iter_mut().for_each(|(_, line)| line.sort_by_key(PlacementCandidate::key));
         let mut walk = Walk::new(self.shares, &usage, lines, false);
         let (mut seats, mut stays) = (None, HashSet::new());
         while let Some(leaf) = walk.leaf() {
-            let Some(candidate) = walk.take(leaf) else { break };
+            let Some(candidate) = walk.pop(leaf) else { break };
             let amount = candidate.amount();
             let allowed = self.shares.quotas.over_limit(self.shares.tree, &usage, leaf, &amount).is_none();
             let fits = allowed
                 && match &candidate {
-                    Candidate::Preemptor(Entry { next, .. }) => {
+                    PlacementCandidate::Preemptor(WaitingWorkload { next, .. }) => {
                         seats = trial.place_all(&next.each, next.together(), |_| None);
                         seats.is_some()
                     }
-                    Candidate::Victim(_, victim) => trial.restore(self.session, &victim.runs),
+                    PlacementCandidate::Victim(_, victim) => trial.restore(self.session, &victim.runs),
                 };
             match candidate {
-                Candidate::Preemptor(_) if !fits => return None,
-                Candidate::Preemptor(_) => {}
-                Candidate::Victim(at, _) if fits => drop(stays.insert(at)),
-                Candidate::Victim(..) => {}
+                PlacementCandidate::Preemptor(_) if !fits => return None,
+                PlacementCandidate::Preemptor(_) => {}
+                PlacementCandidate::Victim(at, _) if fits => drop(stays.insert(at)),
+                PlacementCandidate::Victim(..) => {}
             }
             if fits {
-                hold(self.shares.tree.path(leaf), &mut usage, &amount, true);
+                change_usage(self.shares.tree.path(leaf), &mut usage, &amount, true);
             }
             walk.settle(leaf, &usage);
         }
@@ -276,7 +276,7 @@ impl Search<'_, '_> {
                     return None;
                 };
                 solution.push((victim.runs, rule));
-                hold(tree.path(leaf), &mut left, &victim.amount(), false);
+                change_usage(tree.path(leaf), &mut left, &victim.amount(), false);
                 for at in tree.path(leaf) {
                     (0..quotas.dims).for_each(|d| touched[at][d] |= victim.amount().0[d] > 0);
                 }
@@ -320,11 +320,11 @@ fn of_priority(gone: &[Victim]) -> Taken {
 }
 
 /// A sum of amounts.
-fn plus(one: &Resources, other: &Resources) -> Amounts {
+fn plus(one: &Resources, other: &Resources) -> QueueAmounts {
     std::array::from_fn(|d| one.0[d] + other.0[d])
 }
 
-fn hold(path: impl Iterator<Item = QueueAt>, usage: &mut [Resources], amount: &Resources, more: bool) {
+fn change_usage(path: impl Iterator<Item = QueueAt>, usage: &mut [Resources], amount: &Resources, more: bool) {
     for at in path {
         for (held, amount) in usage[at].0.iter_mut().zip(amount.0) {
             *held = if more { *held + amount } else { held.saturating_sub(amount) };

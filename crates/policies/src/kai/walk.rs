@@ -54,7 +54,7 @@ impl<'a, T: Item> Walk<'a, T> {
     }
 
     /// The next of a queue leaves its line.
-    pub fn take(&mut self, leaf: QueueAt) -> Option<T> {
+    pub fn pop(&mut self, leaf: QueueAt) -> Option<T> {
         let item = self.lines[leaf].pop()?;
         if let Some(taken) = &mut self.taken {
             let amount = item.amount();
@@ -64,7 +64,7 @@ impl<'a, T: Item> Walk<'a, T> {
     }
 
     /// Inserts an item into the line of a queue, behind all for which `before` holds.
-    pub fn put(&mut self, leaf: QueueAt, item: T, before: impl Fn(&T) -> bool) {
+    pub fn insert_at(&mut self, leaf: QueueAt, item: T, before: impl Fn(&T) -> bool) {
         let line = &mut self.lines[leaf];
         let at = line.iter().position(before).unwrap_or(line.len());
         line.insert(at, item);

@@ -32,15 +32,15 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::cycle::{
-    Amounts, Cycled, Desk, ONE, QueueAt, QueueFile, QueueKey, ROOT, Runs, Scheduler, Seats, Session, Tree, Waiting,
-    seat, truth,
+    Cycled, ONE, OptionalAmounts, Placements, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Runs, Scheduler, Session,
+    Tree, Waiting, place_task, truth,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
 
-use runtime::{Claim, Scaling, runtimes, scaled};
+use runtime::{Scaling, SiblingClaim, runtimes, scaled};
 
 /// `koordinator[@ISSUE][:FILE]`
 pub static ROW: PolicyRow = PolicyRow {
@@ -68,10 +68,10 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("lend", "false: a minimum that it does not request is kept for it"),
         QueueKey::group("scale_min", "whether its minimum is cut where minimums exceed the total"),
         QueueKey::group("system", "true: it has no quota, and its usage is subtracted from the total"),
-        QueueKey::whole("scale_min", "true: minimums that exceed the total are cut, of groups that do not say"),
-        QueueKey::whole("check_parent", "true: groups above have to stay within their runtime quotas as well"),
-        QueueKey::whole("revoke", "false: nothing above a runtime quota is revoked"),
-        QueueKey::whole("preempt", "false: no preemption within a group"),
+        QueueKey::policy("scale_min", "true: minimums that exceed the total are cut, of groups that do not say"),
+        QueueKey::policy("check_parent", "true: groups above have to stay within their runtime quotas as well"),
+        QueueKey::policy("revoke", "false: nothing above a runtime quota is revoked"),
+        QueueKey::policy("preempt", "false: no preemption within a group"),
     ],
     read: |given| {
         Parsed::queued(given, |file, variant, setup| {
@@ -84,9 +84,9 @@ pub static ROW: PolicyRow = PolicyRow {
 #[derive(Clone, Debug)]
 struct Settings {
     min: Resources,
-    max: Amounts,
+    max: OptionalAmounts,
     /// Absent: the cluster.
-    weight: Amounts,
+    weight: OptionalAmounts,
     /// The resources that the quota is one of.
     covers: [bool; MAX_DIMS],
     lends: bool,
@@ -191,9 +191,9 @@ impl Koordinator {
                     let settings = &self.settings[*at];
                     let weight = settings.weight[d].unwrap_or(capacity);
                     let weight = if settings.system { ENDLESS } else { weight.div_ceil(unit) };
-                    Claim { request: requests[*at], min, weight, lends: settings.lends, named: named[*at] }
+                    SiblingClaim { request: requests[*at], min, weight, lends: settings.lends, named: named[*at] }
                 };
-                let claims: Vec<Claim> = taking.iter().zip(scaled(total, &mins)).map(claim).collect();
+                let claims: Vec<SiblingClaim> = taking.iter().zip(scaled(total, &mins)).map(claim).collect();
                 for (child, quota) in taking.iter().zip(runtimes(total, &claims)) {
                     let covered = self.settings[*child].covers[d];
                     // For a resource without a limit of its own, its child groups share the whole.
@@ -270,7 +270,7 @@ impl Koordinator {
                 }
             }
         }
-        let (mut rooms, mut gone, mut seats) = (session.trial(), Vec::<Runs>::new(), Seats::new());
+        let (mut rooms, mut gone, mut seats) = (session.trial(), Vec::<Runs>::new(), Placements::new());
         for pod in 1..=next.together() {
             // As many pods as have a machine so far, and this one.
             let pods = Waiting { tasks: pod, ..*next };
@@ -294,13 +294,13 @@ impl Koordinator {
                         }
                         gone.push(unit);
                     }
-                    if !rooms.take(machine, &next.each, 1) {
+                    if !rooms.reserve(machine, &next.each, 1) {
                         return false;
                     }
                     machine
                 }
             };
-            seat(&mut seats, machine);
+            place_task(&mut seats, machine);
         }
         for unit in gone {
             session.evict(&unit, unit.count, Some(next.user), IN_GROUP);
@@ -399,7 +399,7 @@ fn names(tree: &Tree) -> Vec<usize> {
 }
 
 impl Scheduler for Koordinator {
-    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
         let name = || tree.names.last().map(String::as_str).unwrap_or_default();
         let weight = weight.ok_or_else(|| {
             Error::plan(
@@ -450,7 +450,7 @@ impl Scheduler for Koordinator {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+    fn standings(&self, tree: &Tree, desk: &QueueTable, books: &Books) -> Vec<Status> {
         if desk.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
@@ -460,7 +460,7 @@ impl Scheduler for Koordinator {
             let value = |(d, dim): (usize, &Dim)| {
                 settings.covers[d].then(|| (format!("runtime of {}", dim.name), dim.amount(runtime[at].0[d])))
             };
-            Standing {
+            Status {
                 name: tree.nodes[at].name.clone(),
                 values: self.dims.iter().enumerate().filter_map(value).collect(),
                 guaranteed: settings.min.0.map(|min| (min > 0).then_some(min)),
@@ -470,7 +470,14 @@ impl Scheduler for Koordinator {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn goes_before(&self, _tree: &Tree, desk: &Desk, _books: &Books, one: UserId, other: UserId) -> Option<bool> {
+    fn compare_users(
+        &self,
+        _tree: &Tree,
+        desk: &QueueTable,
+        _books: &Books,
+        one: UserId,
+        other: UserId,
+    ) -> Option<bool> {
         let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
         Some(next(one)?.turn() < next(other)?.turn())
     }

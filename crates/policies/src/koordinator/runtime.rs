@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 /// A sibling.
 #[derive(Clone, Copy, Debug)]
-pub struct Claim {
+pub struct SiblingClaim {
     /// The amount that it holds and waits for, at most its maximum.
     pub request: u64,
     pub min: u64,
@@ -19,8 +19,8 @@ pub struct Claim {
 
 /// The runtime quotas of a total; they exceed it where the minimums that are requested do. The rest is shared in rounds by the largest remainder,
 /// ties by name. Cost: O(siblings * log siblings) a round.
-pub fn runtimes(total: u64, claims: &[Claim]) -> Vec<u64> {
-    let base = |claim: &Claim| match claim.request > claim.min {
+pub fn runtimes(total: u64, claims: &[SiblingClaim]) -> Vec<u64> {
+    let base = |claim: &SiblingClaim| match claim.request > claim.min {
         true => claim.min,
         false if claim.lends => claim.request,
         false => claim.min,
@@ -92,8 +92,8 @@ pub fn scaled(total: u64, mins: &[(u64, Scaling)]) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    fn of(total: u64, claims: &[(u64, u64, u64, bool)]) -> Vec<u64> {
-        let claim = |(named, (weight, request, min, lends)): (usize, &(u64, u64, u64, bool))| Claim {
+    fn divided(total: u64, claims: &[(u64, u64, u64, bool)]) -> Vec<u64> {
+        let claim = |(named, (weight, request, min, lends)): (usize, &(u64, u64, u64, bool))| SiblingClaim {
             request: *request,
             min: *min,
             weight: *weight,
@@ -107,21 +107,21 @@ mod tests {
     #[test]
     fn the_source_s_own_example() {
         let claims = [(40, 5, 10, true), (60, 20, 15, true), (50, 40, 20, true), (80, 70, 15, true)];
-        assert_eq!(of(100, &claims), [5, 20, 35, 40]);
+        assert_eq!(divided(100, &claims), [5, 20, 35, 40]);
         // A group that does not lend keeps its minimum.
         let keeps = [(40, 5, 10, false), (60, 20, 15, true), (50, 40, 20, true), (80, 70, 15, true)];
-        assert_eq!(of(100, &keeps)[0], 10);
-        assert_eq!(of(100, &keeps).iter().sum::<u64>(), 100);
+        assert_eq!(divided(100, &keeps)[0], 10);
+        assert_eq!(divided(100, &keeps).iter().sum::<u64>(), 100);
         // `TestRuntimeQuotaCalculator_IterationAdjustQuota`: the last has no weight.
         let weightless = [(40, 5, 10, true), (60, 20, 15, true), (50, 40, 20, true), (0, 70, 15, true)];
-        assert_eq!(of(100, &weightless), [5, 20, 40, 15]);
+        assert_eq!(divided(100, &weightless), [5, 20, 40, 15]);
     }
 
     #[test]
     fn nothing_is_lost_by_rounding() {
-        assert_eq!(of(10, &[(1, 9, 0, true), (1, 9, 0, true), (1, 9, 0, true)]), [4, 3, 3]);
-        assert_eq!(of(10, &[(0, 9, 0, true), (1, 3, 0, true)]), [0, 3], "without a weight no part of the rest");
-        assert_eq!(of(10, &[(1, 9, 8, true), (1, 9, 7, true)]), [8, 7], "minimums exceed the total");
+        assert_eq!(divided(10, &[(1, 9, 0, true), (1, 9, 0, true), (1, 9, 0, true)]), [4, 3, 3]);
+        assert_eq!(divided(10, &[(0, 9, 0, true), (1, 3, 0, true)]), [0, 3], "without a weight no part of the rest");
+        assert_eq!(divided(10, &[(1, 9, 8, true), (1, 9, 7, true)]), [8, 7], "minimums exceed the total");
     }
 
     /// `TestScaleMinQuotaWhenOverRootResInfo_GetScaledMinQuota`: three minimums of 50, the first one unscaled.

@@ -13,8 +13,8 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use super::super::cycle::{QueueAt, ROOT, Runs, Session, Waiting};
-use super::preempt::Target;
-use super::quotas::{Arithmetic, Quotas, Share, Snapshot};
+use super::preempt::JustifiedVictim;
+use super::quotas::{Arithmetic, BorrowingShare, Quotas, Snapshot};
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 
 /// The claims of a queue.
@@ -90,7 +90,7 @@ impl<'a> Guard<'a> {
     }
 
     /// The number of units of running tasks that may not be displaced.
-    pub fn kept(&self, session: &Session, runs: &Runs) -> u32 {
+    pub fn protected_tasks(&self, session: &Session, runs: &Runs) -> u32 {
         self.claims(session, runs.queue, |claims| claims.running.get(&runs.key).copied().unwrap_or(0))
     }
 
@@ -100,7 +100,13 @@ impl<'a> Guard<'a> {
     }
 
     /// Whether it pays to displace these targets (no claims) for a workload; the snapshot is unchanged afterwards.
-    pub fn is_worth_it(&self, session: &Session, snapshot: &mut Snapshot, next: &Waiting, targets: &[Target]) -> bool {
+    pub fn is_worth_it(
+        &self,
+        session: &Session,
+        snapshot: &mut Snapshot,
+        next: &Waiting,
+        targets: &[JustifiedVictim],
+    ) -> bool {
         if self.is_claim(session, next) {
             return true;
         }
@@ -109,7 +115,7 @@ impl<'a> Guard<'a> {
         snapshot.add(next.queue, &next.need());
         let change = compare(&before, snapshot, ROOT);
         *snapshot = before;
-        let first = |target: &Target| (next.priority, next.since) < (target.runs.priority, target.runs.since);
+        let first = |target: &JustifiedVictim| (next.priority, next.since) < (target.runs.priority, target.runs.since);
         change.is_gt() || (change.is_eq() && targets.iter().all(first))
     }
 }
@@ -118,7 +124,7 @@ impl<'a> Guard<'a> {
 fn compare(before: &Snapshot, after: &Snapshot, at: QueueAt) -> Ordering {
     let children = &after.tree.nodes[at].children;
     let shares = |snapshot: &Snapshot| {
-        let mut shares: Vec<Share> = children.iter().map(|child| snapshot.share(*child)).collect();
+        let mut shares: Vec<BorrowingShare> = children.iter().map(|child| snapshot.share(*child)).collect();
         shares.sort_by(|one, other| one.cmp(other, Arithmetic::Exact));
         shares
     };

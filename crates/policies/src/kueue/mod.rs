@@ -32,16 +32,16 @@ mod quotas;
 use std::cmp::Ordering;
 
 use super::cycle::{
-    Cycled, Desk, QueueAt, QueueFile, QueueKey, ROOT, Runs, Scheduler, Session, Tree, Waiting, choices,
+    Cycled, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Runs, Scheduler, Session, Tree, Waiting, choices,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, Resources};
 use plimsoll_sim::books::Books;
 
 use guard::Guard;
-use preempt::{Search, Strategy, Target};
-use quotas::{Arithmetic, Quotas, Reclaim, Share, Snapshot, Within};
+use preempt::{JustifiedVictim, Search, Strategy};
+use quotas::{Arithmetic, BorrowingShare, Quotas, Reclaim, Snapshot, WithinQueue};
 
 /// `kueue[@ISSUE][:FILE]`
 pub static ROW: PolicyRow = PolicyRow {
@@ -80,7 +80,7 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("reclaim", "preemption in other queues: never (usual), lower-priority, any"),
         QueueKey::group("borrow_within", "lower-priority: read by kueue@3779 alone, as fair sharing ignores it"),
         QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: the first in line holds up the others"),
-        QueueKey::whole(
+        QueueKey::policy(
             "preemption_strategies",
             "less-than-or-equal-to-final-share (S2-a) and less-than-initial-share (S2-b), in this order; usual: both",
         ),
@@ -114,7 +114,7 @@ struct Kueue {
 }
 
 /// A queue's head in a cycle.
-struct Entry {
+struct QueueHead {
     next: Waiting,
     need: Resources,
     mode: Mode,
@@ -123,7 +123,7 @@ struct Entry {
 enum Mode {
     Fits,
     /// Preempts these targets; empty if that does not help.
-    Displaces(Vec<Target>),
+    Displaces(Vec<JustifiedVictim>),
     /// It cannot start.
     Nothing,
 }
@@ -166,12 +166,12 @@ impl Kueue {
         session: &Session,
         snapshot: &mut Snapshot<'a>,
         guard: Option<&Guard<'a>>,
-    ) -> (Vec<Entry>, Vec<(Waiting, Reason)>) {
+    ) -> (Vec<QueueHead>, Vec<(Waiting, Reason)>) {
         let (mut heads, mut aside) = (Vec::new(), Vec::new());
         let queues = session.waiting_queues();
         if self.rules.blocked_heads {
             let firsts = queues.iter().filter_map(|queue| session.waiting(*queue).next());
-            let firsts: Vec<Entry> = firsts.map(|next| self.nominate(session, snapshot, guard, next)).collect();
+            let firsts: Vec<QueueHead> = firsts.map(|next| self.nominate(session, snapshot, guard, next)).collect();
             if firsts.iter().any(|entry| matches!(entry.mode, Mode::Fits)) {
                 return (firsts, aside);
             }
@@ -213,10 +213,10 @@ impl Kueue {
 
     /// Whether age decides on the victims of a workload.
     fn goes_by_age(&self, queue: QueueAt) -> bool {
-        self.quotas.nodes[queue].within == Within::LowerOrNewerEqual
+        self.quotas.nodes[queue].within == WithinQueue::LowerOrNewerEqual
     }
 
-    fn short(&self, snapshot: &Snapshot, entry: &Entry) -> Reason {
+    fn short(&self, snapshot: &Snapshot, entry: &QueueHead) -> Reason {
         match snapshot.short(entry.next.queue, &entry.need) {
             Some((d, short)) => Reason::Quota { group: entry.next.queue as u32, resource: d as u8, short },
             None if matches!(entry.mode, Mode::Displaces(_)) => NO_CANDIDATES,
@@ -234,7 +234,7 @@ impl Kueue {
                 || need.0[d] <= quota.nominal[d]
                 || snapshot.is_within_cohort(at, d, need.0[d])
         };
-        quota.within != Within::Never || quota.reclaim != Reclaim::Never || (0..MAX_DIMS).all(entitled)
+        quota.within != WithinQueue::Never || quota.reclaim != Reclaim::Never || (0..MAX_DIMS).all(entitled)
     }
 
     /// The part that a workload has in a cycle.
@@ -244,7 +244,7 @@ impl Kueue {
         snapshot: &mut Snapshot<'a>,
         guard: Option<&Guard<'a>>,
         next: Waiting,
-    ) -> Entry {
+    ) -> QueueHead {
         let need = next.need();
         let mode = if snapshot.fits(next.queue, &need) {
             // Quotas ignore machines, and may exceed the capacity: a workload without room blocks no other.
@@ -263,15 +263,21 @@ impl Kueue {
             }
             Mode::Displaces(targets)
         };
-        Entry { next, need, mode }
+        QueueHead { next, need, mode }
     }
 
     /// The winner of the next tournament: at each node the best child, by its increase of the share.
-    fn winner(&self, tree: &Tree, snapshot: &mut Snapshot, entries: &[Option<Entry>], at: QueueAt) -> Option<QueueAt> {
+    fn winner(
+        &self,
+        tree: &Tree,
+        snapshot: &mut Snapshot,
+        entries: &[Option<QueueHead>],
+        at: QueueAt,
+    ) -> Option<QueueAt> {
         if tree.is_leaf(at) {
             return entries[at].as_ref().map(|_| at);
         }
-        let mut best: Option<(QueueAt, (bool, Share))> = None;
+        let mut best: Option<(QueueAt, (bool, BorrowingShare))> = None;
         for child in tree.nodes[at].children.iter().copied() {
             let Some(found) = self.winner(tree, snapshot, entries, child) else { continue };
             let Some(entry) = &entries[found] else { continue };
@@ -295,7 +301,7 @@ impl Kueue {
     }
 
     /// The amounts that a head without candidates reserves: up to its quota, or its limit if it borrows.
-    fn reserved(&self, snapshot: &Snapshot, entry: &Entry) -> Resources {
+    fn reserved(&self, snapshot: &Snapshot, entry: &QueueHead) -> Resources {
         let (at, quota) = (entry.next.queue, &self.quotas.nodes[entry.next.queue]);
         let usage = snapshot.usage(at);
         let borrows =
@@ -314,7 +320,7 @@ impl Kueue {
 }
 
 impl Scheduler for Kueue {
-    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
         let name = || tree.names.last().map(String::as_str).unwrap_or_default();
         let weight = weight.ok_or_else(|| {
             Error::plan(
@@ -323,7 +329,7 @@ impl Scheduler for Kueue {
                 "one weight a user under this policy",
             )
         })?;
-        self.quotas.made(weight);
+        self.quotas.add_user_queue(weight);
         self.stale = true;
         Ok(())
     }
@@ -337,7 +343,7 @@ impl Scheduler for Kueue {
         let guard = self.rules.guarded.then(|| Guard::new(&self.quotas));
         let (heads, aside) = self.heads(session, &mut snapshot, guard.as_ref());
         aside.into_iter().for_each(|(next, reason)| session.wait(next.user, reason));
-        let mut entries: Vec<Option<Entry>> = tree.nodes.iter().map(|_| None).collect();
+        let mut entries: Vec<Option<QueueHead>> = tree.nodes.iter().map(|_| None).collect();
         for head in heads {
             let at = head.next.queue;
             entries[at] = Some(head);
@@ -349,7 +355,7 @@ impl Scheduler for Kueue {
         let mut claims = self.rules.guarded;
         let mut taken: Vec<Runs> = Vec::new();
         loop {
-            let own = |entry: &Entry| {
+            let own = |entry: &QueueHead| {
                 let (usage, nominal) = (snapshot.usage(entry.next.queue), &self.quotas.nodes[entry.next.queue].nominal);
                 let needs = |d: usize| contested[d] && entry.need.0[d] > 0;
                 (0..MAX_DIMS).any(needs)
@@ -370,7 +376,7 @@ impl Scheduler for Kueue {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &Desk, _books: &Books) -> Vec<Standing> {
+    fn standings(&self, tree: &Tree, desk: &QueueTable, _books: &Books) -> Vec<Status> {
         if self.stale || desk.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
@@ -378,7 +384,7 @@ impl Scheduler for Kueue {
         let one = |at: QueueAt| {
             let quota = &self.quotas.nodes[at];
             let subtree = self.quotas.subtree(at);
-            Standing {
+            Status {
                 name: tree.nodes[at].name.clone(),
                 values: vec![("share".to_owned(), snapshot.share(at).shown())],
                 guaranteed: subtree.map(Some),
@@ -397,9 +403,9 @@ impl Kueue {
         session: &Session,
         snapshot: &mut Snapshot<'a>,
         guard: Option<&Guard<'a>>,
-        entry: Entry,
+        entry: QueueHead,
         taken: &[Runs],
-    ) -> Option<Entry> {
+    ) -> Option<QueueHead> {
         taken.iter().for_each(|runs| snapshot.remove(runs.queue, &runs.unit()));
         let fits = snapshot.fits(entry.next.queue, &entry.need);
         let entry = (!fits).then(|| self.nominate(session, snapshot, guard, entry.next));
@@ -413,7 +419,7 @@ impl Kueue {
         session: &mut Session,
         snapshot: &mut Snapshot<'a>,
         guard: Option<&Guard<'a>>,
-        mut entry: Entry,
+        mut entry: QueueHead,
         taken: &mut Vec<Runs>,
     ) {
         // A unit is one task of its entry; all units of an entry are equivalent.
@@ -428,8 +434,8 @@ impl Kueue {
                 }
             }
         }
-        let Entry { next, need, mode } = &entry;
-        let targets: &[Target] = match mode {
+        let QueueHead { next, need, mode } = &entry;
+        let targets: &[JustifiedVictim] = match mode {
             Mode::Nothing => return session.wait(next.user, self.short(snapshot, &entry)),
             Mode::Displaces(targets) if targets.is_empty() => {
                 if self.quotas.nodes[next.queue].reclaim != Reclaim::Any {
@@ -458,7 +464,7 @@ impl Kueue {
             }
         }
         snapshot.add(next.queue, need);
-        for Target { runs, rule } in targets {
+        for JustifiedVictim { runs, rule } in targets {
             taken.push(*runs);
             session.evict(runs, 1, Some(next.user), rule);
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::super::cycle::{QueueAt, ROOT, Runs, Session, Waiting};
 use super::Rules;
 use super::guard::Guard;
-use super::quotas::{Reclaim, Share, Snapshot, Within};
+use super::quotas::{BorrowingShare, Reclaim, Snapshot, WithinQueue};
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
 /// A rule for the preemption of workloads of other queues.
@@ -22,7 +22,7 @@ pub enum Strategy {
 
 /// A victim, and the rule that justifies it.
 #[derive(Clone, Copy, Debug)]
-pub struct Target {
+pub struct JustifiedVictim {
     pub runs: Runs,
     pub rule: &'static str,
 }
@@ -47,7 +47,7 @@ pub struct Search<'a, 'b, 's> {
     within_nominal: bool,
     /// By queue, candidates that have not been looked at, the first last.
     left: BTreeMap<QueueAt, Vec<Runs>>,
-    targets: Vec<Target>,
+    targets: Vec<JustifiedVictim>,
 }
 
 impl<'a, 'b, 's> Search<'a, 'b, 's> {
@@ -58,7 +58,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         rules: &'a Rules,
         guard: Option<&'a Guard<'b>>,
         next: &'a Waiting,
-    ) -> Vec<Target> {
+    ) -> Vec<JustifiedVictim> {
         let need = next.need();
         let mut contested = [false; MAX_DIMS];
         for (d, contested) in contested.iter_mut().enumerate() {
@@ -92,9 +92,9 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
     /// Whether it may displace anything of its own queue.
     fn may_displace_own(&self) -> bool {
         let quota = &self.snapshot.quotas.nodes[self.next.queue];
-        quota.within != Within::Never
+        quota.within != WithinQueue::Never
             && self.session.least_urgent(self.next.queue).is_some_and(|least| match quota.within {
-                Within::LowerOrNewerEqual => least >= self.next.priority,
+                WithinQueue::LowerOrNewerEqual => least >= self.next.priority,
                 _ => least > self.next.priority,
             })
     }
@@ -128,9 +128,9 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             let may = |runs: &Runs| {
                 let lower = runs.priority > self.next.priority;
                 let chosen = match (own, quota.within, quota.reclaim) {
-                    (true, Within::Never, _) => false,
-                    (true, Within::LowerPriority, _) => lower,
-                    (true, Within::LowerOrNewerEqual, _) => {
+                    (true, WithinQueue::Never, _) => false,
+                    (true, WithinQueue::LowerPriority, _) => lower,
+                    (true, WithinQueue::LowerOrNewerEqual, _) => {
                         lower || (runs.priority == self.next.priority && runs.since > self.next.since)
                     }
                     (false, _, Reclaim::Any) => true,
@@ -140,7 +140,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                 chosen && (0..MAX_DIMS).any(|d| self.contested[d] && runs.each.0[d] > 0)
             };
             let all = self.session.running(at).iter().filter(|runs| may(runs)).flat_map(|runs| {
-                let kept = self.guard.map_or(0, |guard| guard.kept(self.session, runs)) as usize;
+                let kept = self.guard.map_or(0, |guard| guard.protected_tasks(self.session, runs)) as usize;
                 let (units, stopped) = (runs.units().count(), self.session.stopped(runs.key) as usize);
                 runs.units().take(units.saturating_sub(kept + stopped))
             });
@@ -163,7 +163,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         self.snapshot.share(at).is_positive(self.rules.arithmetic)
     }
 
-    fn cmp(&self, one: &Share, other: &Share) -> Ordering {
+    fn cmp(&self, one: &BorrowingShare, other: &BorrowingShare) -> Ordering {
         one.cmp(other, self.rules.arithmetic)
     }
 
@@ -175,9 +175,9 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         fits
     }
 
-    fn take(&mut self, runs: Runs, rule: &'static str) -> bool {
+    fn preempt(&mut self, runs: Runs, rule: &'static str) -> bool {
         self.snapshot.remove(runs.queue, &runs.unit());
-        self.targets.push(Target { runs, rule });
+        self.targets.push(JustifiedVictim { runs, rule });
         self.fits()
     }
 
@@ -187,7 +187,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         while let Some(queue) = self.next_queue() {
             if queue == self.next.queue {
                 let Some(runs) = self.pop(queue) else { continue };
-                if self.take(runs, OWN) {
+                if self.preempt(runs, OWN) {
                     return true;
                 }
                 continue;
@@ -207,7 +207,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                 };
                 match rule {
                     Some(rule) => {
-                        if self.take(runs, rule) {
+                        if self.preempt(runs, rule) {
                             return true;
                         }
                         break;
@@ -226,7 +226,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             let (share, old) = (self.snapshot.share(mine), self.snapshot.share(theirs));
             if self.cmp(&share, &old) == Ordering::Less
                 && let Some(runs) = self.pop(queue)
-                && self.take(runs, INITIAL)
+                && self.preempt(runs, INITIAL)
             {
                 return true;
             }
@@ -241,8 +241,8 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         strategy: Strategy,
         runs: &Runs,
         theirs: QueueAt,
-        share: &Share,
-        old: &Share,
+        share: &BorrowingShare,
+        old: &BorrowingShare,
     ) -> Option<&'static str> {
         match strategy {
             Strategy::InitialShare => (self.cmp(share, old) == Ordering::Less).then_some(INITIAL),
@@ -288,7 +288,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
 
     fn descend(&self, at: QueueAt) -> Option<QueueAt> {
         let tree = self.session.tree;
-        let mut best: Option<(Share, bool, QueueAt)> = None;
+        let mut best: Option<(BorrowingShare, bool, QueueAt)> = None;
         for child in tree.nodes[at].children.iter().copied() {
             let leaf = tree.is_leaf(child);
             let kin = tree.path(self.next.queue).any(|above| above == child);

@@ -10,7 +10,7 @@ use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 
 /// The victims that a queue may choose among its own workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Within {
+pub enum WithinQueue {
     Never,
     LowerPriority,
     LowerOrNewerEqual,
@@ -33,7 +33,7 @@ pub struct Quota {
     /// The most it lends.
     pub lend: [Option<u64>; MAX_DIMS],
     pub weight: u64,
-    pub within: Within,
+    pub within: WithinQueue,
     pub reclaim: Reclaim,
     /// It may displace lower priorities of other queues while it borrows: read by the fault of issue 3779 alone.
     pub borrows_within: bool,
@@ -41,10 +41,10 @@ pub struct Quota {
     pub strict: bool,
 }
 
-const WITHIN: &[(&str, Within)] = &[
-    ("never", Within::Never),
-    ("lower-priority", Within::LowerPriority),
-    ("lower-or-newer-equal-priority", Within::LowerOrNewerEqual),
+const WITHIN: &[(&str, WithinQueue)] = &[
+    ("never", WithinQueue::Never),
+    ("lower-priority", WithinQueue::LowerPriority),
+    ("lower-or-newer-equal-priority", WithinQueue::LowerOrNewerEqual),
 ];
 const RECLAIM: &[(&str, Reclaim)] =
     &[("never", Reclaim::Never), ("lower-priority", Reclaim::LowerPriority), ("any", Reclaim::Any)];
@@ -70,7 +70,7 @@ impl Quotas {
             limit: [None; MAX_DIMS],
             lend: [None; MAX_DIMS],
             weight: ONE,
-            within: Within::Never,
+            within: WithinQueue::Never,
             reclaim: Reclaim::Never,
             borrows_within: false,
             strict: false,
@@ -83,7 +83,7 @@ impl Quotas {
                 limit: of("limit")?,
                 lend: of("lend_limit")?,
                 weight: file.weight(at)?,
-                within: file.choice(at, "within", WITHIN)?.unwrap_or(Within::Never),
+                within: file.choice(at, "within", WITHIN)?.unwrap_or(WithinQueue::Never),
                 reclaim: file.choice(at, "reclaim", RECLAIM)?.unwrap_or(Reclaim::Never),
                 borrows_within: file
                     .choice(at, "borrow_within", &[("never", false), ("lower-priority", true)])?
@@ -98,9 +98,9 @@ impl Quotas {
     }
 
     /// A user that is a queue of its own is promised nothing and may take back.
-    pub fn made(&mut self, weight: u64) {
+    pub fn add_user_queue(&mut self, weight: u64) {
         let root = self.nodes[ROOT].clone();
-        self.nodes.push(Quota { weight, within: Within::LowerPriority, reclaim: Reclaim::Any, ..root });
+        self.nodes.push(Quota { weight, within: WithinQueue::LowerPriority, reclaim: Reclaim::Any, ..root });
     }
 
     /// Computes the derived amounts.
@@ -162,13 +162,13 @@ pub enum Arithmetic {
 
 /// The share of a node: the part of what its parent could lend that it borrows, by its weight.
 #[derive(Clone, Copy, Debug)]
-pub struct Share {
+pub struct BorrowingShare {
     borrowed: u64,
     lendable: u64,
     weight: u64,
 }
 
-impl Share {
+impl BorrowingShare {
     /// Whether it counts as borrowing anything.
     pub fn is_positive(&self, arithmetic: Arithmetic) -> bool {
         match arithmetic {
@@ -178,7 +178,7 @@ impl Share {
     }
 
     /// The order of shares.
-    pub fn cmp(&self, other: &Share, arithmetic: Arithmetic) -> Ordering {
+    pub fn cmp(&self, other: &BorrowingShare, arithmetic: Arithmetic) -> Ordering {
         if arithmetic != Arithmetic::Exact {
             return self.thousandths().cmp(&other.thousandths());
         }
@@ -193,7 +193,7 @@ impl Share {
     }
 
     fn part(&self) -> Ratio {
-        Ratio::of(self.borrowed, self.lendable)
+        Ratio::from_capacity(self.borrowed, self.lendable)
     }
 
     fn thousandths(&self) -> u128 {
@@ -312,16 +312,17 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The share of a node, as it is; the root has none.
-    pub fn share(&self, at: QueueAt) -> Share {
+    pub fn share(&self, at: QueueAt) -> BorrowingShare {
         let weight = self.quotas.nodes[at].weight;
-        let mut most = Share { borrowed: 0, lendable: 1, weight };
+        let mut most = BorrowingShare { borrowed: 0, lendable: 1, weight };
         if at == ROOT {
             return most;
         }
         let lendable = &self.quotas.potential[self.tree.nodes[at].parent];
         for d in (0..MAX_DIMS).filter(|d| lendable[*d] > 0) {
             let borrowed = self.usage[at][d] - self.quotas.subtree[at][d] as i64;
-            let share = Share { borrowed: u64::try_from(borrowed).unwrap_or(0), lendable: lendable[d], weight };
+            let share =
+                BorrowingShare { borrowed: u64::try_from(borrowed).unwrap_or(0), lendable: lendable[d], weight };
             if share.part() > most.part() {
                 most = share;
             }

@@ -9,7 +9,7 @@ use plimsoll_base::error::Result;
 use plimsoll_base::named;
 use plimsoll_base::rows::read_text;
 use plimsoll_base::tree::{Entry, Node, Place};
-use plimsoll_base::units::{Dim, Round, Span, span};
+use plimsoll_base::units::{Dim, Rounding, Span, span};
 pub use plimsoll_fair::water::Semantics as Variant;
 
 /// One in millionths, the unit of ratios.
@@ -119,7 +119,7 @@ pub fn read(path: &Path) -> Result<QuotaFile> {
 
 /// Reads the text of a file; a list of users is in the same folder. Errors: as [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
-    let tree = Node::toml(&Place::whole(path, text))?;
+    let tree = Node::toml(&Place::whole_text(path, text))?;
     file(&tree, &tree.place, path.parent().unwrap_or(Path::new("")))
 }
 
@@ -253,7 +253,7 @@ pub(super) fn shares(table: &Node, group: &mut GroupEntry) -> Result<()> {
 
 fn ratio(key: &str, node: &Node) -> Result<u64> {
     // Rounded up so that a ratio above 0 stays one.
-    let ratio = number(key, node, (RATIO_ONE, Round::Up), "a number of at least 0")?;
+    let ratio = number(key, node, (RATIO_ONE, Rounding::Up), "a number of at least 0")?;
     if ratio > RATIO_MAX {
         let problem = format!("{} is too large; expected a number of at least 0, and at most 1000000", node.shown());
         return Err(node.place.wrong(key, problem));
@@ -270,7 +270,7 @@ fn amounts(key: &str, node: &Node, ratios: bool) -> Result<Vec<(Amount, u64)>> {
         let whole = format!("{key}.{}", entry.key);
         let value = match ratios {
             true => ratio(&whole, &entry.node)?,
-            false => number(&whole, &entry.node, (scale, Round::Down), "an amount of at least 0")?,
+            false => number(&whole, &entry.node, (scale, Rounding::Down), "an amount of at least 0")?,
         };
         if amounts.iter().any(|(known, _)| known.dim.name == dim.name) {
             return Err(entry.place.wrong(&whole, format!("stands twice; expected {} once", dim.name)));

@@ -11,13 +11,13 @@ use plimsoll_fair::water::Level;
 
 /// A leaf that waits, and which of its waits it is: an entry of an earlier one means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct GateEntry {
     leaf: u32,
     stamp: u32,
 }
 
 /// Leaves that wait for a set's water to rise in one resource, the lowest level first.
-type Heap = BinaryHeap<Reverse<(Level, Entry)>>;
+type Heap = BinaryHeap<Reverse<(Level, GateEntry)>>;
 
 /// All waits.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Gates {
     watched: Vec<u32>,
     is_watched: Vec<bool>,
     /// By group: leaves that wait at it.
-    at: Vec<Vec<Entry>>,
+    at: Vec<Vec<GateEntry>>,
     /// By leaf: its present stamp, odd while it waits.
     stamps: Vec<u32>,
     waiting: usize,
@@ -53,9 +53,9 @@ impl Gates {
         self.leave(leaf);
         self.stamps[leaf as usize] += 1;
         self.waiting += 1;
-        let entry = Entry { leaf, stamp: self.stamps[leaf as usize] };
+        let entry = GateEntry { leaf, stamp: self.stamps[leaf as usize] };
         let stamps = &self.stamps;
-        let holds = |entry: &Entry| stamps[entry.leaf as usize] == entry.stamp;
+        let holds = |entry: &GateEntry| stamps[entry.leaf as usize] == entry.stamp;
         let at = &mut self.at[group as usize];
         if at.len() == at.capacity() {
             at.retain(holds);

@@ -9,7 +9,7 @@ const NONE: u32 = u32::MAX;
 
 /// How a user stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(super) enum MemberState {
     Idle,
     Open,
     Refused,
@@ -23,7 +23,7 @@ const NEAR: usize = 2;
 #[repr(align(64))]
 pub(super) struct Member {
     pub leaf: u32,
-    pub stand: Stand,
+    pub stand: MemberState,
     /// Round of its last activation.
     pub since: u32,
     /// Its neighbours in its list.
@@ -88,7 +88,7 @@ impl Members {
     /// A further user, of this leaf.
     pub fn open(&mut self, leaf: u32) {
         let near = [(0, 0); NEAR];
-        self.all.push(Member { leaf, stand: Stand::Idle, since: 0, previous: NONE, next: NONE, near });
+        self.all.push(Member { leaf, stand: MemberState::Idle, since: 0, previous: NONE, next: NONE, near });
         if self.dims > NEAR {
             self.far.resize(self.all.len() * self.dims, (0, 0));
         }
@@ -105,7 +105,7 @@ impl Members {
     }
 
     #[inline]
-    pub fn of(&self, user: UserId) -> &Member {
+    pub fn member(&self, user: UserId) -> &Member {
         &self.all[user.index()]
     }
 
@@ -119,7 +119,7 @@ impl Members {
     }
 
     /// The amounts it asked for when it was refused.
-    pub fn ask(&self, user: UserId) -> &[u64] {
+    pub fn next_request(&self, user: UserId) -> &[u64] {
         &self.asks[user.index() * self.dims..][..self.dims]
     }
 
@@ -128,17 +128,17 @@ impl Members {
     }
 
     /// Moves a user from its list, if it is in one, to another.
-    pub fn set_stand(&mut self, user: UserId, stand: Stand, round: u32, open: &mut List, refused: &mut List) {
+    pub fn set_stand(&mut self, user: UserId, stand: MemberState, round: u32, open: &mut List, refused: &mut List) {
         let before = std::mem::replace(&mut self.all[user.index()].stand, stand);
         match before {
-            Stand::Idle => self.all[user.index()].since = round,
-            Stand::Open => open.remove(user.0, &mut self.all),
-            Stand::Refused => refused.remove(user.0, &mut self.all),
+            MemberState::Idle => self.all[user.index()].since = round,
+            MemberState::Open => open.remove(user.0, &mut self.all),
+            MemberState::Refused => refused.remove(user.0, &mut self.all),
         }
         match stand {
-            Stand::Idle => {}
-            Stand::Open => open.push(user.0, &mut self.all),
-            Stand::Refused => refused.push(user.0, &mut self.all),
+            MemberState::Idle => {}
+            MemberState::Open => open.push(user.0, &mut self.all),
+            MemberState::Refused => refused.push(user.0, &mut self.all),
         }
     }
 

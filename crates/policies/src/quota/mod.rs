@@ -29,7 +29,7 @@ pub use file::{Amount, GroupEntry, GroupOrder, LabelTree, QuotaFile, Reclaim, Va
 use std::path::Path;
 
 use super::{
-    Ask, Displaces, GroupLevel, GroupNode, GroupTree, Groups, Needs, Owners, Parsed, Policy, PolicyRow, Preemption,
+    Ask, GroupLevel, GroupNode, GroupTree, Groups, Needs, Owners, Parsed, Policy, PolicyRow, Preemption, PreemptsFor,
     Queue, Rank, Reason, Reclaims, RunningView, Setup, Stale, Unreturned, Verdict, enough,
 };
 use plimsoll_base::error::{Error, Result};
@@ -167,7 +167,7 @@ impl Policy for Quota {
             labels: self.file.labels.iter().map(|tree| tree.name.clone()).collect(),
             waiting_demand: true,
             moves_others: true,
-            displaces: if reclaims { Displaces::Reclaims } else { Displaces::Never },
+            displaces: if reclaims { PreemptsFor::Reclaims } else { PreemptsFor::Never },
             ..Needs::default()
         }
     }

@@ -20,7 +20,7 @@ enum Needed {
 
 /// A group that has been over its quota for too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Due {
+pub(super) struct OverdueGroup {
     /// Its place in the tree.
     pub group: u32,
     /// The groups under it that have been over for too long as well.
@@ -81,7 +81,7 @@ impl Overdue {
     }
 
     /// Finds the groups that are over their quota at `now`, given the leaves that have changed.
-    pub fn look(&mut self, tree: &mut Tree, changed: &[u32], now: Time) {
+    pub fn find_overdue(&mut self, tree: &mut Tree, changed: &[u32], now: Time) {
         self.changed.extend(changed);
         if tree.is_easy() {
             self.since.clear();
@@ -117,7 +117,7 @@ impl Overdue {
     }
 
     /// Groups that have been over for too long; groups above others come after all groups without such descendants.
-    pub fn due(&self, tree: &mut Tree, now: Time) -> Vec<Due> {
+    pub fn due(&self, tree: &mut Tree, now: Time) -> Vec<OverdueGroup> {
         let due = self.since.iter().filter(|(_, since)| **since + self.after <= now).map(|(group, _)| *group);
         let mut below: BTreeMap<u32, Vec<u32>> = due.map(|group| (group, Vec::new())).collect();
         for group in below.keys().copied().collect::<Vec<u32>>() {
@@ -136,7 +136,7 @@ impl Overdue {
                 tree.read(group);
                 let mut excess = [0; MAX_DIMS];
                 excess.iter_mut().zip(tree.excess(group)).for_each(|(excess, more)| *excess = more);
-                Due { group, below, excess: Resources(excess) }
+                OverdueGroup { group, below, excess: Resources(excess) }
             })
             .collect()
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::file::QuotaFile;
 use plimsoll_base::error::{Result, did_you_mean};
-use plimsoll_base::rows::{Column, Row, Rows, Separator};
+use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
 
 const EXPECTED: &str = "the columns user and group";
 
@@ -20,7 +20,7 @@ pub(super) fn read(path: &Path, file: &mut QuotaFile) -> Result<()> {
     let all =
         |(at, group): (usize, &super::GroupEntry)| group.users.iter().map(move |user| (user.clone(), at)).collect();
     let mut owners: HashMap<String, usize> = file.groups.iter().enumerate().flat_map::<Vec<_>, _>(all).collect();
-    let mut rows = Rows::open(path, Separator::Comma)?;
+    let mut rows = InputRows::open(path, Separator::Comma)?;
     let mut columns = None;
     while let Some(row) = rows.read()? {
         let Some((user, group)) = columns else {
@@ -53,12 +53,12 @@ pub(super) fn read(path: &Path, file: &mut QuotaFile) -> Result<()> {
 }
 
 /// Where user and group stand.
-fn header(row: &Row) -> Result<(Column<'static>, Column<'static>)> {
+fn header(row: &InputRow) -> Result<(InputColumn<'static>, InputColumn<'static>)> {
     row.expect_fields(2..=2, EXPECTED)?;
-    let name = |at| row.text(Column::new(at, "")).map(|name| name.trim_start_matches('\u{feff}'));
+    let name = |at| row.text(InputColumn::new(at, "")).map(|name| name.trim_start_matches('\u{feff}'));
     match (name(0)?, name(1)?) {
-        ("user", "group") => Ok((Column::new(0, "user"), Column::new(1, "group"))),
-        ("group", "user") => Ok((Column::new(1, "user"), Column::new(0, "group"))),
+        ("user", "group") => Ok((InputColumn::new(0, "user"), InputColumn::new(1, "group"))),
+        ("group", "user") => Ok((InputColumn::new(1, "user"), InputColumn::new(0, "group"))),
         (first, second) => Err(row.error("", format!("has the columns '{first}' and '{second}'; expected {EXPECTED}"))),
     }
 }

@@ -4,8 +4,8 @@
 
 use super::file::{GroupEntry, GroupOrder, QuotaFile, Reclaim};
 use super::gate::Gates;
-use super::members::{List, Members, Stand};
-use super::overdue::{Due, Overdue};
+use super::members::{List, MemberState, Members};
+use super::overdue::{Overdue, OverdueGroup};
 use super::tree::{self, Tree};
 use crate::{Ask, GroupLevel, GroupLimits, Queue, Rank, Reason, Setup, Verdict};
 use plimsoll_base::error::Result;
@@ -32,7 +32,7 @@ pub(super) struct Sharing {
     again: Vec<u32>,
     /// Leaves with users that have changed since the last round; empty between rounds.
     changed: Vec<u32>,
-    seen: Seen,
+    seen: VisitedGroups,
 }
 
 /// The amounts that a group is to give back: the least urgent of its users' running tasks are stopped, until enough is free.
@@ -71,12 +71,12 @@ const LEAF: Leaf = Leaf { key: 0, open: List::EMPTY, refused: List::EMPTY, place
 
 /// Groups that were met in this round, each once.
 #[derive(Clone, Debug)]
-struct Seen {
+struct VisitedGroups {
     round: u32,
     at: Vec<u32>,
 }
 
-impl Seen {
+impl VisitedGroups {
     /// Whether it is met for the first time in this round.
     fn first(&mut self, group: u32) -> bool {
         std::mem::replace(&mut self.at[group as usize], self.round) != self.round
@@ -107,7 +107,7 @@ impl Sharing {
             open: Vec::new(),
             again: Vec::new(),
             changed: Vec::new(),
-            seen: Seen { round: 0, at: vec![0; groups] },
+            seen: VisitedGroups { round: 0, at: vec![0; groups] },
         })
     }
 
@@ -123,7 +123,7 @@ impl Sharing {
 
     /// The group of a user.
     pub fn group_of(&self, user: UserId) -> usize {
-        self.users.of(user).leaf as usize
+        self.users.member(user).leaf as usize
     }
 
     /// A group's minimum and maximum of every resource.
@@ -133,12 +133,12 @@ impl Sharing {
 
     /// Every group's quota, computed from scratch. Errors: amounts too large to add.
     pub fn levels(&self) -> Result<Vec<GroupLevel>> {
-        self.tree.look()
+        self.tree.levels_from_scratch()
     }
 
     /// The runtime quota of a group as the last round saw it, and the group's holdings.
     pub fn standing(&self, group: usize) -> (Vec<u64>, Vec<u64>) {
-        (self.tree.runtime(group as u32).collect(), self.tree.held(group as u32).collect())
+        (self.tree.runtime(group as u32).collect(), self.tree.allocated(group as u32).collect())
     }
 
     /// The capacity changes with machines: it is that of the books.
@@ -150,17 +150,17 @@ impl Sharing {
     pub fn concerns(&mut self, user: UserId, books: &Books) -> bool {
         books.waiting(user) > 0
             || books.running(user) > 0
-            || self.users.of(user).stand != Stand::Idle
+            || self.users.member(user).stand != MemberState::Idle
             || self.users.seen(user).iter().any(|seen| *seen != (0, 0))
     }
 
     /// Takes note of a user's holdings and demand now.
-    fn note(&mut self, user: UserId, books: &Books) {
-        let leaf = self.users.of(user).leaf;
+    fn update_user(&mut self, user: UserId, books: &Books) {
+        let leaf = self.users.member(user).leaf;
         let seen = self.users.seen(user);
-        let held = books.held(user);
+        let held = books.allocated(user);
         if seen.iter().zip(held).any(|((before, _), now)| before != now) {
-            self.tree.hold(leaf, seen.iter().zip(held).map(|((before, _), &now)| (now, *before)));
+            self.tree.set_allocation(leaf, seen.iter().zip(held).map(|((before, _), &now)| (now, *before)));
         }
         for (d, (before, held)) in seen.iter_mut().zip(held).enumerate() {
             // More than fits a word is more than there is.
@@ -169,12 +169,12 @@ impl Sharing {
             *before = (*held, wanted);
         }
         // Its next task may be another one than was refused.
-        self.set_stand(user, if books.waiting(user) > 0 { Stand::Open } else { Stand::Idle });
+        self.set_stand(user, if books.waiting(user) > 0 { MemberState::Open } else { MemberState::Idle });
     }
 
     /// Moves a user between the lists of its group.
-    fn set_stand(&mut self, user: UserId, stand: Stand) {
-        let (leaf, before) = (self.users.of(user).leaf, self.users.of(user).stand);
+    fn set_stand(&mut self, user: UserId, stand: MemberState) {
+        let (leaf, before) = (self.users.member(user).leaf, self.users.member(user).stand);
         if stand == before {
             return;
         }
@@ -203,7 +203,7 @@ impl Sharing {
     }
 
     /// Reads a leaf's quotas and its key.
-    fn look(&mut self, leaf: u32) {
+    fn refresh(&mut self, leaf: u32) {
         self.tree.read(leaf);
         self.set_key(leaf);
     }
@@ -218,7 +218,7 @@ impl Sharing {
     fn key(&self, leaf: u32) -> u128 {
         const MOST: u128 = (1 << KEY_BITS) - 1;
         let (mut used, mut quota) = (0, 1);
-        for (held, runtime) in self.tree.held(leaf).zip(self.tree.runtime(leaf)) {
+        for (held, runtime) in self.tree.allocated(leaf).zip(self.tree.runtime(leaf)) {
             if held > 0 && runtime == 0 {
                 return MOST;
             }
@@ -238,15 +238,15 @@ impl Sharing {
         if self.leaves[leaf as usize].refused.is_empty() {
             return;
         }
-        self.look(leaf);
+        self.refresh(leaf);
         if self.bar(leaf) {
             return;
         }
         let from = recalled.len();
-        let fits = |user: &UserId| self.tree.above_quota(leaf, self.users.ask(*user)).is_none();
+        let fits = |user: &UserId| self.tree.above_quota(leaf, self.users.next_request(*user)).is_none();
         recalled.extend(self.users.list(&self.leaves[leaf as usize].refused).filter(fits));
         for &user in &recalled[from..] {
-            self.set_stand(user, Stand::Open);
+            self.set_stand(user, MemberState::Open);
         }
         if !self.leaves[leaf as usize].refused.is_empty() && !self.bar(leaf) {
             self.again.push(leaf);
@@ -280,7 +280,7 @@ impl Sharing {
     fn bar(&mut self, leaf: u32) -> bool {
         let mut least = [u64::MAX; MAX_DIMS];
         for user in self.users.list(&self.leaves[leaf as usize].refused) {
-            least.iter_mut().zip(self.users.ask(user)).for_each(|(least, ask)| *least = (*least).min(*ask));
+            least.iter_mut().zip(self.users.next_request(user)).for_each(|(least, ask)| *least = (*least).min(*ask));
         }
         let Some((group, d, _)) = self.tree.above_quota(leaf, &least[..self.tree.dims]) else { return false };
         let level = self.tree.level_for(group, d, least[d]);
@@ -296,7 +296,7 @@ impl Sharing {
             let capacity = u128::from(books.capacity().0[d]).max(1);
             (u128::from(held) << PLACES) / capacity * u128::from(WEIGHT_ONE) / u128::from(weights[d])
         };
-        books.held(user).iter().enumerate().map(share).max().unwrap_or(0)
+        books.allocated(user).iter().enumerate().map(share).max().unwrap_or(0)
     }
 }
 
@@ -309,27 +309,27 @@ impl Sharing {
         self.tree.look_again();
         let mut stale = Vec::new();
         for &user in changed {
-            if self.users.of(user).stand == Stand::Refused {
+            if self.users.member(user).stand == MemberState::Refused {
                 stale.push(user);
             }
-            self.note(user, books);
-            let leaf = self.users.of(user).leaf;
+            self.update_user(user, books);
+            let leaf = self.users.member(user).leaf;
             if changed.len() == 1 || self.seen.first(leaf) {
                 self.changed.push(leaf);
             }
         }
         self.tree.update(&self.changed)?;
         if let Some(overdue) = &mut self.overdue {
-            overdue.look(&mut self.tree, &self.changed, now);
+            overdue.find_overdue(&mut self.tree, &self.changed, now);
         }
         self.wake(&mut stale);
         self.changed.clear();
         for at in 0..self.open.len() {
             let leaf = self.open[at];
-            self.look(leaf);
+            self.refresh(leaf);
             if std::mem::take(&mut self.leaves[leaf as usize].moved) {
                 // A new user has no place yet.
-                let there = |user: &UserId| self.users.of(*user).since != round;
+                let there = |user: &UserId| self.users.member(*user).since != round;
                 stale.extend(self.users.list(&self.leaves[leaf as usize].open).filter(there));
             }
         }
@@ -341,13 +341,13 @@ impl Sharing {
         let Some(overdue) = &self.overdue else { return Vec::new() };
         let due = overdue.due(&mut self.tree, now);
         let of = |group: u32| {
-            let below = |user: &UserId| self.tree.path(self.users.of(*user).leaf).any(|at| at == group);
+            let below = |user: &UserId| self.tree.path(self.users.member(*user).leaf).any(|at| at == group);
             self.users.all().filter(below).collect()
         };
         let partition = self.partition;
         let place = |group: u32| partition.index() * self.leaves.len() + group as usize;
         due.into_iter()
-            .map(|Due { group, below, excess }| {
+            .map(|OverdueGroup { group, below, excess }| {
                 let below = below.into_iter().map(place).collect();
                 TakeBack { group: place(group), below, users: of(group), partition, amount: excess }
             })
@@ -366,7 +366,7 @@ impl Sharing {
 
     /// See [`Policy::rank`](crate::Policy::rank).
     pub fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        let leaf = self.users.of(queue.user).leaf;
+        let leaf = self.users.member(queue.user).leaf;
         let key = self.leaves[leaf as usize].key << (128 - KEY_BITS);
         let low = match self.inside {
             GroupOrder::Fifo => u128::from(queue.release.0) << 64 | u128::from(queue.place),
@@ -377,7 +377,7 @@ impl Sharing {
 
     /// See [`Policy::admit`](crate::Policy::admit).
     pub fn admit(&self, queue: &Queue, ask: &Ask) -> Verdict {
-        match self.tree.above_quota(self.users.of(queue.user).leaf, &whole(ask)[..self.tree.dims]) {
+        match self.tree.above_quota(self.users.member(queue.user).leaf, &total(ask)[..self.tree.dims]) {
             None => Verdict::Yes,
             Some((group, d, short)) => {
                 let group = (self.partition.index() * self.leaves.len()) as u32 + group;
@@ -388,9 +388,9 @@ impl Sharing {
 
     /// See [`Policy::launched`](crate::Policy::launched).
     pub fn launched(&mut self, queue: &Queue, ask: &Ask, books: &Books) {
-        let leaf = self.users.of(queue.user).leaf;
-        let (whole, seen) = (whole(ask), self.users.seen(queue.user));
-        self.tree.hold(leaf, whole.iter().map(|&more| (more, 0)));
+        let leaf = self.users.member(queue.user).leaf;
+        let (whole, seen) = (total(ask), self.users.seen(queue.user));
+        self.tree.set_allocation(leaf, whole.iter().map(|&more| (more, 0)));
         seen.iter_mut().zip(whole).for_each(|((held, _), more)| *held += more);
         // Without users in the queue, its place is computed at the next visit.
         if books.waiting(queue.user) > 0 || self.leaves[leaf as usize].open.len > 1 {
@@ -400,8 +400,8 @@ impl Sharing {
 
     /// See [`Policy::refused`](crate::Policy::refused).
     pub fn refused(&mut self, queue: &Queue, ask: &Ask) {
-        self.set_stand(queue.user, Stand::Refused);
-        let (leaf, whole) = (self.users.of(queue.user).leaf, whole(ask));
+        self.set_stand(queue.user, MemberState::Refused);
+        let (leaf, whole) = (self.users.member(queue.user).leaf, total(ask));
         self.users.set_ask(queue.user, &whole[..self.tree.dims]);
         let (d, least) = self.leaves[leaf as usize].short;
         // An amount too small for a smaller request is too small for this one.
@@ -413,7 +413,7 @@ impl Sharing {
 }
 
 /// The amounts that an ask would hold.
-fn whole(ask: &Ask) -> [u64; MAX_DIMS] {
+fn total(ask: &Ask) -> [u64; MAX_DIMS] {
     let mut whole = [0; MAX_DIMS];
     for (whole, part) in whole.iter_mut().zip(ask.footprint) {
         *whole = part.saturating_mul(u64::from(ask.tasks));

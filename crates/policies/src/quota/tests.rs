@@ -62,7 +62,7 @@ fn a_file_reads_as_it_is_written() {
     assert_eq!(file.groups[1].ratios.iter().map(|(_, ratio)| *ratio).max(), Some(2_000_000));
     assert!(!file.groups[1].lend && file.groups[2].lend && file.groups[3].default);
     let owners = file.owners();
-    let owner = |user: &str| owners.of(user);
+    let owner = |user: &str| owners.group_of(user);
     assert_eq!([owner("s1"), owner("s-9"), owner("p"), owner("s2")], [Some(1), Some(1), Some(2), Some(3)]);
 }
 

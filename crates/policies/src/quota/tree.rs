@@ -3,20 +3,20 @@
 //! Requests are summed up the tree, each cut to its group's limit; totals are divided down the tree: the total of a parent's groups is its
 //! runtime quota. A change touches the path from its leaf; levels of other sets are updated on demand.
 
-mod look;
+mod levels;
 
 use super::file::{GroupEntry, QuotaFile, Reclaim};
 use crate::Setup;
 use plimsoll_base::error::{Result, did_you_mean};
 use plimsoll_base::units::{MAX_DIMS, Resources};
-use plimsoll_fair::water::{Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water};
+use plimsoll_fair::water::{Group, GroupId, LIMIT, Level, ReducedGroup, Semantics, UnusedMin, Water};
 
 /// No group: the cluster itself is above.
 pub(super) const TOP: u32 = u32::MAX;
 
 /// A group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
+pub(super) struct QuotaNode {
     pub parent: u32,
     /// The set of siblings it belongs to, and its name there.
     pub set: u32,
@@ -51,7 +51,7 @@ struct Set {
 /// All groups.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<QuotaNode>,
     /// `dims` a group, one after the other: a change touches all of a group, and little else.
     accounts: Vec<Account>,
     /// The part of its request that was applied to its parent, likewise; unused without a parent.
@@ -113,10 +113,10 @@ impl Tree {
                 member = tree.waters[set as usize * dims + d].join(group)?;
                 tree.ceiling[d] = tree.ceiling[d].max(group.min);
             }
-            tree.nodes.push(Node { parent, set, member, changed: true, behind: false, read: 0 });
+            tree.nodes.push(QuotaNode { parent, set, member, changed: true, behind: false, read: 0 });
         }
         for at in 0..tree.nodes.len() as u32 {
-            tree.tell(at)?;
+            tree.propagate(at)?;
         }
         Ok(tree)
     }
@@ -132,17 +132,17 @@ impl Tree {
     }
 
     /// The amount of each resource that a group holds.
-    pub fn held(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
-        self.of(group).iter().map(|account| account.held)
+    pub fn allocated(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
+        self.accounts_of(group).iter().map(|account| account.held)
     }
 
     /// A group's quota of each resource, as it was last read.
     pub fn runtime(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
-        self.of(group).iter().map(|account| account.runtime)
+        self.accounts_of(group).iter().map(|account| account.runtime)
     }
 
     #[inline]
-    fn of(&self, group: u32) -> &[Account] {
+    fn accounts_of(&self, group: u32) -> &[Account] {
         &self.accounts[group as usize * self.dims..][..self.dims]
     }
 
@@ -152,7 +152,7 @@ impl Tree {
     }
 
     /// Books the amounts that a leaf and all above it hold of each resource, now and before.
-    pub fn hold(&mut self, leaf: u32, amounts: impl Iterator<Item = (u64, u64)> + Clone) {
+    pub fn set_allocation(&mut self, leaf: u32, amounts: impl Iterator<Item = (u64, u64)> + Clone) {
         let mut at = leaf;
         while at != TOP {
             for (account, (now, before)) in self.of_mut(at).iter_mut().zip(amounts.clone()) {
@@ -190,19 +190,19 @@ impl Tree {
             && let Some(leaf) = self.behind.pop()
         {
             self.nodes[leaf as usize].behind = false;
-            self.tell(leaf)?;
+            self.propagate(leaf)?;
         }
         Ok(())
     }
 
     /// Applies the request and allocation of a group to its siblings and ancestors. Errors: amounts too large to add.
-    fn tell(&mut self, leaf: u32) -> Result<()> {
+    fn propagate(&mut self, leaf: u32) -> Result<()> {
         let mut at = leaf;
         while at != TOP && std::mem::take(&mut self.nodes[at as usize].changed) {
-            let Node { parent, set, member, .. } = self.nodes[at as usize];
+            let QuotaNode { parent, set, member, .. } = self.nodes[at as usize];
             for d in 0..self.dims {
                 let account = self.accounts[at as usize * self.dims + d];
-                let (request, floor) = self.stands(&account, d);
+                let (request, floor) = self.request_and_floor(&account, d);
                 let water = &mut self.waters[set as usize * self.dims + d];
                 water.set_use(member, request, floor)?;
                 if parent == TOP {
@@ -224,7 +224,7 @@ impl Tree {
     /// The numbers of an account in resource `d` that siblings see: the request, and the amount held that must not be
     /// lost.
     #[inline]
-    fn stands(&self, account: &Account, d: usize) -> (u64, u64) {
+    fn request_and_floor(&self, account: &Account, d: usize) -> (u64, u64) {
         // A request beyond the total of all siblings is equivalent to the total.
         let request = account.request.min(u128::from(self.ceiling[d])) as u64;
         (request, if self.reclaim == Reclaim::Never { account.held } else { 0 })
@@ -237,7 +237,7 @@ impl Tree {
 
     /// Reads the runtime quota of a group, and of all above it.
     pub fn read(&mut self, group: u32) {
-        let Node { set, member, read, .. } = self.nodes[group as usize];
+        let QuotaNode { set, member, read, .. } = self.nodes[group as usize];
         if read == self.look {
             return;
         }
@@ -249,8 +249,8 @@ impl Tree {
             let water = &mut self.waters[set as usize * self.dims + d];
             let runtime = if self.easy {
                 let group = *water.group(member);
-                let (request, held) = self.stands(&self.accounts[at], d);
-                Standing::of(&Group { request, held, ..group }).reach()
+                let (request, held) = self.request_and_floor(&self.accounts[at], d);
+                ReducedGroup::from_group(&Group { request, held, ..group }).reach()
             } else {
                 water.runtime(member)
             };
@@ -291,14 +291,14 @@ impl Tree {
         if self.easy {
             return None;
         }
-        let runtime = self.of(group)[d].held.saturating_add(more);
+        let runtime = self.accounts_of(group)[d].held.saturating_add(more);
         let node = &self.nodes[group as usize];
         let water = &self.waters[node.set as usize * self.dims + d];
         let standing = water.standing(node.member);
         let rising = standing.ratio() > 0 && runtime > standing.base() && runtime <= standing.reach();
         rising.then(|| match water.semantics() {
-            Semantics::MinPlusShare => Level::of(runtime - standing.base(), standing.ratio()),
-            Semantics::MaxMinLevel => Level::of(runtime, standing.ratio()),
+            Semantics::MinPlusShare => Level::from_amount(runtime - standing.base(), standing.ratio()),
+            Semantics::MaxMinLevel => Level::from_amount(runtime, standing.ratio()),
         })
     }
 
@@ -309,7 +309,7 @@ impl Tree {
             let over = |(account, more): (&Account, &u64)| {
                 account.held.saturating_add(*more).checked_sub(account.runtime).filter(|short| *short > 0)
             };
-            let mut short = self.of(at).iter().zip(more).map(over).enumerate();
+            let mut short = self.accounts_of(at).iter().zip(more).map(over).enumerate();
             short.find_map(|(d, short)| Some((at, d, short?)))
         })
     }
@@ -319,7 +319,7 @@ impl Tree {
     pub fn needs_water(&self, group: u32, d: usize) -> Option<Option<Level>> {
         let node = &self.nodes[group as usize];
         let base = self.waters[node.set as usize * self.dims + d].standing(node.member).base();
-        (self.of(group)[d].held > base).then(|| self.level_for(group, d, 0))
+        (self.accounts_of(group)[d].held > base).then(|| self.level_for(group, d, 0))
     }
 
     /// Whether every group's quota is its request.
@@ -329,7 +329,7 @@ impl Tree {
 
     /// By how much a group is above its quota in each resource, as it was last read.
     pub fn excess(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
-        self.of(group).iter().map(|account| account.held.saturating_sub(account.runtime))
+        self.accounts_of(group).iter().map(|account| account.held.saturating_sub(account.runtime))
     }
 
     /// The set of siblings that a group belongs to.

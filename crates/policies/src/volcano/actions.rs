@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::cycle::{QueueAt, Rooms, Runs, Seats, Session, Waiting, seat};
-use super::jobs::{Asker, Held, Place, Turn};
+use super::super::cycle::{Placements, QueueAt, Rooms, Runs, Session, Waiting, place_task};
+use super::jobs::{CycleAllocations, JobRank, Requester, VolcanoCycle};
 use super::queues::Plugin;
 use super::{NO_VICTIMS, NOT_DESERVED, OVERUSED, PROMISED, Rules, Volcano, add};
 use plimsoll_base::units::{MachineId, Resources, UserId};
@@ -22,7 +22,7 @@ pub enum Action {
 /// Tasks to stop, and the machines of the tasks that start.
 struct Solution {
     victims: Vec<Runs>,
-    seats: Seats,
+    seats: Placements,
 }
 
 const BY_RECLAIM: &str = "reclaim: a job of another queue lacks tasks to run";
@@ -30,11 +30,11 @@ const BY_PREEMPT: &str = "preempt: another job of its queue lacks tasks to run";
 
 /// The actions of a cycle and their decisions so far.
 pub struct Cycle<'c, 's, 'a> {
-    pub turn: Turn<'c>,
+    pub turn: VolcanoCycle<'c>,
     pub session: &'s mut Session<'a>,
     pub tasks: HashMap<UserId, i64>,
     /// Askers that count as started for the rest of the cycle; the room of their victims is available to all in the next cycle.
-    pub promised: Vec<Asker>,
+    pub promised: Vec<Requester>,
 }
 
 impl Cycle<'_, '_, '_> {
@@ -42,10 +42,10 @@ impl Cycle<'_, '_, '_> {
         self.turn.volcano
     }
 
-    fn now(&self) -> Held {
-        let mut now = self.turn.held(self.session, &self.tasks);
+    fn now(&self) -> CycleAllocations {
+        let mut now = self.turn.allocations(self.session, &self.tasks);
         for asker in &self.promised {
-            self.hold(&mut now, asker.next.queue, asker.next.user, &asker.need(), true);
+            self.change_allocation(&mut now, asker.next.queue, asker.next.user, &asker.need(), true);
         }
         now
     }
@@ -71,20 +71,20 @@ impl Cycle<'_, '_, '_> {
     }
 
     /// The first queue that has jobs leaves, with its jobs.
-    fn first(&self, now: &Held, jobs: &[(QueueAt, Vec<Waiting>)]) -> Option<usize> {
+    fn first(&self, now: &CycleAllocations, jobs: &[(QueueAt, Vec<Waiting>)]) -> Option<usize> {
         let queues = jobs.iter().filter(|(_, line)| !line.is_empty()).map(|(leaf, _)| *leaf);
         let leaf = self.turn.first_queue(now, queues)?;
         jobs.iter().position(|(known, _)| *known == leaf)
     }
 
     /// The first job of a line leaves it.
-    fn pop(&self, now: &Held, line: &mut Vec<Waiting>) -> Option<Waiting> {
-        let places: Vec<Place> = line.iter().map(|next| self.turn.place(now, next)).collect();
+    fn pop(&self, now: &CycleAllocations, line: &mut Vec<Waiting>) -> Option<Waiting> {
+        let places: Vec<JobRank> = line.iter().map(|next| self.turn.place(now, next)).collect();
         let at = (0..line.len()).min_by(|one, other| places[*one].compare(&places[*other]))?;
         Some(line.remove(at))
     }
 
-    fn launch(&mut self, asker: &Asker, seats: Option<Seats>) {
+    fn launch(&mut self, asker: &Requester, seats: Option<Placements>) {
         match seats {
             Some(seats) => self.session.launch_on(&asker.next, seats),
             None => self.session.launch(&asker.next, asker.tasks),
@@ -92,7 +92,7 @@ impl Cycle<'_, '_, '_> {
         *self.tasks.entry(asker.next.user).or_default() += i64::from(asker.tasks);
     }
 
-    fn forbids(&self, now: &Held, asker: &Asker) -> Option<(QueueAt, usize, u64)> {
+    fn forbids(&self, now: &CycleAllocations, asker: &Requester) -> Option<(QueueAt, usize, u64)> {
         let quotas = &self.volcano().quotas;
         quotas.forbids(self.session.tree, self.turn.levels, &now.usage, asker.next.queue, &asker.need())
     }
@@ -133,7 +133,7 @@ impl Cycle<'_, '_, '_> {
     }
 
     /// Returns whether all tasks that start together have room.
-    fn has_room(&self, asker: &Asker) -> bool {
+    fn has_room(&self, asker: &Requester) -> bool {
         match asker.tasks {
             1 => self.session.has_room(&Waiting { tasks: 1, ..asker.next }),
             tasks => {
@@ -148,7 +148,7 @@ impl Cycle<'_, '_, '_> {
         self.volcano().quotas.nodes[leaf].strict
     }
 
-    fn beyond(&self, now: &Held, asker: &Asker) -> Option<(QueueAt, usize, u64)> {
+    fn beyond(&self, now: &CycleAllocations, asker: &Requester) -> Option<(QueueAt, usize, u64)> {
         let (leaf, need) = (asker.next.queue, asker.need().0);
         let over = |d: usize| {
             let sum = now.usage[leaf].0[d] + need[d];
@@ -217,7 +217,7 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    fn displace(&mut self, asker: &Asker, Solution { victims, seats }: Solution, rule: &'static str) {
+    fn displace(&mut self, asker: &Requester, Solution { victims, seats }: Solution, rule: &'static str) {
         for runs in victims {
             self.session.evict(&runs, 1, Some(asker.next.user), rule);
             *self.tasks.entry(runs.user).or_default() -= i64::from(runs.count);
@@ -237,7 +237,7 @@ impl Cycle<'_, '_, '_> {
         if !self.promised.is_empty() {
             return;
         }
-        let Turn { levels, .. } = self.turn;
+        let VolcanoCycle { levels, .. } = self.turn;
         let may_stay = |session: &Session, unit: &Runs| {
             let need = unit.unit().0;
             session.tree.path(unit.queue).all(|at| {
@@ -255,7 +255,7 @@ impl Cycle<'_, '_, '_> {
     }
 
     /// Running tasks that others may displace for a job, in its queue or in all others.
-    fn candidates(&self, asker: &Asker, others: bool) -> Vec<Runs> {
+    fn candidates(&self, asker: &Requester, others: bool) -> Vec<Runs> {
         let (tree, quotas) = (self.session.tree, &self.volcano().quotas);
         let own = asker.next.queue;
         let leaves: Vec<QueueAt> = match others {
@@ -277,7 +277,7 @@ impl Cycle<'_, '_, '_> {
     /// Sorts victims into the order of preemption. Queues: first the one that shares the longest path in the tree with the asker
     /// (capacity), then the one that is served last. Within a queue the job that is served last; within a job the least urgent and youngest
     /// task.
-    fn sort(&self, now: &Held, asker: &Asker, units: &mut [Runs]) {
+    fn sort(&self, now: &CycleAllocations, asker: &Requester, units: &mut [Runs]) {
         let tree = self.session.tree;
         let mut queues: Vec<QueueAt> = units.iter().map(|runs| runs.queue).collect();
         queues.sort_unstable();
@@ -291,7 +291,8 @@ impl Cycle<'_, '_, '_> {
             Plugin::Capacity => tree.nodes[tree.common(asker.next.queue, runs.queue)].depth,
             _ => 0,
         };
-        let places: HashMap<u64, Place> = units.iter().map(|runs| (runs.key, self.turn.place_of(now, runs))).collect();
+        let places: HashMap<u64, JobRank> =
+            units.iter().map(|runs| (runs.key, self.turn.place_of(now, runs))).collect();
         let key = |runs: &Runs| (std::cmp::Reverse(near(runs)), std::cmp::Reverse(rank.get(&runs.queue).copied()));
         units.sort_by(|one, other| {
             let jobs = || places[&other.key].compare(&places[&one.key]);
@@ -301,7 +302,7 @@ impl Cycle<'_, '_, '_> {
 
     /// Returns victims that give room to all tasks of a job that start together. Task by task: first a machine with room and no additional
     /// victims, then the first machine on which victims suffice.
-    fn victims(&self, asker: &Asker, others: bool) -> Option<Solution> {
+    fn victims(&self, asker: &Requester, others: bool) -> Option<Solution> {
         let mut now = self.now();
         let mut left = self.candidates(asker, others);
         if left.is_empty() {
@@ -310,8 +311,8 @@ impl Cycle<'_, '_, '_> {
         self.sort(&now, asker, &mut left);
         // Victims alone had to be enough where room is open to all.
         let open = others && self.volcano().rules.open_room;
-        let (mut rooms, one) = (self.session.trial(), Asker { tasks: 1, ..*asker });
-        let (mut victims, mut seats) = (Vec::new(), Seats::new());
+        let (mut rooms, one) = (self.session.trial(), Requester { tasks: 1, ..*asker });
+        let (mut victims, mut seats) = (Vec::new(), Placements::new());
         for _ in 0..asker.tasks {
             let free = !open && self.forbids(&now, &one).is_none();
             let machine = if free { rooms.place(&one.next.each) } else { None };
@@ -321,17 +322,17 @@ impl Cycle<'_, '_, '_> {
                     let (machine, taken) = self.on_first(&now, &one, &rooms, &left, others)?;
                     for runs in taken {
                         rooms.release(self.session, &runs);
-                        self.hold(&mut now, runs.queue, runs.user, &runs.unit(), false);
+                        self.change_allocation(&mut now, runs.queue, runs.user, &runs.unit(), false);
                         *now.tasks.entry(runs.user).or_default() -= i64::from(runs.count);
                         let at = left.iter().position(|known| known.key == runs.key)?;
                         left.remove(at);
                         victims.push(runs);
                     }
-                    rooms.take(machine, &one.next.each, 1).then_some(machine)?
+                    rooms.reserve(machine, &one.next.each, 1).then_some(machine)?
                 }
             };
-            seat(&mut seats, machine);
-            self.hold(&mut now, one.next.queue, one.next.user, &one.next.each, true);
+            place_task(&mut seats, machine);
+            self.change_allocation(&mut now, one.next.queue, one.next.user, &one.next.each, true);
             *now.tasks.entry(one.next.user).or_default() += 1;
         }
         Some(Solution { victims, seats })
@@ -340,8 +341,8 @@ impl Cycle<'_, '_, '_> {
     /// Returns the first machine on which victims make room for a task, and the victims.
     fn on_first(
         &self,
-        now: &Held,
-        one: &Asker,
+        now: &CycleAllocations,
+        one: &Requester,
         rooms: &Rooms,
         left: &[Runs],
         others: bool,
@@ -372,8 +373,8 @@ impl Cycle<'_, '_, '_> {
     /// Returns the shortest prefix of the victims that suffices for a task on a machine with this room, if any does.
     fn enough(
         &self,
-        now: &Held,
-        one: &Asker,
+        now: &CycleAllocations,
+        one: &Requester,
         (machine, mut room): (MachineId, Resources),
         victims: Vec<Runs>,
         others: bool,
@@ -381,20 +382,28 @@ impl Cycle<'_, '_, '_> {
         let (mut now, mut taken) = (now.clone(), Vec::new());
         // A reclaiming queue stays within its deserved amount; queues above it have limits, too.
         let limited = !others || self.volcano().quotas.plugin == Plugin::Capacity;
-        let fits =
-            |room: &Resources, now: &Held| one.next.each.fits(room) && !(limited && self.forbids(now, one).is_some());
+        let fits = |room: &Resources, now: &CycleAllocations| {
+            one.next.each.fits(room) && !(limited && self.forbids(now, one).is_some())
+        };
         for runs in victims {
             if fits(&room, &now) {
                 break;
             }
             add(&mut room, &self.session.amount_on(&runs, machine), true);
-            self.hold(&mut now, runs.queue, runs.user, &runs.unit(), false);
+            self.change_allocation(&mut now, runs.queue, runs.user, &runs.unit(), false);
             taken.push(runs);
         }
         fits(&room, &now).then_some(taken)
     }
 
-    fn hold(&self, now: &mut Held, queue: QueueAt, user: UserId, amount: &Resources, more: bool) {
+    fn change_allocation(
+        &self,
+        now: &mut CycleAllocations,
+        queue: QueueAt,
+        user: UserId,
+        amount: &Resources,
+        more: bool,
+    ) {
         for at in self.session.tree.path(queue) {
             add(&mut now.usage[at], amount, more);
         }

@@ -14,7 +14,7 @@ use plimsoll_sim::books::Books;
 
 /// The share of a node, and whether it wants nothing more that is left.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Share {
+pub struct NodeShare {
     pub share: f64,
     saturated: bool,
 }
@@ -31,13 +31,13 @@ pub struct Hierarchy<'a> {
 
 impl Hierarchy<'_> {
     /// Returns the shares of all nodes, from the allocation of each user and the total allocation.
-    pub fn shares(&self, held: &[Resources], all: &Resources) -> Vec<Share> {
-        let mut shares = vec![Share { share: 0.0, saturated: true }; self.tree.nodes.len()];
+    pub fn shares(&self, held: &[Resources], all: &Resources) -> Vec<NodeShare> {
+        let mut shares = vec![NodeShare { share: 0.0, saturated: true }; self.tree.nodes.len()];
         let mut vectors = vec![[0.0; MAX_DIMS]; self.tree.nodes.len()];
         for at in self.tree.upwards() {
             let node = &self.tree.nodes[at];
             let jobs = node.users.iter().filter(|user| self.wants(**user));
-            let mut parts: Vec<(Share, [f64; MAX_DIMS])> = jobs.map(|user| self.job(*user, held, all)).collect();
+            let mut parts: Vec<(NodeShare, [f64; MAX_DIMS])> = jobs.map(|user| self.job(*user, held, all)).collect();
             parts.extend(
                 node.children
                     .iter()
@@ -50,8 +50,10 @@ impl Hierarchy<'_> {
                 let scale = if part.saturated { 1.0 } else { least / part.share };
                 (0..self.dims).for_each(|d| vectors[at][d] += vector[d] * scale);
             }
-            shares[at] =
-                Share { share: self.dominant(&vectors[at]), saturated: parts.iter().all(|(part, _)| part.saturated) };
+            shares[at] = NodeShare {
+                share: self.dominant(&vectors[at]),
+                saturated: parts.iter().all(|(part, _)| part.saturated),
+            };
         }
         shares
     }
@@ -65,7 +67,7 @@ impl Hierarchy<'_> {
         node.users.iter().any(|user| self.wants(*user)) || node.children.iter().any(|child| self.has_jobs(*child))
     }
 
-    fn job(&self, user: UserId, held: &[Resources], all: &Resources) -> (Share, [f64; MAX_DIMS]) {
+    fn job(&self, user: UserId, held: &[Resources], all: &Resources) -> (NodeShare, [f64; MAX_DIMS]) {
         let (held, mut vector) = (held[user.index()].0, [0.0; MAX_DIMS]);
         let mut saturated = false;
         for d in 0..self.dims {
@@ -74,7 +76,7 @@ impl Hierarchy<'_> {
             saturated |= held[d] != 0 && request != 0 && u128::from(held[d]) >= request;
             saturated |= all.0[d] >= self.capacity.0[d] && request != 0;
         }
-        (Share { share: self.dominant(&vector), saturated }, vector)
+        (NodeShare { share: self.dominant(&vector), saturated }, vector)
     }
 
     fn dominant(&self, vector: &[f64; MAX_DIMS]) -> f64 {
@@ -86,7 +88,7 @@ impl Hierarchy<'_> {
     }
 
     /// Below 0 if the first of two queues comes first.
-    pub fn compare(&self, shares: &[Share], one: QueueAt, other: QueueAt) -> f64 {
+    pub fn compare(&self, shares: &[NodeShare], one: QueueAt, other: QueueAt) -> f64 {
         let down = |leaf: QueueAt| {
             let mut path: Vec<QueueAt> = self.tree.path(leaf).collect();
             path.reverse();
@@ -106,7 +108,7 @@ impl Hierarchy<'_> {
         0.0
     }
 
-    fn weighted(&self, shares: &[Share], at: QueueAt) -> f64 {
+    fn weighted(&self, shares: &[NodeShare], at: QueueAt) -> f64 {
         let weight = if at == ROOT { ONE } else { self.quotas[at].weight.max(ONE) };
         shares[at].share / (weight as f64 / ONE as f64)
     }

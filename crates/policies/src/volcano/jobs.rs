@@ -16,17 +16,17 @@ use plimsoll_sim::books::Books;
 
 /// The place of a job in its queue: the most urgent, then one that lacks tasks to run, then the smaller dominant share, then the oldest.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct JobRank {
     priority: u8,
     ready: bool,
     share: (u64, u64),
     since: (u64, u64),
 }
 
-impl Place {
+impl JobRank {
     /// The order of two jobs.
-    pub fn compare(&self, other: &Place) -> Ordering {
-        let plain = |place: &Place| (place.priority, place.ready);
+    pub fn compare(&self, other: &JobRank) -> Ordering {
+        let plain = |place: &JobRank| (place.priority, place.ready);
         let by_share = || compare_parts(self.share, other.share);
         plain(self).cmp(&plain(other)).then_with(by_share).then(self.since.cmp(&other.since))
     }
@@ -34,7 +34,7 @@ impl Place {
 
 /// The amounts held at some point of a cycle.
 #[derive(Clone)]
-pub struct Held {
+pub struct CycleAllocations {
     pub usage: Vec<Resources>,
     pub held: Vec<Resources>,
     pub free: Resources,
@@ -43,7 +43,7 @@ pub struct Held {
 }
 
 /// A cycle.
-pub struct Turn<'c> {
+pub struct VolcanoCycle<'c> {
     pub volcano: &'c Volcano,
     pub levels: &'c Levels,
     pub tree: &'c Tree,
@@ -52,7 +52,7 @@ pub struct Turn<'c> {
 
 /// The tasks that gangs may lose.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Spares {
+enum SpareTasks {
     /// The tasks beyond the minimum of a job.
     Beyond,
     /// The only one that it needs, too.
@@ -63,23 +63,28 @@ enum Spares {
 
 /// The task that requests victims.
 #[derive(Clone, Copy)]
-pub struct Asker {
+pub struct Requester {
     pub next: Waiting,
     /// How many of its tasks start together.
     pub tasks: u32,
 }
 
-impl Asker {
+impl Requester {
     /// The amounts of all these tasks.
     pub fn need(&self) -> Resources {
         self.next.each.times(self.tasks)
     }
 }
 
-impl Turn<'_> {
+impl VolcanoCycle<'_> {
     /// The amounts held now.
-    pub fn held(&self, session: &Session, tasks: &HashMap<UserId, i64>) -> Held {
-        Held { usage: session.usage.clone(), held: session.held.clone(), free: session.free, tasks: tasks.clone() }
+    pub fn allocations(&self, session: &Session, tasks: &HashMap<UserId, i64>) -> CycleAllocations {
+        CycleAllocations {
+            usage: session.usage.clone(),
+            held: session.held.clone(),
+            free: session.free,
+            tasks: tasks.clone(),
+        }
     }
 
     /// How many tasks of a job run, with those decided on.
@@ -93,10 +98,10 @@ impl Turn<'_> {
     }
 
     /// Number of tasks of a job that start at once: the number that is missing for its minimum, else one.
-    pub fn asker(&self, tasks: &HashMap<UserId, i64>, next: Waiting) -> Asker {
+    pub fn asker(&self, tasks: &HashMap<UserId, i64>, next: Waiting) -> Requester {
         let lacking = self.least(next.queue) - self.running(tasks, next.user);
         let count = if next.gang { next.tasks } else { next.tasks.min(lacking.clamp(1, u32::MAX.into()) as u32) };
-        Asker { next, tasks: count }
+        Requester { next, tasks: count }
     }
 
     /// Whether a job has too few tasks to run.
@@ -105,8 +110,8 @@ impl Turn<'_> {
     }
 
     /// The place of a job that waits.
-    pub fn place(&self, now: &Held, next: &Waiting) -> Place {
-        Place {
+    pub fn place(&self, now: &CycleAllocations, next: &Waiting) -> JobRank {
+        JobRank {
             priority: next.priority,
             ready: !self.is_starving(&now.tasks, next),
             share: self.share(now, next.user),
@@ -115,8 +120,8 @@ impl Turn<'_> {
     }
 
     /// The place of the job of running tasks.
-    pub fn place_of(&self, now: &Held, runs: &Runs) -> Place {
-        Place {
+    pub fn place_of(&self, now: &CycleAllocations, runs: &Runs) -> JobRank {
+        JobRank {
             priority: runs.priority,
             ready: runs.gang || self.running(&now.tasks, runs.user) >= self.least(runs.queue),
             share: self.share(now, runs.user),
@@ -125,7 +130,7 @@ impl Turn<'_> {
     }
 
     /// The dominant share of a job.
-    fn share(&self, now: &Held, user: UserId) -> (u64, u64) {
+    fn share(&self, now: &CycleAllocations, user: UserId) -> (u64, u64) {
         self.dominant(&now.held[user.index()])
     }
 
@@ -151,7 +156,7 @@ impl Turn<'_> {
     }
 
     /// The order of queues; of equal ones the older comes first.
-    pub fn queues<'h>(&'h self, now: &'h Held) -> impl Fn(QueueAt, QueueAt) -> Ordering + 'h {
+    pub fn queues<'h>(&'h self, now: &'h CycleAllocations) -> impl Fn(QueueAt, QueueAt) -> Ordering + 'h {
         let hierarchy = self.hierarchy();
         let shares = hierarchy.map(|hierarchy| hierarchy.shares(&now.held, &self.all(now)));
         move |one, other| match (&hierarchy, &shares) {
@@ -163,36 +168,36 @@ impl Turn<'_> {
     }
 
     /// The first of these queues.
-    pub fn first_queue(&self, now: &Held, queues: impl Iterator<Item = QueueAt>) -> Option<QueueAt> {
+    pub fn first_queue(&self, now: &CycleAllocations, queues: impl Iterator<Item = QueueAt>) -> Option<QueueAt> {
         let order = self.queues(now);
         queues.min_by(|one, other| order(*one, *other))
     }
 
     /// Returns the tasks of other queues that may be preempted for a task, among these running tasks of one machine, in this order. The
     /// first tier of plugins that finds any decides.
-    pub fn reclaimable(&self, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+    pub fn reclaimable(&self, now: &CycleAllocations, asker: &Requester, units: &[Runs]) -> Vec<Runs> {
         let rules = &self.volcano.rules;
         let own = self.may_lose(now, asker, units);
         if rules.guarded {
-            return self.by_gang(now, &own, Spares::Whole);
+            return self.by_gang(now, &own, SpareTasks::Whole);
         }
         if self.volcano.quotas.plugin == Plugin::Drf {
             // The plugin is the only one of its tier.
             return own;
         }
-        let first = self.by_gang(now, units, Spares::Beyond);
+        let first = self.by_gang(now, units, SpareTasks::Beyond);
         if first.is_empty() && !rules.first_tier_alone { own } else { first }
     }
 
     /// The same in its own queue.
-    pub fn preemptable(&self, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+    pub fn preemptable(&self, now: &CycleAllocations, asker: &Requester, units: &[Runs]) -> Vec<Runs> {
         let rules = &self.volcano.rules;
         let mut first = units.to_vec();
         if !rules.gang_decides {
             first.retain(|runs| runs.priority > asker.next.priority);
         }
         if rules.gang_preemptable {
-            first = self.by_gang(now, &first, if rules.gang_decides { Spares::Single } else { Spares::Beyond });
+            first = self.by_gang(now, &first, if rules.gang_decides { SpareTasks::Single } else { SpareTasks::Beyond });
         }
         if first.is_empty() && rules.drf_preemptable {
             return self.by_share(now, asker, units);
@@ -201,15 +206,15 @@ impl Turn<'_> {
     }
 
     /// The tasks that jobs may lose and still run, or at once.
-    fn by_gang(&self, now: &Held, units: &[Runs], spares: Spares) -> Vec<Runs> {
+    fn by_gang(&self, now: &CycleAllocations, units: &[Runs], spares: SpareTasks) -> Vec<Runs> {
         let mut left: HashMap<UserId, i64> = HashMap::new();
         let spare = |runs: &&Runs| {
             if runs.gang {
-                return spares == Spares::Whole;
+                return spares == SpareTasks::Whole;
             }
             let left = left.entry(runs.user).or_insert_with(|| self.running(&now.tasks, runs.user));
             let least = self.least(runs.queue);
-            let free = *left > least || (spares != Spares::Beyond && least == 1);
+            let free = *left > least || (spares != SpareTasks::Beyond && least == 1);
             *left -= i64::from(free);
             free
         };
@@ -217,7 +222,7 @@ impl Turn<'_> {
     }
 
     /// The jobs that keep a dominant share at least as large, to a millionth, as that of the one that asks with its task.
-    fn by_share(&self, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+    fn by_share(&self, now: &CycleAllocations, asker: &Requester, units: &[Runs]) -> Vec<Runs> {
         let mut with = now.held[asker.next.user.index()];
         add(&mut with, &asker.next.each, true);
         let own = self.dominant(&with);
@@ -235,7 +240,7 @@ impl Turn<'_> {
     }
 
     /// The tasks that queues may lose, by their plugin.
-    fn may_lose(&self, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+    fn may_lose(&self, now: &CycleAllocations, asker: &Requester, units: &[Runs]) -> Vec<Runs> {
         if let Some(hierarchy) = self.hierarchy() {
             return self.by_hierarchy(&hierarchy, now, asker, units);
         }
@@ -254,7 +259,13 @@ impl Turn<'_> {
     }
 
     /// Returns the tasks whose queue would sort later, each judged alone: with the asker's task added, and without that victim.
-    fn by_hierarchy(&self, hierarchy: &Hierarchy, now: &Held, asker: &Asker, units: &[Runs]) -> Vec<Runs> {
+    fn by_hierarchy(
+        &self,
+        hierarchy: &Hierarchy,
+        now: &CycleAllocations,
+        asker: &Requester,
+        units: &[Runs],
+    ) -> Vec<Runs> {
         let (mut held, mut all) = (now.held.clone(), self.all(now));
         let change = |held: &mut [Resources], all: &mut Resources, user: UserId, amount: &Resources, more: bool| {
             add(&mut held[user.index()], amount, more);
@@ -278,7 +289,7 @@ impl Turn<'_> {
     }
 
     /// The amounts that all hold.
-    pub fn all(&self, now: &Held) -> Resources {
+    pub fn all(&self, now: &CycleAllocations) -> Resources {
         Resources(std::array::from_fn(|d| self.volcano.capacity.0[d].saturating_sub(now.free.0[d])))
     }
 }

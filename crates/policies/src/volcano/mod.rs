@@ -57,15 +57,15 @@ mod queues;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::cycle::{Cycled, Desk, QueueFile, QueueKey, ROOT, Scheduler, Session, Tree, choices, truth};
-use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use super::cycle::{Cycled, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, choices, truth};
+use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
 use plimsoll_sim::books::Books;
 
 use actions::{Action, Cycle};
-use jobs::{Held, Turn};
-use queues::{Amounts, Levels, Plugin, Quotas, no_weight};
+use jobs::{CycleAllocations, VolcanoCycle};
+use queues::{Levels, Plugin, QueueAmounts, Quotas, no_weight};
 
 const MIN: QueueKey =
     QueueKey::group("min_available", "the tasks without which a job of the queue does not run (1); of a gang all");
@@ -76,10 +76,10 @@ const CAPABILITY: QueueKey = QueueKey::group("capability", "the most that it may
 const ORDER: QueueKey =
     QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: a job that does not start holds up its queue");
 const ACTIONS: QueueKey =
-    QueueKey::whole("actions", "allocate, preempt and reclaim, in the order of their execution (allocate)");
-const GANG: QueueKey = QueueKey::whole("gang_preemptable", "true: gang selects the victims in preempt (false)");
+    QueueKey::policy("actions", "allocate, preempt and reclaim, in the order of their execution (allocate)");
+const GANG: QueueKey = QueueKey::policy("gang_preemptable", "true: gang selects the victims in preempt (false)");
 const DRF: QueueKey =
-    QueueKey::whole("drf_preemptable", "true: dominant shares select them if the first tier finds none (false)");
+    QueueKey::policy("drf_preemptable", "true: dominant shares select them if the first tier finds none (false)");
 
 /// `volcano-drf[@ISSUE][:FILE]`
 pub static DRF_ROW: PolicyRow = PolicyRow {
@@ -242,7 +242,7 @@ impl Volcano {
 
     /// The amounts that queues may hold, by what their users hold and wait for.
     fn levels(&self, tree: &Tree, books: &Books) -> Levels {
-        let mut requests: Vec<Amounts> = vec![[0; MAX_DIMS]; tree.nodes.len()];
+        let mut requests: Vec<QueueAmounts> = vec![[0; MAX_DIMS]; tree.nodes.len()];
         for at in tree.upwards() {
             for d in 0..self.quotas.dims {
                 let users = tree.nodes[at].users.iter();
@@ -255,24 +255,30 @@ impl Volcano {
     }
 
     /// The state between cycles.
-    fn at<'t>(&'t self, levels: &'t Levels, tree: &'t Tree, desk: &Desk, books: &'t Books) -> (Turn<'t>, Held) {
+    fn at<'t>(
+        &'t self,
+        levels: &'t Levels,
+        tree: &'t Tree,
+        desk: &QueueTable,
+        books: &'t Books,
+    ) -> (VolcanoCycle<'t>, CycleAllocations) {
         let mut free = *books.offered();
         add(&mut free, books.total_held(), false);
-        let now = Held { usage: desk.usage.clone(), held: desk.held.clone(), free, tasks: HashMap::new() };
-        (Turn { volcano: self, levels, tree, books }, now)
+        let now = CycleAllocations { usage: desk.usage.clone(), held: desk.held.clone(), free, tasks: HashMap::new() };
+        (VolcanoCycle { volcano: self, levels, tree, books }, now)
     }
 }
 
 impl Scheduler for Volcano {
-    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
         let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        self.quotas.made(weight.ok_or_else(|| no_weight(name()))?);
+        self.quotas.add_user_queue(weight.ok_or_else(|| no_weight(name()))?);
         Ok(())
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
         let levels = self.levels(session.tree, session.books);
-        let turn = Turn { volcano: self, levels: &levels, tree: session.tree, books: session.books };
+        let turn = VolcanoCycle { volcano: self, levels: &levels, tree: session.tree, books: session.books };
         let mut cycle = Cycle { turn, session, tasks: HashMap::new(), promised: Vec::new() };
         for action in &self.rules.actions {
             match action {
@@ -286,7 +292,7 @@ impl Scheduler for Volcano {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+    fn standings(&self, tree: &Tree, desk: &QueueTable, books: &Books) -> Vec<Status> {
         if self.quotas.nodes.len() < tree.nodes.len() || desk.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
@@ -307,13 +313,13 @@ impl Scheduler for Volcano {
             );
             let guaranteed =
                 std::array::from_fn(|d| (promised && d < self.dims.len()).then_some(levels.deserved[at][d]));
-            Standing { name: tree.nodes[at].name.clone(), values, guaranteed, limit: levels.real[at] }
+            Status { name: tree.nodes[at].name.clone(), values, guaranteed, limit: levels.real[at] }
         };
         (0..tree.nodes.len()).map(one).collect()
     }
 
     /// Of one queue by the order of jobs, else by that of queues.
-    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+    fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
         let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
         let (one, other) = (next(one)?, next(other)?);
         let levels = self.levels(tree, books);

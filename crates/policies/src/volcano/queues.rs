@@ -9,14 +9,14 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 
 /// Amounts of each resource.
-pub type Amounts = [u64; MAX_DIMS];
+pub type QueueAmounts = [u64; MAX_DIMS];
 
 /// The settings of a queue.
 #[derive(Clone, Debug)]
 pub struct Quota {
     pub weight: u64,
-    pub deserved: Amounts,
-    pub guarantee: Amounts,
+    pub deserved: QueueAmounts,
+    pub guarantee: QueueAmounts,
     pub capability: [Option<u64>; MAX_DIMS],
     /// The larger goes first.
     pub priority: i64,
@@ -60,7 +60,7 @@ pub struct Quotas {
 #[derive(Clone, Debug)]
 pub struct Levels {
     /// By node.
-    pub deserved: Vec<Amounts>,
+    pub deserved: Vec<QueueAmounts>,
     /// By node, the most that it may hold.
     pub real: Vec<[Option<u64>; MAX_DIMS]>,
 }
@@ -145,15 +145,15 @@ impl Quotas {
     }
 
     /// A user that is a queue of its own has its weight, and deserves its part by weight where deserved amounts are given.
-    pub fn made(&mut self, weight: u64) {
+    pub fn add_user_queue(&mut self, weight: u64) {
         let root = self.nodes[ROOT].clone();
         self.nodes.push(Quota { weight, ..root });
     }
 
     /// Returns the maximum allocations of queues, from the requests of each.
-    pub fn levels(&self, tree: &Tree, requests: &[Amounts]) -> Levels {
+    pub fn levels(&self, tree: &Tree, requests: &[QueueAmounts]) -> Levels {
         let real = self.real(tree);
-        let mut deserved: Vec<Amounts> = self.nodes.iter().map(|quota| quota.deserved).collect();
+        let mut deserved: Vec<QueueAmounts> = self.nodes.iter().map(|quota| quota.deserved).collect();
         match self.plugin {
             Plugin::Drf => {}
             Plugin::Proportion => self.proportion(tree, requests, &real, &mut deserved),
@@ -202,9 +202,9 @@ impl Quotas {
     fn proportion(
         &self,
         tree: &Tree,
-        requests: &[Amounts],
+        requests: &[QueueAmounts],
         real: &[[Option<u64>; MAX_DIMS]],
-        deserved: &mut [Amounts],
+        deserved: &mut [QueueAmounts],
     ) {
         let queues: Vec<QueueAt> =
             tree.nodes[ROOT].children.iter().copied().filter(|at| requests[*at] != [0; MAX_DIMS]).collect();
@@ -230,9 +230,9 @@ impl Quotas {
         &self,
         queues: &[QueueAt],
         weights: &[u64],
-        requests: &[Amounts],
+        requests: &[QueueAmounts],
         real: &[[Option<u64>; MAX_DIMS]],
-        deserved: &mut [Amounts],
+        deserved: &mut [QueueAmounts],
     ) {
         let mut left = self.capacity.0;
         let mut open: Vec<usize> = (0..queues.len()).collect();
@@ -333,7 +333,7 @@ impl Quotas {
         &self,
         levels: &Levels,
         leaf: QueueAt,
-        held: &Amounts,
+        held: &QueueAmounts,
         amount: &Resources,
         need: &Resources,
     ) -> bool {
@@ -370,7 +370,7 @@ impl Quotas {
     }
 
     /// Returns the largest ratio of a queue's usage to its deserved amount; a deserved amount of zero counts as full if amounts are given.
-    pub fn share(&self, deserved: &Amounts, held: &Resources) -> (u64, u64) {
+    pub fn share(&self, deserved: &QueueAmounts, held: &Resources) -> (u64, u64) {
         let parts = (0..self.dims).filter(|d| deserved[*d] > 0).map(|d| (held.0[d], deserved[d]));
         let largest = parts.max_by(|one, other| compare_parts(*one, *other));
         largest.unwrap_or((u64::from(self.plugin == Plugin::Capacity), 1))

@@ -11,49 +11,49 @@ use plimsoll_base::units::{MAX_DIMS, Resources};
 
 /// Amounts of each resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amounts(pub [i128; MAX_DIMS]);
+pub struct SignedAmounts(pub [i128; MAX_DIMS]);
 
 /// Nothing.
-pub const NONE: Amounts = Amounts([0; MAX_DIMS]);
+pub const NONE: SignedAmounts = SignedAmounts([0; MAX_DIMS]);
 
 /// The largest amount: so that the product of two is an integer.
 const MOST: i128 = 1 << 62;
 
-impl Amounts {
-    pub fn of(amounts: &Resources) -> Amounts {
-        Amounts(amounts.0.map(|amount| i128::from(amount).min(MOST)))
+impl SignedAmounts {
+    pub fn from_resources(amounts: &Resources) -> SignedAmounts {
+        SignedAmounts(amounts.0.map(|amount| i128::from(amount).min(MOST)))
     }
 
-    pub fn each(f: impl FnMut(usize) -> i128) -> Amounts {
-        Amounts(std::array::from_fn(f))
+    pub fn each(f: impl FnMut(usize) -> i128) -> SignedAmounts {
+        SignedAmounts(std::array::from_fn(f))
     }
 
-    pub fn plus(&self, other: &Amounts) -> Amounts {
-        Amounts::each(|d| (self.0[d] + other.0[d]).min(MOST))
+    pub fn plus(&self, other: &SignedAmounts) -> SignedAmounts {
+        SignedAmounts::each(|d| (self.0[d] + other.0[d]).min(MOST))
     }
 
-    pub fn minus(&self, other: &Amounts) -> Amounts {
-        Amounts::each(|d| self.0[d] - other.0[d])
+    pub fn minus(&self, other: &SignedAmounts) -> SignedAmounts {
+        SignedAmounts::each(|d| self.0[d] - other.0[d])
     }
 
     /// The less of each resource.
-    pub fn least(&self, other: &Amounts) -> Amounts {
-        Amounts::each(|d| self.0[d].min(other.0[d]))
+    pub fn least(&self, other: &SignedAmounts) -> SignedAmounts {
+        SignedAmounts::each(|d| self.0[d].min(other.0[d]))
     }
 
     /// The more of each resource.
-    pub fn most(&self, other: &Amounts) -> Amounts {
-        Amounts::each(|d| self.0[d].max(other.0[d]))
+    pub fn most(&self, other: &SignedAmounts) -> SignedAmounts {
+        SignedAmounts::each(|d| self.0[d].max(other.0[d]))
     }
 
     /// A part of each, cut towards 0.
-    pub fn part(&self, num: u128, den: u128) -> Amounts {
+    pub fn part(&self, num: u128, den: u128) -> SignedAmounts {
         let part = |amount: i128| {
             let product = U256::from(amount.unsigned_abs()) * U256::from(num) / U256::from(den.max(1));
             let part = i128::try_from(product).unwrap_or(MOST);
             if amount < 0 { -part } else { part }
         };
-        Amounts(self.0.map(part))
+        SignedAmounts(self.0.map(part))
     }
 }
 
@@ -63,7 +63,7 @@ pub struct Calculator {
     /// Only this resource counts.
     pub only: Option<usize>,
     /// Parts of these.
-    pub whole: Amounts,
+    pub whole: SignedAmounts,
     pub dims: usize,
     /// The amounts of a resource that are counted in whole numbers: whole cores and devices.
     pub units: [u64; MAX_DIMS],
@@ -83,8 +83,8 @@ impl Calculator {
 
     /// Compares the largest parts first, then the others. If every total is zero, an amount is greater if it is greater in some resource
     /// and less in none.
-    pub fn compare(&self, one: &Amounts, other: &Amounts) -> Ordering {
-        let parts = |amounts: &Amounts| {
+    pub fn compare(&self, one: &SignedAmounts, other: &SignedAmounts) -> Ordering {
+        let parts = |amounts: &SignedAmounts| {
             let mut parts: [(i128, i128); MAX_DIMS] = [(0, 1); MAX_DIMS];
             let mut count = 0;
             for (d, whole) in self.parted() {
@@ -103,70 +103,70 @@ impl Calculator {
         each.fold(Ordering::Equal, Ordering::then)
     }
 
-    pub fn is_more(&self, one: &Amounts, other: &Amounts) -> bool {
+    pub fn is_more(&self, one: &SignedAmounts, other: &SignedAmounts) -> bool {
         self.compare(one, other).is_gt()
     }
 
     /// The lesser of two as a whole, not of each resource.
-    pub fn min(&self, one: &Amounts, other: &Amounts) -> Amounts {
+    pub fn min(&self, one: &SignedAmounts, other: &SignedAmounts) -> SignedAmounts {
         if self.compare(one, other).is_le() { *one } else { *other }
     }
 
     /// The greater of two as a whole.
-    pub fn max(&self, one: &Amounts, other: &Amounts) -> Amounts {
+    pub fn max(&self, one: &SignedAmounts, other: &SignedAmounts) -> SignedAmounts {
         if self.compare(one, other).is_ge() { *one } else { *other }
     }
 
     /// The largest part: amount and whole.
-    fn value(&self, amounts: &Amounts) -> (u128, u128) {
+    fn value(&self, amounts: &SignedAmounts) -> (u128, u128) {
         let parts = self.parted().map(|(d, whole)| (amounts.0[d].max(0) as u128, whole as u128));
         parts.max_by(|(a, b), (c, d)| (a * d).cmp(&(c * b))).unwrap_or((0, 1))
     }
 
     /// As large a part of every resource as the largest is; of the one that counts alone the amount itself.
-    pub fn alike(&self, amounts: &Amounts) -> Amounts {
+    pub fn alike(&self, amounts: &SignedAmounts) -> SignedAmounts {
         let (num, den) = self.value(amounts);
         if self.only.is_some() { *amounts } else { self.part_up(&self.whole, num, den) }
     }
 
     /// Returns the ratio of the largest parts; zero over zero is 0.
-    pub fn ratio(&self, one: &Amounts, other: &Amounts) -> Ratio {
+    pub fn ratio(&self, one: &SignedAmounts, other: &SignedAmounts) -> Ratio {
         let (((a, b), (c, d)), none) = ((self.value(one), self.value(other)), Ratio::ZERO);
         if a == 0 { none } else { Ratio::new(a * d, b * c) }
     }
 
     /// The same as a numerator and a denominator.
-    pub fn fraction(&self, one: &Amounts, other: &Amounts) -> (u128, u128) {
+    pub fn fraction(&self, one: &SignedAmounts, other: &SignedAmounts) -> (u128, u128) {
         let ((a, b), (c, d)) = (self.value(one), self.value(other));
         (a * d, b * c)
     }
 
     /// A part of each amount, down to whole units.
-    pub fn part_down(&self, amounts: &Amounts, num: u128, den: u128) -> Amounts {
+    pub fn part_down(&self, amounts: &SignedAmounts, num: u128, den: u128) -> SignedAmounts {
         let part = amounts.part(num, den);
-        Amounts::each(|d| part.0[d] - part.0[d] % i128::from(self.units[d]))
+        SignedAmounts::each(|d| part.0[d] - part.0[d] % i128::from(self.units[d]))
     }
 
     /// A part of each amount, up to whole units.
-    pub fn part_up(&self, amounts: &Amounts, num: u128, den: u128) -> Amounts {
+    pub fn part_up(&self, amounts: &SignedAmounts, num: u128, den: u128) -> SignedAmounts {
         self.units(amounts, num, den, |units| units - 1)
     }
 
     /// A part of each amount, up to whole units; of the one resource that counts alone to the nearest, and half a unit up.
-    pub fn part(&self, amounts: &Amounts, num: u128, den: u128) -> Amounts {
+    pub fn part(&self, amounts: &SignedAmounts, num: u128, den: u128) -> SignedAmounts {
         self.units(amounts, num, den, |units| if self.only.is_some() { units / 2 } else { units - 1 })
     }
 
-    fn units(&self, amounts: &Amounts, num: u128, den: u128, more: impl Fn(i128) -> i128) -> Amounts {
+    fn units(&self, amounts: &SignedAmounts, num: u128, den: u128, more: impl Fn(i128) -> i128) -> SignedAmounts {
         let (num, den) = (num as i128, (den as i128).max(1));
-        Amounts::each(|d| {
+        SignedAmounts::each(|d| {
             let unit = i128::from(self.units[d]);
             (amounts.0[d].max(0) * num + more(den * unit)) / (den * unit) * unit
         })
     }
 
     /// Returns whether the amounts fit into the room.
-    pub fn fits(&self, need: &Amounts, room: &Amounts) -> bool {
+    pub fn fits(&self, need: &SignedAmounts, room: &SignedAmounts) -> bool {
         self.dims().all(|d| need.0[d] <= room.0[d])
     }
 }

@@ -11,25 +11,25 @@
 use std::cmp::Ordering;
 
 use super::super::cycle::{QueueAt, ROOT, Ratio, Tree};
-use super::amounts::{Amounts, Calculator, NONE};
+use super::amounts::{Calculator, NONE, SignedAmounts};
 use super::utilisation;
 
 /// A queue in the calculation.
 #[derive(Clone, Debug, Default)]
 pub struct Temp {
-    pub used: Amounts,
-    pub pending: Amounts,
-    pub guaranteed: Amounts,
-    pub max: Amounts,
+    pub used: SignedAmounts,
+    pub pending: SignedAmounts,
+    pub guaranteed: SignedAmounts,
+    pub max: SignedAmounts,
     /// The queue is exempt from preemption.
     pub fixed: bool,
     pub priority: i64,
     /// The amounts that it should have.
-    pub ideal: Amounts,
+    pub ideal: SignedAmounts,
     /// The amounts to be taken from it.
-    pub excess: Amounts,
-    pub untouchable: Amounts,
-    pub preemptable: Amounts,
+    pub excess: SignedAmounts,
+    pub untouchable: SignedAmounts,
+    pub preemptable: SignedAmounts,
 }
 
 /// The switches.
@@ -38,7 +38,7 @@ pub struct Rules {
     /// See `@6538`: a queue may take more of a resource than it is offered.
     pub takes_more: bool,
     /// The most that one round takes.
-    pub most: Amounts,
+    pub most: SignedAmounts,
 }
 
 /// More rounds than any level takes, so that a loop ends whatever happens.
@@ -69,7 +69,7 @@ impl Rules {
         let (untouchable, preemptable) = if tree.is_leaf(at) {
             if temps[at].fixed { (extra, NONE) } else { (NONE, extra) }
         } else {
-            let of = |sum: Amounts, child: &QueueAt| sum.plus(&temps[*child].preemptable);
+            let of = |sum: SignedAmounts, child: &QueueAt| sum.plus(&temps[*child].preemptable);
             let below = tree.nodes[at].children.iter().fold(NONE, of);
             let untouchable = if rc.compare(&below, &extra).is_ge() { NONE } else { extra.minus(&below) };
             (untouchable, rc.min(&below, &extra))
@@ -78,7 +78,7 @@ impl Rules {
     }
 
     /// Amounts are compared as parts of the total of the level.
-    fn level(&self, tree: &Tree, temps: &mut [Temp], queues: &[QueueAt], total: Amounts) {
+    fn level(&self, tree: &Tree, temps: &mut [Temp], queues: &[QueueAt], total: SignedAmounts) {
         let rc = &Calculator { whole: total, ..self.calculator };
         let mut left = total;
         let (some, none): (Vec<QueueAt>, Vec<QueueAt>) =
@@ -115,7 +115,7 @@ impl Rules {
         tree: &Tree,
         temps: &mut [Temp],
         queues: &[QueueAt],
-        left: &mut Amounts,
+        left: &mut SignedAmounts,
         alike: bool,
     ) {
         let mut wanting: Vec<QueueAt> = Vec::new();
@@ -147,7 +147,7 @@ impl Rules {
                     break;
                 }
                 let guaranteed = temps[at].guaranteed;
-                let part = Amounts::each(|d| {
+                let part = SignedAmounts::each(|d| {
                     let (num, den) = if alike { (1, count as i128) } else { (guaranteed.0[d], sum.0[d]) };
                     if den == 0 { 0 } else { rc.part(&round, num as u128, den as u128).0[d] }
                 });
@@ -161,7 +161,7 @@ impl Rules {
     }
 
     /// Returns the part of an offer that a queue accepts.
-    fn offer(&self, rc: &Calculator, temp: &mut Temp, offer: &Amounts, leaf: bool) -> Amounts {
+    fn offer(&self, rc: &Calculator, temp: &mut Temp, offer: &SignedAmounts, leaf: bool) -> SignedAmounts {
         let room = temp.max.minus(&temp.ideal).most(&NONE);
         let wanted = temp.used.plus(&temp.pending).minus(&temp.ideal);
         let mut taken = room.least(&rc.min(offer, &wanted));

@@ -2,7 +2,7 @@
 
 use super::super::Reason;
 use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Ratio, Session, Tree, Waiting};
-use super::amounts::{Amounts, Calculator, NONE};
+use super::amounts::{Calculator, NONE, SignedAmounts};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
 
@@ -67,28 +67,28 @@ impl Settings {
 
 /// Returns a guarantee as amounts. A resource that it does not name gets the largest part among the named ones. A guarantee of zero would
 /// put every queue above it.
-fn whole(given: &[Option<u64>; MAX_DIMS], total: &Amounts) -> Amounts {
+fn complete_guarantee(given: &[Option<u64>; MAX_DIMS], total: &SignedAmounts) -> SignedAmounts {
     let named = (0..MAX_DIMS).filter_map(|d| Some((given[d]?, u64::try_from(total.0[d]).unwrap_or(0))));
-    let part = named.map(|(amount, all)| if all == 0 { Ratio::ZERO } else { Ratio::of(amount, all) }).max();
+    let part = named.map(|(amount, all)| if all == 0 { Ratio::ZERO } else { Ratio::from_capacity(amount, all) }).max();
     let (num, den) = part.unwrap_or(Ratio::ZERO).parts();
     let rest = total.part(num, den);
-    let own = Amounts::of(&Resources(given.map(Option::unwrap_or_default)));
-    Amounts::each(|d| if given[d].is_some() { own.0[d] } else { rest.0[d] })
+    let own = SignedAmounts::from_resources(&Resources(given.map(Option::unwrap_or_default)));
+    SignedAmounts::each(|d| if given[d].is_some() { own.0[d] } else { rest.0[d] })
 }
 
 /// The guarantee and the maximum of every queue as amounts.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    pub guaranteed: Vec<Amounts>,
-    pub max: Vec<Amounts>,
+    pub guaranteed: Vec<SignedAmounts>,
+    pub max: Vec<SignedAmounts>,
     /// The smallest container.
-    least: Amounts,
+    least: SignedAmounts,
 }
 
 impl Limits {
     /// Creates the limits for a total and a smallest container size. Guarantees in amounts that together exceed the parent's are cut down
     /// in proportion. Cost: O(queues * resources).
-    pub fn new(settings: &[Settings], least: Amounts, tree: &Tree, rc: &Calculator) -> Limits {
+    pub fn new(settings: &[Settings], least: SignedAmounts, tree: &Tree, rc: &Calculator) -> Limits {
         let all = vec![rc.whole; settings.len()];
         let mut limits = Limits { guaranteed: all.clone(), max: all, least };
         let mut order = tree.upwards();
@@ -98,10 +98,10 @@ impl Limits {
             let mut rest = total;
             let mut weights = 0u128;
             let children = &tree.nodes[at].children;
-            let given = |child: &QueueAt| settings[*child].guarantee.map(|given| whole(&given, &total));
+            let given = |child: &QueueAt| settings[*child].guarantee.map(|given| complete_guarantee(&given, &total));
             let sum = children.iter().filter_map(given).fold(NONE, |sum, amounts| sum.plus(&amounts));
-            let cut = |amounts: Amounts| {
-                Amounts::each(|d| match (total.0[d].max(0) as u128, sum.0[d] as u128) {
+            let cut = |amounts: SignedAmounts| {
+                SignedAmounts::each(|d| match (total.0[d].max(0) as u128, sum.0[d] as u128) {
                     (total, sum) if sum > total => rc.part_down(&amounts, total, sum).0[d],
                     _ => amounts.0[d],
                 })
@@ -158,7 +158,7 @@ impl Limits {
         if settings.user_limit_percent.is_none() && settings.user_limit_factor.is_none() {
             return false;
         }
-        let held = |user: UserId| Amounts::of(&session.held[user.index()]);
+        let held = |user: UserId| SignedAmounts::from_resources(&session.held[user.index()]);
         let guaranteed = rc.max(&self.guaranteed[next.queue], &self.least);
         let users = &session.tree.nodes[next.queue].users;
         let used = users.iter().fold(NONE, |sum, user| sum.plus(&rc.alike(&held(*user))));
@@ -175,6 +175,6 @@ impl Limits {
             let least = self.least.0[d].max(1);
             (limit.0[d] + least - 1) / least * least
         };
-        rc.is_more(&held(next.user), &Amounts::each(whole))
+        rc.is_more(&held(next.user), &SignedAmounts::each(whole))
     }
 }

@@ -36,15 +36,15 @@ mod preempt;
 use std::cmp::{Ordering, Reverse};
 
 use super::cycle::{
-    Cycled, Desk, Member, ONE, QueueAt, QueueFile, QueueKey, ROOT, Ratio, Scheduler, Session, Tree, Walk,
+    Cycled, Member, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Ratio, Scheduler, Session, Tree, Walk,
     amounts as read, choice, number, truth,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
 
-use amounts::{Amounts, Calculator, NONE};
+use amounts::{Calculator, NONE, SignedAmounts};
 use limits::{Limits, Settings};
 
 /// `yarn-capacity[@ISSUE][:FILE]`
@@ -83,17 +83,17 @@ pub static ROW: PolicyRow = PolicyRow {
         ),
         QueueKey::group("user_limit_factor", "the most of an application in guarantees"),
         QueueKey::group("reclaimable", "false: no preemption in it, nor in queues under it without true"),
-        QueueKey::whole("resources", "dominant (usual), memory: what amounts are compared by"),
-        QueueKey::whole("ordering", "utilization (usual), priority-utilization"),
-        QueueKey::whole(
+        QueueKey::policy("resources", "dominant (usual), memory: what amounts are compared by"),
+        QueueKey::policy("ordering", "utilization (usual), priority-utilization"),
+        QueueKey::policy(
             "minimum_allocation",
             "the smallest container: user limits are whole ones (one unit of each resource)",
         ),
-        QueueKey::whole("preemption", "false: no preemption"),
-        QueueKey::whole("max_ignored", "the part of its guarantee that a queue may be above it (0.1)"),
-        QueueKey::whole("natural_termination", "the part of an excess that a cycle preempts (0.2)"),
-        QueueKey::whole("per_round", "the largest part of the cluster that a cycle preempts (0.1)"),
-        QueueKey::whole(
+        QueueKey::policy("preemption", "false: no preemption"),
+        QueueKey::policy("max_ignored", "the part of its guarantee that a queue may be above it (0.1)"),
+        QueueKey::policy("natural_termination", "the part of an excess that a cycle preempts (0.2)"),
+        QueueKey::policy("per_round", "the largest part of the cluster that a cycle preempts (0.1)"),
+        QueueKey::policy(
             "cluster",
             "the whole cluster, of which this is a partition: read by yarn-capacity@11082 alone",
         ),
@@ -118,7 +118,7 @@ struct YarnCapacity {
     memory: Option<usize>,
     units: [u64; MAX_DIMS],
     /// The smallest container.
-    least: Amounts,
+    least: SignedAmounts,
     preemption: bool,
     max_ignored: u64,
     natural_termination: u64,
@@ -128,7 +128,7 @@ struct YarnCapacity {
     /// See `@6538`.
     takes_more: bool,
     /// See `@11082`: the whole cluster.
-    cluster: Option<Amounts>,
+    cluster: Option<SignedAmounts>,
     /// As they were in the last cycle.
     limits: Limits,
 }
@@ -140,33 +140,36 @@ const HELD_UP: Reason = Reason::Rule("a proposal that is refused again and again
 
 /// The place of a queue or of an application in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum QueueRank {
     /// Whether the queue has no guarantee, its used part (or else of the cluster), priority, the guarantee, position in the file.
     Queue(bool, Ratio, i64, Reverse<Ratio>, QueueAt),
     App(u8, (Time, u64)),
     None,
 }
 
-impl Ord for Place {
-    fn cmp(&self, other: &Place) -> Ordering {
+impl Ord for QueueRank {
+    fn cmp(&self, other: &QueueRank) -> Ordering {
         match (self, other) {
-            (Place::Queue(none, used, priority, size, at), Place::Queue(nothing, other, others, sizes, place)) => {
+            (
+                QueueRank::Queue(none, used, priority, size, at),
+                QueueRank::Queue(nothing, other, others, sizes, place),
+            ) => {
                 let order = none.cmp(nothing).then(utilisation((*used, *priority), (*other, *others)));
                 order.then(size.cmp(sizes)).then(at.cmp(place))
             }
-            (Place::App(priority, since), Place::App(others, other)) => (priority, since).cmp(&(others, other)),
-            (Place::None, Place::None) => Ordering::Equal,
-            (Place::None, _) => Ordering::Greater,
-            (_, Place::None) => Ordering::Less,
+            (QueueRank::App(priority, since), QueueRank::App(others, other)) => (priority, since).cmp(&(others, other)),
+            (QueueRank::None, QueueRank::None) => Ordering::Equal,
+            (QueueRank::None, _) => Ordering::Greater,
+            (_, QueueRank::None) => Ordering::Less,
             // Never in one line.
-            (Place::Queue(..), Place::App(..)) => Ordering::Less,
-            (Place::App(..), Place::Queue(..)) => Ordering::Greater,
+            (QueueRank::Queue(..), QueueRank::App(..)) => Ordering::Less,
+            (QueueRank::App(..), QueueRank::Queue(..)) => Ordering::Greater,
         }
     }
 }
 
-impl PartialOrd for Place {
-    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+impl PartialOrd for QueueRank {
+    fn partial_cmp(&self, other: &QueueRank) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -182,7 +185,8 @@ impl YarnCapacity {
         };
         let read = |key: &str| file.policy.get(key).map(|entry| read(&entry.node, key, setup.dims)).transpose();
         let cluster = read("cluster")?;
-        let cluster = cluster.map(|cluster| Amounts::of(&Resources(cluster.map(Option::unwrap_or_default))));
+        let cluster =
+            cluster.map(|cluster| SignedAmounts::from_resources(&Resources(cluster.map(Option::unwrap_or_default))));
         let mut units = [1; MAX_DIMS];
         units.iter_mut().zip(setup.dims).for_each(|(unit, dim)| *unit = if dim.unit == Unit::Milli { 1000 } else { 1 });
         let least = read("minimum_allocation")?.unwrap_or_default();
@@ -193,7 +197,7 @@ impl YarnCapacity {
             only_memory: choice(&file.policy, "resources", &[("dominant", false), ("memory", true)])?.unwrap_or(false),
             memory: setup.dims.iter().position(|dim| dim.name == "memory"),
             units,
-            least: Amounts::each(|d| least[d].unwrap_or(units[d]).into()),
+            least: SignedAmounts::each(|d| least[d].unwrap_or(units[d]).into()),
             preemption: truth(&file.policy, "preemption")?.unwrap_or(true),
             max_ignored: of("max_ignored", ONE / 10)?,
             natural_termination: of("natural_termination", ONE / 5)?,
@@ -201,7 +205,7 @@ impl YarnCapacity {
             guarded: variant == Some("guarded"),
             takes_more: variant == Some("6538"),
             cluster: match variant {
-                Some("11082") => Some(cluster.unwrap_or(Amounts::of(&setup.capacity))),
+                Some("11082") => Some(cluster.unwrap_or(SignedAmounts::from_resources(&setup.capacity))),
                 _ => None,
             },
             limits: Limits::default(),
@@ -210,21 +214,29 @@ impl YarnCapacity {
 
     fn calculator(&self, books: &Books) -> Calculator {
         let only = if self.only_memory { self.memory.or(Some(0)) } else { None };
-        Calculator { only, whole: Amounts::of(books.offered()), dims: books.dims(), units: self.units }
+        Calculator {
+            only,
+            whole: SignedAmounts::from_resources(books.offered()),
+            dims: books.dims(),
+            units: self.units,
+        }
     }
 
-    fn queue(&self, calculator: &Calculator, limits: &Limits, at: QueueAt, usage: &Resources) -> Place {
+    fn queue(&self, calculator: &Calculator, limits: &Limits, at: QueueAt, usage: &Resources) -> QueueRank {
         let guaranteed = &limits.guaranteed[at];
         let priority = if self.by_priority { self.settings[at].priority } else { 0 };
         let (size, none) = (calculator.ratio(guaranteed, &calculator.whole), !calculator.is_more(guaranteed, &NONE));
-        let used = calculator.ratio(&Amounts::of(usage), if none { &calculator.whole } else { guaranteed });
-        Place::Queue(none, used, priority, Reverse(size), at)
+        let used =
+            calculator.ratio(&SignedAmounts::from_resources(usage), if none { &calculator.whole } else { guaranteed });
+        QueueRank::Queue(none, used, priority, Reverse(size), at)
     }
 
-    fn place(&self, session: &Session, limits: &Limits, member: Member) -> Place {
+    fn place(&self, session: &Session, limits: &Limits, member: Member) -> QueueRank {
         match member {
             Member::Queue(at) => self.queue(&self.calculator(session.books), limits, at, &session.usage[at]),
-            Member::User(user) => session.next(user).map_or(Place::None, |next| Place::App(next.priority, next.since)),
+            Member::User(user) => {
+                session.next(user).map_or(QueueRank::None, |next| QueueRank::App(next.priority, next.since))
+            }
         }
     }
 
@@ -233,7 +245,7 @@ impl YarnCapacity {
         queues.iter().flat_map(|queue| session.waiting(*queue).map(|next| (*queue, next.user))).collect()
     }
 
-    fn walk<'t>(&self, session: &Session<'t>, limits: &Limits, members: &[(QueueAt, UserId)]) -> Walk<'t, Place> {
+    fn walk<'t>(&self, session: &Session<'t>, limits: &Limits, members: &[(QueueAt, UserId)]) -> Walk<'t, QueueRank> {
         Walk::new(session.tree, members, |member| self.place(session, limits, member))
     }
 
@@ -253,7 +265,11 @@ impl YarnCapacity {
             if let (Some(cluster), Some(_)) = (&self.cluster, above) {
                 // The first check, by dominance in the whole cluster, lets pass what the second one refuses; so does the next proposal.
                 let wide = Calculator { whole: *cluster, ..calculator };
-                if session.tree.path(queue).all(|at| wide.is_more(&limits.max[at], &Amounts::of(&session.usage[at]))) {
+                if session
+                    .tree
+                    .path(queue)
+                    .all(|at| wide.is_more(&limits.max[at], &SignedAmounts::from_resources(&session.usage[at])))
+                {
                     members.iter().for_each(|(_, other)| session.wait(*other, HELD_UP));
                     session.wait(user, REFUSED);
                     return false;
@@ -274,7 +290,7 @@ impl YarnCapacity {
 }
 
 impl Scheduler for YarnCapacity {
-    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
         let name = || tree.names.last().map(String::as_str).unwrap_or_default();
         let weight = weight.ok_or_else(|| {
             Error::plan(
@@ -302,18 +318,18 @@ impl Scheduler for YarnCapacity {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+    fn standings(&self, tree: &Tree, desk: &QueueTable, books: &Books) -> Vec<Status> {
         let limits = &self.limits;
         if desk.usage.len().min(limits.max.len()) < tree.nodes.len() {
             return Vec::new();
         }
         let calculator = self.calculator(books);
         let one = |at: QueueAt| {
-            let used = calculator.ratio(&Amounts::of(&desk.usage[at]), &limits.guaranteed[at]);
-            let amounts = |amounts: &Amounts| amounts.0.map(|amount| u64::try_from(amount).ok());
+            let used = calculator.ratio(&SignedAmounts::from_resources(&desk.usage[at]), &limits.guaranteed[at]);
+            let amounts = |amounts: &SignedAmounts| amounts.0.map(|amount| u64::try_from(amount).ok());
             let mut limit = amounts(&limits.max[at]);
             (0..MAX_DIMS).for_each(|d| limit[d] = limit[d].filter(|_| at != ROOT && d < books.dims()));
-            Standing {
+            Status {
                 name: tree.nodes[at].name.clone(),
                 values: vec![("used of guarantee".to_owned(), used.shown())],
                 guaranteed: amounts(&limits.guaranteed[at]),
@@ -323,7 +339,7 @@ impl Scheduler for YarnCapacity {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+    fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
         let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
         let (one, other) = (next(one)?, next(other)?);
         if one.queue == other.queue {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::super::cycle::{ONE, QueueAt, Runs, Session};
 use super::YarnCapacity;
-use super::amounts::{Amounts, NONE};
+use super::amounts::{NONE, SignedAmounts};
 use super::ideal::{Rules, Temp};
 use super::limits::Limits;
 use plimsoll_base::units::{MAX_DIMS, MachineId, UserId};
@@ -16,7 +16,8 @@ impl YarnCapacity {
     fn is_over(&self, session: &Session, limits: &Limits, at: QueueAt) -> bool {
         let calculator = self.calculator(session.books);
         let ignored = limits.guaranteed[at].part((ONE + self.max_ignored).into(), ONE.into());
-        self.settings[at].reclaimable && calculator.is_more(&Amounts::of(&session.usage[at]), &ignored)
+        self.settings[at].reclaimable
+            && calculator.is_more(&SignedAmounts::from_resources(&session.usage[at]), &ignored)
     }
 
     /// Stops containers towards the ideal, for this user; whether any.
@@ -40,7 +41,7 @@ impl YarnCapacity {
                 if !calculator.is_more(&obtain, &NONE) {
                     break;
                 }
-                let amount = Amounts::of(&unit.unit());
+                let amount = SignedAmounts::from_resources(&unit.unit());
                 if !calculator.fits(&amount, &allowed) {
                     continue;
                 }
@@ -65,14 +66,14 @@ impl YarnCapacity {
         let calculator = self.calculator(session.books);
         let need = next.need();
         let of = &temps[next.queue];
-        if calculator.is_more(&of.used.plus(&Amounts::of(&need)), &of.ideal) {
+        if calculator.is_more(&of.used.plus(&SignedAmounts::from_resources(&need)), &of.ideal) {
             return false;
         }
         let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
         for leaf in over.iter().filter(|leaf| **leaf != next.queue) {
             let mut obtain = temps[*leaf].excess;
             for unit in session.running(*leaf).iter().flat_map(|runs| runs.units()) {
-                obtain = obtain.minus(&Amounts::of(&unit.unit()));
+                obtain = obtain.minus(&SignedAmounts::from_resources(&unit.unit()));
                 if calculator.is_more(&NONE, &obtain) {
                     break;
                 }
@@ -114,7 +115,7 @@ impl YarnCapacity {
         let mut temps: Vec<Temp> = Vec::new();
         for at in 0..session.tree.nodes.len() {
             temps.push(Temp {
-                used: Amounts::of(&session.usage[at]),
+                used: SignedAmounts::from_resources(&session.usage[at]),
                 guaranteed: limits.guaranteed[at],
                 max: limits.max[at],
                 fixed: !self.settings[at].reclaimable,
@@ -129,7 +130,7 @@ impl YarnCapacity {
                 let wanted = |d: usize| session.books.wanted(next.user, d).saturating_sub(held[d].into());
                 (0..session.books.dims()).for_each(|d| pending[d] = pending[d].saturating_add(wanted(d)));
             }
-            let own = Amounts::each(|d| pending[d].min(1 << 62) as i128);
+            let own = SignedAmounts::each(|d| pending[d].min(1 << 62) as i128);
             temps[at].pending = temps[at].pending.plus(&own);
             let parent = session.tree.nodes[at].parent;
             if parent != at {

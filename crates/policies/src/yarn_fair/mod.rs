@@ -29,14 +29,14 @@ mod preempt;
 mod shares;
 
 use super::cycle::{
-    Cycled, Desk, Member, ONE, QueueAt, QueueFile, QueueKey, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
+    Cycled, Member, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
 
-use order::{Dims, Rule, Stand};
+use order::{Dims, QueueState, Rule};
 use preempt::Shares;
 
 /// `yarn-fair[@ISSUE][:FILE]`
@@ -64,7 +64,7 @@ pub static ROW: PolicyRow = PolicyRow {
             "its applications are starved below this part of their fair share (as of the parent, at last 0.5)",
         ),
         QueueKey::group("reclaimable", "false: no preemption of its containers, nor of those under it"),
-        QueueKey::whole("preemption", "false: no preemption"),
+        QueueKey::policy("preemption", "false: no preemption"),
     ],
     read: |given| {
         Parsed::queued(given, |file, variant, setup| {
@@ -148,17 +148,17 @@ impl YarnFair {
         order.into_iter().enumerate().for_each(|(place, at)| self.named[at] = place as u64);
     }
 
-    fn queue(&self, capacity: &Resources, at: QueueAt, usage: &Resources) -> Stand {
+    fn queue(&self, capacity: &Resources, at: QueueAt, usage: &Resources) -> QueueState {
         let Settings { min, weight, .. } = &self.settings[at];
         let name = self.named.get(at).copied().unwrap_or(at as u64);
-        Stand::new(self.rule, &self.dims, capacity, usage, min, *weight, (Time::ZERO, name))
+        QueueState::new(self.rule, &self.dims, capacity, usage, min, *weight, (Time::ZERO, name))
     }
 
-    fn app(&self, capacity: &Resources, held: &Resources, since: (Time, u64)) -> Stand {
-        Stand::new(self.rule, &self.dims, capacity, held, &Resources::ZERO, ONE, since)
+    fn app(&self, capacity: &Resources, held: &Resources, since: (Time, u64)) -> QueueState {
+        QueueState::new(self.rule, &self.dims, capacity, held, &Resources::ZERO, ONE, since)
     }
 
-    fn member(&self, session: &Session, member: Member) -> Stand {
+    fn member(&self, session: &Session, member: Member) -> QueueState {
         let capacity = session.books.offered();
         match member {
             Member::Queue(at) => self.queue(capacity, at, &session.usage[at]),
@@ -212,7 +212,7 @@ impl YarnFair {
 }
 
 impl Scheduler for YarnFair {
-    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
         let name = || tree.names.last().map(String::as_str).unwrap_or_default();
         let weight = weight.ok_or_else(|| {
             Error::plan(
@@ -235,7 +235,7 @@ impl Scheduler for YarnFair {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+    fn standings(&self, tree: &Tree, desk: &QueueTable, books: &Books) -> Vec<Status> {
         if desk.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
@@ -252,7 +252,7 @@ impl Scheduler for YarnFair {
             let amounts = self.names.iter().enumerate().map(amount);
             let values = [("dominant share", part), ("fair dominant share", fair)];
             let values = values.map(|(name, value)| (name.to_owned(), value.shown()));
-            Standing {
+            Status {
                 name: tree.nodes[at].name.clone(),
                 values: values.into_iter().chain(amounts).collect(),
                 guaranteed: self.settings[at].min.0.map(|min| (min > 0).then_some(min)),
@@ -262,7 +262,7 @@ impl Scheduler for YarnFair {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+    fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
         let queues = [one, other].map(|user| tree.users.get(user.index()).copied());
         let [Some(mine), Some(theirs)] = queues else { return None };
         let capacity = books.offered();

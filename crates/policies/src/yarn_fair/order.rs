@@ -50,7 +50,8 @@ impl Dims {
     /// By the largest part of a capacity, then by the others.
     pub fn compare(&self, one: &Resources, other: &Resources, capacity: &Resources) -> Ordering {
         let parts = |amounts: &Resources| {
-            let mut parts: Vec<Ratio> = self.iter().map(|d| Ratio::of(amounts.0[d], capacity.0[d])).collect();
+            let mut parts: Vec<Ratio> =
+                self.iter().map(|d| Ratio::from_capacity(amounts.0[d], capacity.0[d])).collect();
             parts.sort_by_key(|part| Reverse(*part));
             parts
         };
@@ -60,7 +61,7 @@ impl Dims {
 
 /// A queue or an application as it is compared.
 #[derive(Clone, Copy, Debug)]
-pub struct Stand {
+pub struct QueueState {
     rule: Rule,
     usage: Resources,
     min: Resources,
@@ -73,7 +74,7 @@ pub struct Stand {
     tie: (Time, u64),
 }
 
-impl Stand {
+impl QueueState {
     /// Creates an entry with this usage, minimum share, weight and rank in ties.
     pub fn new(
         rule: Rule,
@@ -83,9 +84,9 @@ impl Stand {
         min: &Resources,
         weight: u64,
         tie: (Time, u64),
-    ) -> Stand {
+    ) -> QueueState {
         let mut ranked = dims.order;
-        let part = |d: usize| Ratio::of(usage.0[d], capacity.0[d]);
+        let part = |d: usize| Ratio::from_capacity(usage.0[d], capacity.0[d]);
         // Stable: of equal parts memory is the dominant one.
         ranked[..dims.count].sort_by_key(|d| Reverse(part(*d)));
         let mut parts = [Ratio::ZERO; MAX_DIMS];
@@ -93,7 +94,7 @@ impl Stand {
             *weighted = if weight == 0 { Ratio::INFINITE } else { part(*d).over(weight, ONE) };
         }
         let rule = if dims.count == 2 { rule } else { Rule::Right };
-        Stand { rule, usage: *usage, min: *min, ranked, parts, count: dims.count, tie }
+        QueueState { rule, usage: *usage, min: *min, ranked, parts, count: dims.count, tie }
     }
 
     fn needy(&self, usage: &Resources) -> bool {
@@ -101,16 +102,16 @@ impl Stand {
     }
 
     /// The comparison as it is written: under [`Rule::Fault`] it may contradict itself.
-    pub fn compare(&self, other: &Stand) -> Ordering {
+    pub fn compare(&self, other: &QueueState) -> Ordering {
         let judged = if self.rule == Rule::Fault { &self.usage } else { &other.usage };
         let order = match (self.needy(&self.usage), other.needy(judged)) {
             (false, false) => self.parts[..self.count].cmp(&other.parts[..self.count]),
             (true, false) => Ordering::Less,
             (false, true) => Ordering::Greater,
             (true, true) => {
-                let of = |stand: &Stand, at: usize| {
+                let of = |stand: &QueueState, at: usize| {
                     let d = stand.ranked[at];
-                    Ratio::of(stand.usage.0[d], stand.min.0[d])
+                    Ratio::from_capacity(stand.usage.0[d], stand.min.0[d])
                 };
                 let ratios = (0..self.count).map(|at| of(self, at).cmp(&of(other, at)));
                 ratios.fold(Ordering::Equal, Ordering::then)
@@ -120,38 +121,38 @@ impl Stand {
     }
 }
 
-impl Ord for Stand {
-    fn cmp(&self, other: &Stand) -> Ordering {
+impl Ord for QueueState {
+    fn cmp(&self, other: &QueueState) -> Ordering {
         self.compare(other)
     }
 }
 
-impl PartialOrd for Stand {
-    fn partial_cmp(&self, other: &Stand) -> Option<Ordering> {
+impl PartialOrd for QueueState {
+    fn partial_cmp(&self, other: &QueueState) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Stand {
-    fn eq(&self, other: &Stand) -> bool {
+impl PartialEq for QueueState {
+    fn eq(&self, other: &QueueState) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Stand {}
+impl Eq for QueueState {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn stand(rule: Rule, cluster: (u64, u64), usage: (u64, u64), min: (u64, u64), weight: u64, tie: u64) -> Stand {
+    fn state(rule: Rule, cluster: (u64, u64), usage: (u64, u64), min: (u64, u64), weight: u64, tie: u64) -> QueueState {
         let dims = Dims::new(["memory", "cpu"].into_iter());
         let two = |(memory, cpu): (u64, u64)| {
             let mut amounts = Resources::ZERO;
             (amounts.0[0], amounts.0[1]) = (memory, cpu);
             amounts
         };
-        Stand::new(rule, &dims, &two(cluster), &two(usage), &two(min), weight * ONE, (Time::ZERO, tie))
+        QueueState::new(rule, &dims, &two(cluster), &two(usage), &two(min), weight * ONE, (Time::ZERO, tie))
     }
 
     /// `TestDominantResourceFairnessPolicy.java`: in each pair the first is served before the second. The last two are
@@ -174,8 +175,8 @@ mod tests {
         ];
         for (cluster, one, other) in pairs {
             for rule in [Rule::Right, Rule::Fault] {
-                let one = stand(rule, cluster, one.0, one.1, one.2, 2);
-                let other = stand(rule, cluster, other.0, other.1, other.2, 1);
+                let one = state(rule, cluster, one.0, one.1, one.2, 2);
+                let other = state(rule, cluster, other.0, other.1, other.2, 1);
                 assert_eq!(one.compare(&other), Ordering::Less, "{one:?} {other:?}");
                 if rule == Rule::Right {
                     assert_eq!(other.compare(&one), Ordering::Greater, "{one:?} {other:?}");
@@ -187,8 +188,8 @@ mod tests {
     /// Derived: a queue below its minimum share goes first, though it uses more.
     #[test]
     fn the_needy_go_first() {
-        let needy = stand(Rule::Right, (8000, 100), (2000, 5), (3000, 6), 1, 2);
-        let other = stand(Rule::Right, (8000, 100), (1000, 3), (0, 0), 1, 1);
+        let needy = state(Rule::Right, (8000, 100), (2000, 5), (3000, 6), 1, 2);
+        let other = state(Rule::Right, (8000, 100), (1000, 3), (0, 0), 1, 1);
         assert_eq!(needy.compare(&other), Ordering::Less);
     }
 
@@ -196,8 +197,8 @@ mod tests {
     #[test]
     fn the_fault_contradicts_itself() {
         let pair = |rule| {
-            let one = stand(rule, (8000, 8), (2000, 1), (0, 0), 1, 1);
-            let other = stand(rule, (8000, 8), (6000, 1), (5000, 0), 1, 2);
+            let one = state(rule, (8000, 8), (2000, 1), (0, 0), 1, 1);
+            let other = state(rule, (8000, 8), (6000, 1), (5000, 0), 1, 2);
             (one.compare(&other), other.compare(&one))
         };
         assert_eq!(pair(Rule::Right), (Ordering::Less, Ordering::Greater));
@@ -207,15 +208,15 @@ mod tests {
     /// Over 60 that differ in everything: antisymmetric and transitive, which the fault is not.
     #[test]
     fn the_right_comparison_is_an_order() {
-        let some = |rule| -> Vec<Stand> {
+        let some = |rule| -> Vec<QueueState> {
             let mut all = Vec::new();
             for at in 0..60u64 {
                 let (memory, cpu, min) = (at * 7 % 5, at * 11 % 4, (at * 13 % 4, at * 5 % 3));
-                all.push(stand(rule, (8, 5), (memory, cpu), min, 1 + at % 3, at));
+                all.push(state(rule, (8, 5), (memory, cpu), min, 1 + at % 3, at));
             }
             all
         };
-        let wrong = |all: &[Stand]| {
+        let wrong = |all: &[QueueState]| {
             let pairs = all.iter().flat_map(|one| all.iter().map(move |other| (one, other)));
             pairs.filter(|(one, other)| one.compare(other) != other.compare(one).reverse()).count()
         };

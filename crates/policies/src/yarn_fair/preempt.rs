@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::cycle::{ONE, QueueAt, ROOT, Runs, Seats, Session, Tree, Waiting};
+use super::super::cycle::{ONE, Placements, QueueAt, ROOT, Runs, Session, Tree, Waiting};
 use super::shares::{Claim, shares};
-use super::{Stand, YarnFair};
+use super::{QueueState, YarnFair};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 use plimsoll_sim::books::Books;
 
@@ -63,7 +63,7 @@ struct Starved {
 /// Tasks to stop, and the machines of the containers that start.
 struct Solution {
     victims: Vec<Runs>,
-    seats: Seats,
+    seats: Placements,
 }
 
 const FOR_STARVED: &str = "its application stays at its fair share without it, and another one is starved";
@@ -93,7 +93,7 @@ impl YarnFair {
             let of = |d: usize| u64::try_from(session.books.wanted(user, d)).unwrap_or(u64::MAX);
             Resources(std::array::from_fn(|d| if d < session.books.dims() { of(d) } else { 0 }))
         };
-        let mut apps: Vec<(Stand, Waiting)> = session
+        let mut apps: Vec<(QueueState, Waiting)> = session
             .waiting(leaf)
             .map(|next| (self.app(session.books.offered(), &session.held[next.user.index()], next.since), next))
             .collect();

@@ -104,7 +104,7 @@ mod tests {
         Claim { min, max, weight: (weight * 1e6) as u64, active: true }
     }
 
-    fn of(total: u64, claims: &[(u64, u64, f64)]) -> Vec<u64> {
+    fn divided(total: u64, claims: &[(u64, u64, f64)]) -> Vec<u64> {
         let claims: Vec<Claim> = claims.iter().map(|(min, max, weight)| claim(*min, *max, *weight)).collect();
         shares(total, 1, &claims)
     }
@@ -113,32 +113,32 @@ mod tests {
     #[test]
     fn the_source_s_own_cases() {
         let plain = (0, ALL, 1.0);
-        assert_eq!(of(40, &[plain; 4]), [10; 4]);
-        assert_eq!(of(40, &[(0, 100, 1.0), (0, 50, 1.0), (0, 11, 1.0), (0, 3, 1.0)]), [13, 13, 11, 3]);
-        assert_eq!(of(40, &[(20, ALL, 1.0), (18, ALL, 1.0), plain, (2, ALL, 1.0)]), [20, 18, 0, 2]);
-        assert_eq!(of(45, &[(0, ALL, 2.0), plain, plain, (0, ALL, 0.5)]), [20, 10, 10, 5]);
-        assert_eq!(of(45, &[(0, 10, 2.0), (0, 11, 1.0), (0, 30, 1.0), (0, 20, 0.5)]), [10, 11, 16, 8]);
+        assert_eq!(divided(40, &[plain; 4]), [10; 4]);
+        assert_eq!(divided(40, &[(0, 100, 1.0), (0, 50, 1.0), (0, 11, 1.0), (0, 3, 1.0)]), [13, 13, 11, 3]);
+        assert_eq!(divided(40, &[(20, ALL, 1.0), (18, ALL, 1.0), plain, (2, ALL, 1.0)]), [20, 18, 0, 2]);
+        assert_eq!(divided(45, &[(0, ALL, 2.0), plain, plain, (0, ALL, 0.5)]), [20, 10, 10, 5]);
+        assert_eq!(divided(45, &[(0, 10, 2.0), (0, 11, 1.0), (0, 30, 1.0), (0, 20, 0.5)]), [10, 11, 16, 8]);
         let mins = [(20, ALL, 2.0), (0, ALL, 1.0), (5, ALL, 1.0), (15, ALL, 0.5)];
-        assert_eq!(of(45, &mins), [20, 5, 5, 15]);
+        assert_eq!(divided(45, &mins), [20, 5, 5, 15]);
         let million = 1_000_000u64;
-        assert_eq!(of(40 * million, &[plain; 4]), [10 * million; 4]);
-        assert!(of(40, &[]).is_empty());
+        assert_eq!(divided(40 * million, &[plain; 4]), [10 * million; 4]);
+        assert!(divided(40, &[]).is_empty());
         // testCPU: whole cores.
         let cores = mins.map(|(min, max, weight)| claim(1000 * min, max, weight));
         assert_eq!(shares(45_000, 1000, &cores), [20_000, 5_000, 5_000, 15_000]);
         let most = i32::MAX as u64;
-        assert_eq!(of(most, &[(most, ALL, 1.0); 2]), [most; 2]);
+        assert_eq!(divided(most, &[(most, ALL, 1.0); 2]), [most; 2]);
     }
 
     /// Derived: between the cases of the source.
     #[test]
     fn the_level_rises_in_units() {
         let plain = (0, ALL, 1.0);
-        assert_eq!(of(60, &[plain, (0, 50, 1.0), (0, 11, 1.0), (0, 3, 1.0)]), [23, 23, 11, 3]);
-        assert_eq!(of(41, &[(20, ALL, 1.0), (18, ALL, 1.0), plain, (2, ALL, 1.0)]), [20, 18, 1, 2]);
-        assert_eq!(of(0, &[plain; 2]), [0, 0]);
+        assert_eq!(divided(60, &[plain, (0, 50, 1.0), (0, 11, 1.0), (0, 3, 1.0)]), [23, 23, 11, 3]);
+        assert_eq!(divided(41, &[(20, ALL, 1.0), (18, ALL, 1.0), plain, (2, ALL, 1.0)]), [20, 18, 1, 2]);
+        assert_eq!(divided(0, &[plain; 2]), [0, 0]);
         // One core for two claims: each gets it, since the level rises until all of it is given.
-        assert_eq!(of(1, &[plain; 2]), [1, 1]);
+        assert_eq!(divided(1, &[plain; 2]), [1, 1]);
         assert_eq!(shares(1000, 1000, &[claim(0, ALL, 1.0), claim(0, ALL, 1.0)]), [1000, 1000]);
     }
 
@@ -147,7 +147,7 @@ mod tests {
         let idle = Claim { active: false, ..claim(5, ALL, 1.0) };
         assert_eq!(shares(10, 1, &[idle, claim(0, ALL, 1.0), claim(4, ALL, 0.0), claim(9, 0, 1.0)]), [0, 6, 4, 0]);
         // Minimums that exceed the total are given.
-        assert_eq!(of(10, &[(8, ALL, 1.0), (7, ALL, 1.0), (0, ALL, 1.0)]), [8, 7, 0]);
+        assert_eq!(divided(10, &[(8, ALL, 1.0), (7, ALL, 1.0), (0, ALL, 1.0)]), [8, 7, 0]);
     }
 
     /// Against the definition, by trying all levels.

@@ -29,14 +29,14 @@ mod order;
 mod preempt;
 
 use super::cycle::{
-    Cycled, Desk, Member, QueueAt, QueueFile, QueueKey, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
+    Cycled, Member, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 use plimsoll_sim::books::Books;
 
-use order::{App, Place, Queue, Rule};
+use order::{App, ComparedQueue, QueueRank, Rule};
 
 /// `yunikorn-fair[@ISSUE][:FILE]`
 pub static ROW: PolicyRow = PolicyRow {
@@ -62,8 +62,8 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("priority", "is added to the priorities of its asks: the larger, the earlier"),
         QueueKey::group("sort", "of a leaf's applications: fair (usual), fifo"),
         QueueKey::group("reclaimable", "false: no preemption in it, nor in queues under it"),
-        QueueKey::whole("priority", "false: ratios come before priorities"),
-        QueueKey::whole("preemption", "false: no preemption"),
+        QueueKey::policy("priority", "false: ratios come before priorities"),
+        QueueKey::policy("preemption", "false: no preemption"),
     ],
     read: |given| {
         Parsed::queued(given, |file, variant, setup| {
@@ -134,10 +134,10 @@ impl YuniKorn {
         own.into_iter().chain(below).min().map(|urgency| urgency - self.settings[at].priority)
     }
 
-    fn queue(&self, tree: &Tree, books: &Books, at: QueueAt, usage: &Resources, urgency: Option<i64>) -> Queue {
+    fn queue(&self, tree: &Tree, books: &Books, at: QueueAt, usage: &Resources, urgency: Option<i64>) -> ComparedQueue {
         let mut pending = [0u128; MAX_DIMS];
         self.add_pending(tree, books, at, &mut pending);
-        Queue {
+        ComparedQueue {
             rule: self.rule,
             priority_first: self.priority_first,
             urgency: urgency.unwrap_or(i64::MAX),
@@ -152,7 +152,7 @@ impl YuniKorn {
 
     fn add_pending(&self, tree: &Tree, books: &Books, at: QueueAt, pending: &mut [u128; MAX_DIMS]) {
         for user in tree.nodes[at].users.iter().filter(|user| books.waiting(**user) > 0) {
-            let held = books.held(*user);
+            let held = books.allocated(*user);
             (0..books.dims()).for_each(|d| pending[d] += books.wanted(*user, d).saturating_sub(held[d].into()));
         }
         tree.nodes[at].children.iter().for_each(|child| self.add_pending(tree, books, *child, pending));
@@ -182,14 +182,14 @@ impl YuniKorn {
         let first = |at: QueueAt| session.waiting(at).map(|next| next.priority).min();
         let urgencies: Vec<Option<i64>> =
             (0..session.tree.nodes.len()).map(|at| self.urgency(session.tree, &first, at)).collect();
-        let queues: Vec<Queue> = (0..session.tree.nodes.len())
+        let queues: Vec<ComparedQueue> = (0..session.tree.nodes.len())
             .map(|at| self.queue(session.tree, session.books, at, &session.usage[at], urgencies[at]))
             .collect();
         let place = |session: &Session, member: Member| match member {
-            Member::Queue(at) => Place::Queue(Queue { usage: session.usage[at], ..queues[at] }),
+            Member::Queue(at) => QueueRank::Queue(ComparedQueue { usage: session.usage[at], ..queues[at] }),
             Member::User(user) => match session.next(user) {
-                Some(next) => Place::App(self.app(session.books, &next, &session.held[user.index()])),
-                None => Place::None,
+                Some(next) => QueueRank::App(self.app(session.books, &next, &session.held[user.index()])),
+                None => QueueRank::None,
             },
         };
         let mut walk = Walk::new(session.tree, &members, |member| place(session, member));
@@ -214,7 +214,7 @@ impl YuniKorn {
 }
 
 impl Scheduler for YuniKorn {
-    fn made(&mut self, _tree: &Tree, _weight: Option<u64>) -> Result<()> {
+    fn add_user_queue(&mut self, _tree: &Tree, _weight: Option<u64>) -> Result<()> {
         self.settings.push(Settings::default());
         Ok(())
     }
@@ -227,13 +227,13 @@ impl Scheduler for YuniKorn {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &Desk, books: &Books) -> Vec<Standing> {
+    fn standings(&self, tree: &Tree, desk: &QueueTable, books: &Books) -> Vec<Status> {
         if desk.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
         let one = |at: QueueAt| {
             let queue = self.queue(tree, books, at, &desk.usage[at], None);
-            Standing {
+            Status {
                 name: tree.nodes[at].name.clone(),
                 values: vec![("ratio".to_owned(), queue.ratio(&queue.guaranteed).shown())],
                 guaranteed: self.settings[at].guaranteed,
@@ -243,7 +243,7 @@ impl Scheduler for YuniKorn {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn goes_before(&self, tree: &Tree, desk: &Desk, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+    fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
         let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
         let (one, other) = (next(one)?, next(other)?);
         if one.queue == other.queue {

@@ -18,7 +18,7 @@ pub enum Rule {
 
 /// A queue as it is compared.
 #[derive(Clone, Copy, Debug)]
-pub struct Queue {
+pub struct ComparedQueue {
     pub rule: Rule,
     pub priority_first: bool,
     /// The lower, the more urgent.
@@ -32,19 +32,19 @@ pub struct Queue {
     pub at: QueueAt,
 }
 
-impl Queue {
+impl ComparedQueue {
     /// The largest part of a guarantee that it uses, of its maximum where there is none.
     pub fn ratio(&self, guaranteed: &[Option<u64>; MAX_DIMS]) -> Ratio {
         let part = |d: usize| match (guaranteed[d].unwrap_or(self.max[d]), self.usage.0[d]) {
             (0, 0) => Ratio::ZERO,
             (0, _) => Ratio::WHOLE,
-            (whole, used) => Ratio::of(used, whole),
+            (whole, used) => Ratio::from_capacity(used, whole),
         };
         (0..self.dims).map(part).max().unwrap_or(Ratio::ZERO)
     }
 
     /// The comparison as it is written: with one denominator it may contradict itself.
-    pub fn compare(&self, other: &Queue) -> Ordering {
+    pub fn compare(&self, other: &ComparedQueue) -> Ordering {
         let theirs = if self.rule == Rule::OneDenominator { &self.guaranteed } else { &other.guaranteed };
         let ratios = self.ratio(&self.guaranteed).cmp(&other.ratio(theirs));
         let urgencies = self.urgency.cmp(&other.urgency);
@@ -53,9 +53,10 @@ impl Queue {
     }
 
     /// Which of them waits for at least as much of everything, and for more of something.
-    fn waits_for_more(&self, other: &Queue) -> Ordering {
-        let at_least =
-            |one: &Queue, other: &Queue| one.pending.iter().zip(other.pending).all(|(one, other)| *one >= other);
+    fn waits_for_more(&self, other: &ComparedQueue) -> Ordering {
+        let at_least = |one: &ComparedQueue, other: &ComparedQueue| {
+            one.pending.iter().zip(other.pending).all(|(one, other)| *one >= other)
+        };
         match (at_least(self, other), at_least(other, self)) {
             (true, false) => Ordering::Less,
             (false, true) => Ordering::Greater,
@@ -87,7 +88,7 @@ impl App {
         dims: usize,
     ) -> App {
         let mut parts = [Ratio::ZERO; MAX_DIMS];
-        (0..dims).for_each(|d| parts[d] = Ratio::of(held.0[d], capacity.0[d]));
+        (0..dims).for_each(|d| parts[d] = Ratio::from_capacity(held.0[d], capacity.0[d]));
         parts[..dims].sort_by(|one, other| other.cmp(one));
         App { priority_first, by_age, priority: next.priority, since: next.since, parts, dims }
     }
@@ -126,48 +127,48 @@ impl Eq for App {}
 
 /// The place of a queue among queues, or of an application among applications.
 #[derive(Clone, Copy, Debug)]
-pub enum Place {
-    Queue(Queue),
+pub enum QueueRank {
+    Queue(ComparedQueue),
     App(App),
     /// A queue without asks sorts last.
     None,
 }
 
-impl Ord for Place {
-    fn cmp(&self, other: &Place) -> Ordering {
+impl Ord for QueueRank {
+    fn cmp(&self, other: &QueueRank) -> Ordering {
         match (self, other) {
-            (Place::Queue(one), Place::Queue(other)) => one.compare(other),
-            (Place::App(one), Place::App(other)) => one.compare(other),
-            (Place::None, Place::None) => Ordering::Equal,
-            (Place::None, _) => Ordering::Greater,
-            (_, Place::None) => Ordering::Less,
+            (QueueRank::Queue(one), QueueRank::Queue(other)) => one.compare(other),
+            (QueueRank::App(one), QueueRank::App(other)) => one.compare(other),
+            (QueueRank::None, QueueRank::None) => Ordering::Equal,
+            (QueueRank::None, _) => Ordering::Greater,
+            (_, QueueRank::None) => Ordering::Less,
             // Never in one line.
-            (Place::Queue(_), Place::App(_)) => Ordering::Less,
-            (Place::App(_), Place::Queue(_)) => Ordering::Greater,
+            (QueueRank::Queue(_), QueueRank::App(_)) => Ordering::Less,
+            (QueueRank::App(_), QueueRank::Queue(_)) => Ordering::Greater,
         }
     }
 }
 
-impl PartialOrd for Place {
-    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+impl PartialOrd for QueueRank {
+    fn partial_cmp(&self, other: &QueueRank) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Place {
-    fn eq(&self, other: &Place) -> bool {
+impl PartialEq for QueueRank {
+    fn eq(&self, other: &QueueRank) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Place {}
+impl Eq for QueueRank {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn queue(at: usize, used: &[u64], guaranteed: &[Option<u64>], max: u64, pending: &[u128]) -> Queue {
-        let mut queue = Queue {
+    fn queue(at: usize, used: &[u64], guaranteed: &[Option<u64>], max: u64, pending: &[u128]) -> ComparedQueue {
+        let mut queue = ComparedQueue {
             rule: Rule::Separately,
             priority_first: true,
             urgency: 0,
@@ -187,7 +188,7 @@ mod tests {
     /// `TestGetFairShare`.
     #[test]
     fn the_source_s_own_ratios() {
-        let of = |queue: Queue| queue.ratio(&queue.guaranteed);
+        let of = |queue: ComparedQueue| queue.ratio(&queue.guaranteed);
         assert_eq!(of(queue(1, &[100, 2500], &[Some(1000), Some(5000)], 0, &[])), Ratio::new(1u64, 2u64));
         let mut many = queue(1, &[1000, 1000, 1000, 1000], &[], 99_999, &[]);
         many.max[0] = 2000;
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn pairs_are_in_one_order_but_for_the_fault() {
-        let some = |rule: Rule| -> Vec<Queue> {
+        let some = |rule: Rule| -> Vec<ComparedQueue> {
             let one = |at: usize| {
                 let n = at as u64;
                 let guaranteed = |by: u64| (!(n * by).is_multiple_of(5)).then_some(n * by % 4);

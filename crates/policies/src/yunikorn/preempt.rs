@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::super::cycle::{QueueAt, ROOT, Rooms, Runs, Seats, Session, Tree, Waiting, seat};
+use super::super::cycle::{Placements, QueueAt, ROOT, Rooms, Runs, Session, Tree, Waiting, place_task};
 use super::{MAKING_ROOM, YuniKorn};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 
@@ -11,12 +11,12 @@ const FOR_GUARANTEE: &str = "its queue is above its guarantee, and the ask's is 
 
 /// Allocations of one entry that may be preempted, and the number of them that is left; a gang counts as one.
 #[derive(Clone)]
-struct Candidate {
+struct VictimCandidate {
     runs: Runs,
     left: u32,
 }
 
-impl Candidate {
+impl VictimCandidate {
     /// Returns one of them, or all of a gang.
     fn unit(&self) -> Runs {
         Runs { count: if self.runs.gang { self.runs.count } else { 1 }, ..self.runs }
@@ -24,17 +24,17 @@ impl Candidate {
 }
 
 /// The state for the decision of an ask: that of the session plus the preceding asks of the same gang.
-struct Ground<'s, 'a> {
+struct AskState<'s, 'a> {
     session: &'s Session<'a>,
     usage: Vec<Resources>,
     rooms: Rooms<'a>,
-    candidates: Vec<Candidate>,
+    candidates: Vec<VictimCandidate>,
 }
 
 /// Victims of an ask, or of all asks of a gang, and the known machines of the asks.
 struct Solution {
     victims: Vec<Runs>,
-    seats: Option<Seats>,
+    seats: Option<Placements>,
 }
 
 /// Positions of candidates, once for each of their units, in the order of preemption.
@@ -42,9 +42,9 @@ type Victims = Vec<usize>;
 
 /// The amounts that guarantees leave by resource, negative where they are exceeded; `None` without a guarantee.
 #[derive(Clone, Copy)]
-struct Left([Option<i128>; MAX_DIMS]);
+struct RemainingGuarantee([Option<i128>; MAX_DIMS]);
 
-impl Left {
+impl RemainingGuarantee {
     fn is_none(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
@@ -74,7 +74,7 @@ impl Trial<'_> {
     /// Returns the least remainder of the guarantees on the path from a queue to the root. For an ask whose queue has a guarantee only that
     /// one counts; those of its ancestors then do not apply to other queues below them, so that siblings within a common guarantee may be
     /// victims.
-    fn left(&self, queue: QueueAt) -> Left {
+    fn left(&self, queue: QueueAt) -> RemainingGuarantee {
         let own = self.has_own();
         let mut left = [None; MAX_DIMS];
         for at in self.tree.path(queue) {
@@ -88,7 +88,7 @@ impl Trial<'_> {
                 *left = left.iter().copied().chain(more).min();
             }
         }
-        Left(left)
+        RemainingGuarantee(left)
     }
 
     /// Whether the ask's queue has a guarantee of its own.
@@ -134,7 +134,7 @@ impl YuniKorn {
         if vain.is_empty() || self.settings.iter().all(|settings| settings.guaranteed == [None; MAX_DIMS]) {
             return;
         }
-        let mut candidates: Option<Vec<Candidate>> = None;
+        let mut candidates: Option<Vec<VictimCandidate>> = None;
         // Of equal asks that found no victims, the others need not search.
         let mut hopeless: Vec<(QueueAt, u8, Resources, u32)> = Vec::new();
         for user in vain {
@@ -152,7 +152,7 @@ impl YuniKorn {
                 let all = candidates.get_or_insert_with(|| self.candidates(session));
                 all.iter_mut().for_each(|candidate| candidate.left = session.units_left(&candidate.runs));
                 let (usage, rooms) = (session.usage.clone(), session.trial());
-                let mut ground = Ground { session, usage, rooms, candidates: all.clone() };
+                let mut ground = AskState { session, usage, rooms, candidates: all.clone() };
                 let Some(Solution { victims, seats }) = self.solve(&mut ground, &next) else {
                     hopeless.push(key);
                     break;
@@ -185,9 +185,9 @@ impl YuniKorn {
     }
 
     /// Returns the victims of an ask. A gang is one ask for each of its tasks; those without room have victims, each on one machine.
-    fn solve(&self, ground: &mut Ground, next: &Waiting) -> Option<Solution> {
+    fn solve(&self, ground: &mut AskState, next: &Waiting) -> Option<Solution> {
         let ask = Waiting { tasks: 1, gang: false, ..*next };
-        let (mut victims, mut seats) = (Vec::new(), Some(Seats::new()));
+        let (mut victims, mut seats) = (Vec::new(), Some(Placements::new()));
         for _ in 0..next.together() {
             let above = self.above_max(ground.session.tree, &ground.usage, ask.queue, &ask.each);
             let idle = if above.is_none() { ground.rooms.place(&ask.each) } else { None };
@@ -203,14 +203,14 @@ impl YuniKorn {
                         victims.push(unit);
                     }
                     match machine {
-                        Some(machine) => ground.rooms.take(machine, &ask.each, 1).then_some(machine),
+                        Some(machine) => ground.rooms.reserve(machine, &ask.each, 1).then_some(machine),
                         None => ground.rooms.place(&ask.each),
                     }
                 }
             };
             change(ground.session.tree, &mut ground.usage, ask.queue, &ask.each, u64::saturating_add);
             match (&mut seats, machine) {
-                (Some(seats), Some(machine)) => seat(seats, machine),
+                (Some(seats), Some(machine)) => place_task(seats, machine),
                 _ => seats = None,
             }
         }
@@ -218,12 +218,12 @@ impl YuniKorn {
     }
 
     /// Returns all candidates for preemption, the youngest first.
-    fn candidates(&self, session: &Session) -> Vec<Candidate> {
+    fn candidates(&self, session: &Session) -> Vec<VictimCandidate> {
         let leaves = (0..session.tree.nodes.len()).filter(|at| session.tree.is_leaf(*at));
         let open = leaves.filter(|leaf| !session.tree.path(*leaf).any(|at| self.settings[at].fixed));
         let runs = open.flat_map(|leaf| session.running(leaf));
-        let mut all: Vec<Candidate> =
-            runs.map(|runs| Candidate { runs: *runs, left: session.units_left(runs) }).collect();
+        let mut all: Vec<VictimCandidate> =
+            runs.map(|runs| VictimCandidate { runs: *runs, left: session.units_left(runs) }).collect();
         all.sort_by_key(|candidate| (Reverse(candidate.runs.start), Reverse(candidate.runs.row)));
         all
     }
@@ -249,7 +249,7 @@ impl YuniKorn {
     }
 
     /// The candidates that an ask may have, by place.
-    fn potential(&self, ground: &Ground, next: &Waiting) -> Vec<usize> {
+    fn potential(&self, ground: &AskState, next: &Waiting) -> Vec<usize> {
         let (tree, all) = (ground.session.tree, &ground.candidates);
         let (trial, fence) = (self.trial(tree, &ground.usage, next), self.fence(tree, &ground.usage, next.queue));
         let open = |leaf: QueueAt| {
@@ -258,7 +258,7 @@ impl YuniKorn {
             leaf != next.queue && exceeds && tree.path(leaf).any(|at| at == fence)
         };
         let mut leaves: BTreeMap<QueueAt, bool> = BTreeMap::new();
-        let mut may = |Candidate { runs, left }: &Candidate| {
+        let mut may = |VictimCandidate { runs, left }: &VictimCandidate| {
             let matches = (0..MAX_DIMS).any(|d| trial.need.0[d] > 0 && runs.each.0[d] > 0);
             *left > 0
                 && matches
@@ -269,7 +269,7 @@ impl YuniKorn {
     }
 
     /// The victims of an ask, and the machine that it takes, if it is known.
-    fn victims(&self, ground: &Ground, next: &Waiting) -> Option<(Option<MachineId>, Victims)> {
+    fn victims(&self, ground: &AskState, next: &Waiting) -> Option<(Option<MachineId>, Victims)> {
         let potential = self.potential(ground, next);
         if potential.is_empty() || !self.covered(ground, &potential, next) {
             return None;
@@ -305,13 +305,13 @@ impl YuniKorn {
     }
 
     /// Whether the guarantee of its queue covers an ask, perhaps without all potential victims.
-    fn covered(&self, ground: &Ground, potential: &[usize], next: &Waiting) -> bool {
+    fn covered(&self, ground: &AskState, potential: &[usize], next: &Waiting) -> bool {
         let mut trial = self.trial(ground.session.tree, &ground.usage, next);
         if trial.left(next.queue).covers(&trial.need) {
             return true;
         }
         trial.add(next.queue, &trial.need.clone());
-        for Candidate { runs, left } in potential.iter().map(|at| &ground.candidates[*at]) {
+        for VictimCandidate { runs, left } in potential.iter().map(|at| &ground.candidates[*at]) {
             trial.remove(runs.queue, &runs.unit().times(*left));
         }
         !trial.left(next.queue).exceeded(&trial.need)
@@ -321,7 +321,7 @@ impl YuniKorn {
     /// remainder of the guarantee of the ask's queue; the first that would not be ends the search.
     fn on_machine(
         &self,
-        ground: &Ground,
+        ground: &AskState,
         here: &[usize],
         (machine, room): (MachineId, Resources),
         next: &Waiting,
@@ -372,7 +372,7 @@ impl YuniKorn {
     /// Of the victims on a machine, and of all others, the first that are as much as the ask; `None` if all are less.
     fn enough(
         &self,
-        ground: &Ground,
+        ground: &AskState,
         potential: &[usize],
         on_machine: &[usize],
         machine: Option<(MachineId, [u64; MAX_DIMS])>,

@@ -212,7 +212,7 @@ impl Books {
     }
 
     /// The footprint of a user's running tasks.
-    pub fn held(&self, user: UserId) -> &[u64] {
+    pub fn allocated(&self, user: UserId) -> &[u64] {
         &self.account(user)[HELD..HELD + self.dims]
     }
 
@@ -223,7 +223,7 @@ impl Books {
 
     /// The true demand of a user's running tasks.
     pub fn used(&self, user: UserId) -> &[u64] {
-        if self.same { self.held(user) } else { &self.account(user)[HELD + 2 * self.dims..] }
+        if self.same { self.allocated(user) } else { &self.account(user)[HELD + 2 * self.dims..] }
     }
 
     /// The demand of the task that a user would launch next; meaningful while [`Books::waiting`] is not 0.
@@ -244,7 +244,7 @@ impl Books {
     pub fn service(&self, user: UserId, d: usize) -> u128 {
         let Integrals { now, sums, since } = self.integrals.as_ref().expect("a policy asked for integrals");
         let span = now.since(since[user.index()]);
-        sums[user.index() * self.dims + d] + u128::from(self.held(user)[d]) * u128::from(span.0)
+        sums[user.index() * self.dims + d] + u128::from(self.allocated(user)[d]) * u128::from(span.0)
     }
 
     /// Updates the integrals of a user whose allocation is about to change.
@@ -404,7 +404,7 @@ impl Books {
     pub fn audit(&self, now: Time) {
         let (mut held, mut running, mut waiting) = ([0u64; MAX_DIMS], 0, 0);
         for user in (0..self.users() as u32).map(UserId) {
-            held.iter_mut().zip(self.held(user)).for_each(|(sum, amount)| *sum += amount);
+            held.iter_mut().zip(self.allocated(user)).for_each(|(sum, amount)| *sum += amount);
             running += self.running(user);
             waiting += self.waiting(user);
         }
@@ -422,7 +422,7 @@ impl Books {
         for user in (0..self.users() as u32).map(UserId) {
             let standing = |of: &Books| {
                 let waits = |d| of.waiting_demand.as_ref().map_or(0, |_| of.wanted(user, d));
-                let amounts = (0..self.dims).map(|d| (of.held(user)[d], of.used(user)[d], waits(d)));
+                let amounts = (0..self.dims).map(|d| (of.allocated(user)[d], of.used(user)[d], waits(d)));
                 (of.running(user), of.waiting(user), amounts.collect::<Vec<_>>())
             };
             let mut sum = (0, 0, vec![(0, 0, 0); self.dims]);

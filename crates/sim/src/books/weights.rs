@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::pinned::Pinned;
-use plimsoll_base::rows::{Column, Row, Rows, Separator};
-use plimsoll_base::units::{Dim, MAX_DIMS, Round};
+use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
+use plimsoll_base::units::{Dim, MAX_DIMS, Rounding};
 
 /// Weight 1 in millionths, the unit of weights.
 pub const WEIGHT_ONE: u64 = 1_000_000;
@@ -40,7 +40,7 @@ impl Weights {
     ///
     /// Unnamed users have weight 1. Errors: [`Error::Trace`] with the line and the column.
     pub fn read(file: &Pinned, dims: &[Dim]) -> Result<Weights> {
-        let mut rows = Rows::new(Box::new(file.open()?), file.path(), Separator::Comma);
+        let mut rows = InputRows::new(Box::new(file.open()?), file.path(), Separator::Comma);
         let empty =
             || Error::trace(file.path(), 0, "", "the file is empty; expected user,weight or user and resources");
         let columns = Columns::find(&rows.read()?.ok_or_else(empty)?, dims)?;
@@ -53,7 +53,7 @@ impl Weights {
                 weights.classes.push(class);
                 weights.classes.len() as u32 - 1
             });
-            let user = row.name(Column::new(columns.user, "user"))?;
+            let user = row.name(InputColumn::new(columns.user, "user"))?;
             if weights.by_name.insert(user.to_owned(), id).is_some() {
                 return Err(row.error("user", format!("'{user}' stands twice; one row a user")));
             }
@@ -91,7 +91,7 @@ impl Weights {
     }
 
     /// A class's one weight, in millionths; `None` if its weights differ by resource.
-    pub fn whole(&self, class: usize) -> Option<u64> {
+    pub fn uniform(&self, class: usize) -> Option<u64> {
         self.classes[class].whole
     }
 
@@ -109,11 +109,11 @@ struct Columns {
 }
 
 impl Columns {
-    fn find(header: &Row<'_>, dims: &[Dim]) -> Result<Columns> {
+    fn find(header: &InputRow<'_>, dims: &[Dim]) -> Result<Columns> {
         let fields = header.fields();
         let mut columns = Columns { fields, user: usize::MAX, whole: None, each: [None; MAX_DIMS] };
         for at in 0..fields {
-            let name = header.text(Column::new(at, "header"))?;
+            let name = header.text(InputColumn::new(at, "header"))?;
             let before = match name {
                 "user" => std::mem::replace(&mut columns.user, at) != usize::MAX,
                 "weight" => columns.whole.replace(at).is_some(),
@@ -142,11 +142,11 @@ impl Columns {
         Ok(columns)
     }
 
-    fn class(&self, row: &Row<'_>, dims: &[Dim]) -> Result<Class> {
+    fn class(&self, row: &InputRow<'_>, dims: &[Dim]) -> Result<Class> {
         let read = |at: usize, name: &str| {
             const EXPECTED: &str = "a weight above 0";
-            let column = Column::new(at, name);
-            match row.number(column, WEIGHT_ONE, Round::Nearest, EXPECTED)? {
+            let column = InputColumn::new(at, name);
+            match row.number(column, WEIGHT_ONE, Rounding::Nearest, EXPECTED)? {
                 0 => Err(row.wrong(column, "is not above 0", EXPECTED)),
                 weight => Ok(weight),
             }

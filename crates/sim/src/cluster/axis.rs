@@ -17,19 +17,19 @@ const RAW: usize = 64 << PARTS;
 
 /// The classes of one resource: class 0 begins at nothing, the last one has no end.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub(super) struct ClassAxis {
     /// The class of each raw class.
     of: [u8; RAW],
     /// The least amount of each class and those above it.
     pub least: Vec<u64>,
 }
 
-impl Axis {
+impl ClassAxis {
     /// Classes for amounts up to about `most`; at most 34.
-    pub fn new(most: u64) -> Axis {
+    pub fn new(most: u64) -> ClassAxis {
         let top = raw(most.max(1));
         let (fine, coarse) = (top.saturating_sub(FINE << PARTS), top.saturating_sub((FINE + COARSE) << PARTS));
-        let mut axis = Axis { of: [0; RAW], least: vec![0] };
+        let mut axis = ClassAxis { of: [0; RAW], least: vec![0] };
         for class in 0..RAW as u32 {
             let (octave, part) = (class >> PARTS, u128::from(class & ((1 << PARTS) - 1)));
             if class > coarse && class <= top && (class > fine || part == 0) {
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn classes_hold_what_is_theirs() {
         for most in [1, 5, 7, 64_000, 262_144, u64::MAX >> 4] {
-            let axis = Axis::new(most);
+            let axis = ClassAxis::new(most);
             assert!(axis.least.len() <= 34 && axis.least.is_sorted(), "{:?}", axis.least);
             for amount in (0..2000).chain([most / 3, most - 1, most]).filter(|amount| *amount <= most) {
                 let class = axis.class(amount);

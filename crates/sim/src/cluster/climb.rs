@@ -24,7 +24,7 @@ struct MachineKind {
 }
 
 #[derive(Clone, Debug)]
-struct Cell {
+struct IndexCell {
     kind: u32,
     classes: [u8; AXES],
     /// The equals in it, by place.
@@ -50,7 +50,7 @@ pub(super) struct Climb {
     kind_of: HashMap<Resources, u32>,
     /// The kind of each machine.
     kind: Vec<u32>,
-    cells: Vec<Cell>,
+    cells: Vec<IndexCell>,
     cell_of: HashMap<(u32, [u8; AXES]), usize>,
     /// Cells with members.
     live: Vec<usize>,
@@ -121,7 +121,7 @@ impl Climb {
             *class = axis.class(free) as u8;
         }
         let cell = *self.cell_of.entry((kind, classes)).or_insert_with(|| {
-            self.cells.push(Cell { kind, classes, members: Vec::new(), live: 0 });
+            self.cells.push(IndexCell { kind, classes, members: Vec::new(), live: 0 });
             self.cells.len() - 1
         });
         if self.cells[cell].members.is_empty() {
@@ -175,7 +175,7 @@ impl Climb {
     }
 
     /// An upper bound of the scores in a cell; `None` if none has room, by its classes or by its kind.
-    fn bound(&self, index: &Index, cell: &Cell, need: &[u64], classes: &[u8; AXES]) -> Option<u128> {
+    fn bound(&self, index: &Index, cell: &IndexCell, need: &[u64], classes: &[u8; AXES]) -> Option<u128> {
         if cell.classes.iter().zip(classes).any(|(class, need)| class < need) {
             return None;
         }

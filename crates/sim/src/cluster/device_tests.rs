@@ -27,7 +27,7 @@ fn machines(placement: Placement, all: &[(u64, &[u16])], mix: &[(Resources, u64)
 /// Places a task where the rule says; its machine and devices.
 fn start(machines: &mut Machines, need: &Resources) -> Option<(MachineId, Vec<DevicePart>)> {
     let machine = machines.find(need.slice(2))?;
-    machines.take(machine, need.slice(2));
+    machines.allocate(machine, need.slice(2));
     Some((machine, machines.assign(machine, need.slice(2))))
 }
 
@@ -57,7 +57,7 @@ fn a_task_fits_only_where_devices_do() {
         let mut all = machines(placement, &[(9000, two), (9000, two)], &[(demand(1, 500), 1)]);
         // Half of every device is taken, so that 2 GPUs are free in total, but no whole one.
         for machine in [MachineId(0), MachineId(1)] {
-            all.take(machine, &[2, 1000]);
+            all.allocate(machine, &[2, 1000]);
             let mut held = all.assign(machine, &[1, 500]);
             held.extend(all.assign(machine, &[1, 600]));
             assert_eq!(devices(&held), [(0, 500), (1, 600)]);

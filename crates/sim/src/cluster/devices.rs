@@ -35,7 +35,7 @@ pub(super) struct Set {
 }
 
 impl Set {
-    pub fn of(&self, machine: usize) -> &[u16] {
+    pub fn numbers(&self, machine: usize) -> &[u16] {
         &self.free[self.start[machine]..self.start[machine + 1]]
     }
 }
@@ -117,12 +117,12 @@ impl Hardware {
     }
 
     pub(super) fn fits(&self, machine: usize, need: &[u64]) -> bool {
-        self.sets.iter().all(|set| has_room(set.of(machine), need[set.dim]))
+        self.sets.iter().all(|set| has_room(set.numbers(machine), need[set.dim]))
     }
 
     /// The free amount of each device of a resource on a machine.
     pub fn free(&self, dim: usize, machine: MachineId) -> Option<&[u16]> {
-        self.sets.iter().find(|set| set.dim == dim).map(|set| set.of(machine.index()))
+        self.sets.iter().find(|set| set.dim == dim).map(|set| set.numbers(machine.index()))
     }
 
     /// The devices of a set that a demand would get, lowest number first: a part of the device with the least free that
@@ -136,7 +136,7 @@ impl Hardware {
         part: impl FnOnce(&mut dyn Iterator<Item = usize>) -> Option<usize>,
     ) -> Vec<usize> {
         let set = &self.sets[at];
-        let (free, nodes) = (set.of(machine), &set.node[set.start[machine]..set.start[machine + 1]]);
+        let (free, nodes) = (set.numbers(machine), &set.node[set.start[machine]..set.start[machine + 1]]);
         if need == 0 {
             return Vec::new();
         }
@@ -164,12 +164,12 @@ impl Hardware {
 
     /// The device with the least free among some, ties to the lower number.
     pub(super) fn fullest(&self, at: usize, machine: usize, among: &mut dyn Iterator<Item = usize>) -> Option<usize> {
-        let free = self.sets[at].of(machine);
+        let free = self.sets[at].numbers(machine);
         among.min_by_key(|&device| free[device])
     }
 
     /// Panics: if a device has less free (the caller has just chosen it).
-    pub(super) fn take(&mut self, machine: usize, parts: &[DevicePart]) {
+    pub(super) fn allocate(&mut self, machine: usize, parts: &[DevicePart]) {
         self.change(machine, parts, |free, milli| free.checked_sub(milli));
     }
 

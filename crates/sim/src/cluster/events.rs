@@ -8,12 +8,12 @@ use std::path::Path;
 use super::ClusterSpec;
 use super::file::labels;
 use plimsoll_base::error::{Result, did_you_mean};
-use plimsoll_base::rows::{Column, Row, Rows, Separator};
-use plimsoll_base::units::{MachineId, Round, Time, US_PER_S};
+use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
+use plimsoll_base::units::{MachineId, Rounding, Time, US_PER_S};
 
 /// An event of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum MachineChange {
     /// It is gone at once, with its running tasks.
     Fail,
     /// It takes no new tasks; its running tasks go on to their end.
@@ -32,7 +32,7 @@ pub struct MachineEvent {
     /// The machine.
     pub machine: MachineId,
     /// The event.
-    pub change: Change,
+    pub change: MachineChange,
 }
 
 /// All events of a run.
@@ -48,15 +48,15 @@ impl MachineEvents {
     /// The labels that they bring.
     pub fn brought(&self) -> impl Iterator<Item = &str> {
         let labels = self.events.iter().filter_map(|event| match &event.change {
-            Change::Relabel(labels) => Some(labels),
-            Change::Fail | Change::Leave | Change::Join => None,
+            MachineChange::Relabel(labels) => Some(labels),
+            MachineChange::Fail | MachineChange::Leave | MachineChange::Join => None,
         });
         labels.flatten().map(String::as_str)
     }
 
     /// Whether a machine carries other labels at some time.
     pub fn relabel(&self) -> bool {
-        self.events.iter().any(|event| matches!(event.change, Change::Relabel(_)))
+        self.events.iter().any(|event| matches!(event.change, MachineChange::Relabel(_)))
     }
 }
 
@@ -64,12 +64,12 @@ const EXPECTED: &str = "at_s (or at_ms, at_us), machine, event and perhaps label
 
 /// Where the columns stand.
 struct Header<'a> {
-    at: Column<'a>,
+    at: InputColumn<'a>,
     /// Microseconds in the unit of time.
     scale: u64,
-    machine: Column<'a>,
-    event: Column<'a>,
-    labels: Option<Column<'a>>,
+    machine: InputColumn<'a>,
+    event: InputColumn<'a>,
+    labels: Option<InputColumn<'a>>,
 }
 
 /// Reads an events file for the machines of a description.
@@ -78,7 +78,7 @@ struct Header<'a> {
 /// event that is not known, events out of order, labels without `relabel`, a machine that joins though it is there, or
 /// fails or leaves though it is not.
 pub fn read(path: &Path, machines: &ClusterSpec) -> Result<MachineEvents> {
-    let mut rows = Rows::open(path, Separator::Comma)?;
+    let mut rows = InputRows::open(path, Separator::Comma)?;
     let mut columns: Vec<String> = Vec::new();
     let Some(first) = rows.read()? else {
         return Err(plimsoll_base::error::Error::trace(
@@ -89,7 +89,7 @@ pub fn read(path: &Path, machines: &ClusterSpec) -> Result<MachineEvents> {
         ));
     };
     for (at, _) in first.record.iter().enumerate() {
-        columns.push(first.text(Column::new(at, "header"))?.to_owned());
+        columns.push(first.text(InputColumn::new(at, "header"))?.to_owned());
     }
     let header = header(&first, &columns)?;
     let mut all = MachineEvents::default();
@@ -104,21 +104,21 @@ pub fn read(path: &Path, machines: &ClusterSpec) -> Result<MachineEvents> {
         let name = row.text(header.machine)?;
         let known = there.get(&event.machine).copied();
         let now = match event.change {
-            Change::Join if known == Some(true) => {
+            MachineChange::Join if known == Some(true) => {
                 return Err(row.error(header.event.name, format!("'join', but '{name}' is there already")));
             }
-            Change::Join => true,
-            Change::Fail | Change::Leave if known == Some(false) => {
+            MachineChange::Join => true,
+            MachineChange::Fail | MachineChange::Leave if known == Some(false) => {
                 return Err(row.error(header.event.name, format!("'{name}' is not there; expected join or relabel")));
             }
-            Change::Fail | Change::Leave => false,
-            Change::Relabel(_) => known.unwrap_or(true),
+            MachineChange::Fail | MachineChange::Leave => false,
+            MachineChange::Relabel(_) => known.unwrap_or(true),
         };
-        if known.is_none() && event.change == Change::Join {
+        if known.is_none() && event.change == MachineChange::Join {
             all.absent.push(event.machine);
         }
         // Relabelling says nothing about whether a machine is there.
-        if known.is_some() || !matches!(event.change, Change::Relabel(_)) {
+        if known.is_some() || !matches!(event.change, MachineChange::Relabel(_)) {
             there.insert(event.machine, now);
         }
         all.events.push(event);
@@ -126,7 +126,7 @@ pub fn read(path: &Path, machines: &ClusterSpec) -> Result<MachineEvents> {
     Ok(all)
 }
 
-fn header<'a>(row: &Row<'_>, columns: &'a [String]) -> Result<Header<'a>> {
+fn header<'a>(row: &InputRow<'_>, columns: &'a [String]) -> Result<Header<'a>> {
     const KNOWN: [&str; 6] = ["at_s", "at_ms", "at_us", "machine", "event", "labels"];
     for (at, name) in columns.iter().enumerate() {
         if !KNOWN.contains(&name.as_str()) {
@@ -136,7 +136,8 @@ fn header<'a>(row: &Row<'_>, columns: &'a [String]) -> Result<Header<'a>> {
             return Err(row.error(name, "comes twice"));
         }
     }
-    let find = |name: &str| columns.iter().position(|column| column == name).map(|at| Column::new(at, &columns[at]));
+    let find =
+        |name: &str| columns.iter().position(|column| column == name).map(|at| InputColumn::new(at, &columns[at]));
     let need = |name: &str| find(name).ok_or_else(|| row.error(name, format!("is missing; expected {EXPECTED}")));
     let times = [("at_s", US_PER_S), ("at_ms", 1000), ("at_us", 1)];
     let mut times = times.iter().filter_map(|(name, scale)| find(name).map(|column| (column, *scale)));
@@ -147,8 +148,8 @@ fn header<'a>(row: &Row<'_>, columns: &'a [String]) -> Result<Header<'a>> {
     Ok(Header { at, scale, machine: need("machine")?, event: need("event")?, labels: find("labels") })
 }
 
-fn event(row: &Row<'_>, header: &Header<'_>, machines: &ClusterSpec) -> Result<MachineEvent> {
-    let at = row.number(header.at, header.scale, Round::Nearest, "a time from 0 to 10^12 s (31,700 years)")?;
+fn event(row: &InputRow<'_>, header: &Header<'_>, machines: &ClusterSpec) -> Result<MachineEvent> {
+    let at = row.number(header.at, header.scale, Rounding::Nearest, "a time from 0 to 10^12 s (31,700 years)")?;
     let name = row.name(header.machine)?;
     let machine = machines.machine(name).ok_or_else(|| {
         let hint = did_you_mean(name, machines.names.iter().map(|(name, _, _)| name.as_str()));
@@ -158,13 +159,15 @@ fn event(row: &Row<'_>, header: &Header<'_>, machines: &ClusterSpec) -> Result<M
     })?;
     let carried = header.labels.map(|column| labels(row, column)).transpose()?.unwrap_or_default();
     let change = match row.name(header.event)? {
-        "fail" => Change::Fail,
-        "leave" => Change::Leave,
-        "join" => Change::Join,
-        "relabel" => Change::Relabel(carried.clone()),
+        "fail" => MachineChange::Fail,
+        "leave" => MachineChange::Leave,
+        "join" => MachineChange::Join,
+        "relabel" => MachineChange::Relabel(carried.clone()),
         _ => return Err(row.wrong(header.event, "is no event", "fail, leave, join or relabel")),
     };
-    if let (Some(column), false, false) = (header.labels, carried.is_empty(), matches!(change, Change::Relabel(_))) {
+    if let (Some(column), false, false) =
+        (header.labels, carried.is_empty(), matches!(change, MachineChange::Relabel(_)))
+    {
         return Err(row.wrong(column, "is given with another event", "labels only with relabel"));
     }
     Ok(MachineEvent { at: Time(at), machine, change })
@@ -191,13 +194,14 @@ mod tests {
         let got = parse(text).expect("readable");
         assert_eq!(got.absent, [MachineId(3)]);
         let events: Vec<_> = got.events.iter().map(|e| (e.at.0, e.machine.0, e.change.clone())).collect();
-        let relabel = |labels: &[&str]| Change::Relabel(labels.iter().map(|label| (*label).to_owned()).collect());
+        let relabel =
+            |labels: &[&str]| MachineChange::Relabel(labels.iter().map(|label| (*label).to_owned()).collect());
         let want = [
-            (500_000, 0, Change::Fail),
+            (500_000, 0, MachineChange::Fail),
             (1_000_000, 2, relabel(&["gpu", "ssd"])),
-            (1_000_000, 3, Change::Join),
-            (2_000_000, 0, Change::Join),
-            (2_000_000, 1, Change::Leave),
+            (1_000_000, 3, MachineChange::Join),
+            (2_000_000, 0, MachineChange::Join),
+            (2_000_000, 1, MachineChange::Leave),
             (2_000_000, 2, relabel(&[])),
         ];
         assert_eq!(events, want);

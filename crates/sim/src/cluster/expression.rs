@@ -42,12 +42,12 @@ impl Expression {
     }
 
     /// Whether it holds where exactly the labels hold that `carries` accepts.
-    pub fn holds(&self, carries: &impl Fn(&str) -> bool) -> bool {
+    pub fn is_satisfied(&self, carries: &impl Fn(&str) -> bool) -> bool {
         match self {
             Expression::Label(label) => carries(label),
-            Expression::Not(inner) => !inner.holds(carries),
-            Expression::All(parts) => parts.iter().all(|part| part.holds(carries)),
-            Expression::Any(parts) => parts.iter().any(|part| part.holds(carries)),
+            Expression::Not(inner) => !inner.is_satisfied(carries),
+            Expression::All(parts) => parts.iter().all(|part| part.is_satisfied(carries)),
+            Expression::Any(parts) => parts.iter().any(|part| part.is_satisfied(carries)),
         }
     }
 
@@ -207,7 +207,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     fn holds(text: &str, labels: &[&str]) -> bool {
-        Expression::parse(text).expect("an expression").holds(&|label| labels.contains(&label))
+        Expression::parse(text).expect("an expression").is_satisfied(&|label| labels.contains(&label))
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
                 let machines = (0..16).map(|bits: usize| {
                     move |name: &str| NAMES.iter().position(|n| *n == name).is_some_and(|at| bits >> at & 1 == 1)
                 });
-                let without = machines.filter(|carries| expression.holds(carries) && !carries(label)).count();
+                let without = machines.filter(|carries| expression.is_satisfied(carries) && !carries(label)).count();
                 assert_eq!(expression.requires(label), without == 0, "{expression:?} {label}");
                 *(if without == 0 { &mut required } else { &mut open }) += 1;
             }

@@ -12,11 +12,11 @@ use std::path::Path;
 use super::expression::is_label;
 use super::{ClusterSpec, MachineGroup, Speed};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::rows::{Column, Row, Rows, Separator};
-use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Round, Unit};
+use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
+use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Rounding, Unit};
 
 /// The content of a column.
-enum Content {
+enum ColumnContent {
     /// The number of machines of the row.
     Count,
     /// Its name in messages and machine events.
@@ -45,7 +45,7 @@ const EXPECTED: &str =
 
 /// Reads a machines file. Errors: [`Error::Io`], or [`Error::Trace`] with line and column.
 pub fn read(path: &Path) -> Result<ClusterSpec> {
-    let mut rows = Rows::open(path, Separator::Comma)?;
+    let mut rows = InputRows::open(path, Separator::Comma)?;
     let none = || Error::trace(path, 0, "", format!("has no rows; expected a header with {EXPECTED}"));
     let header = header(&rows.read()?.ok_or_else(none)?)?;
     let mut spec = ClusterSpec::default();
@@ -81,11 +81,11 @@ fn alike(a: &MachineGroup, b: &MachineGroup) -> bool {
 }
 
 /// The name and kind of each column.
-fn header(row: &Row<'_>) -> Result<Vec<(String, Content)>> {
+fn header(row: &InputRow<'_>) -> Result<Vec<(String, ColumnContent)>> {
     let openb = row.record.iter().any(|field| field == b"sn") && row.record.iter().any(|field| field == b"cpu_milli");
-    let mut columns: Vec<(String, Content)> = Vec::new();
+    let mut columns: Vec<(String, ColumnContent)> = Vec::new();
     for (at, field) in row.record.iter().enumerate() {
-        let name = row.text(Column::new(at, "header"))?;
+        let name = row.text(InputColumn::new(at, "header"))?;
         let bad = |problem: &str| Err(row.error(name, format!("{problem}; expected {EXPECTED}")));
         let word =
             !field.is_empty() && field.iter().all(|byte| byte.is_ascii_lowercase() || b"_0123456789".contains(byte));
@@ -93,30 +93,30 @@ fn header(row: &Row<'_>) -> Result<Vec<(String, Content)>> {
             return bad("is not a column's name (lower-case letters, digits and _)");
         }
         let kind = match name {
-            "count" => Content::Count,
-            "name" => Content::Name,
-            "sn" if openb => Content::Name,
-            "labels" | "label" => Content::Labels,
-            "model" if openb => Content::Model,
-            "room" => Content::Room,
-            "rack" => Content::Rack,
-            "speed" => Content::Speed,
-            _ if name.ends_with("_numa") => Content::Numa(name.trim_end_matches("_numa").to_owned()),
-            "cpu_milli" if openb => Content::Capacity(Dim { name: "cpu".to_owned(), unit: Unit::Milli }, 1),
+            "count" => ColumnContent::Count,
+            "name" => ColumnContent::Name,
+            "sn" if openb => ColumnContent::Name,
+            "labels" | "label" => ColumnContent::Labels,
+            "model" if openb => ColumnContent::Model,
+            "room" => ColumnContent::Room,
+            "rack" => ColumnContent::Rack,
+            "speed" => ColumnContent::Speed,
+            _ if name.ends_with("_numa") => ColumnContent::Numa(name.trim_end_matches("_numa").to_owned()),
+            "cpu_milli" if openb => ColumnContent::Capacity(Dim { name: "cpu".to_owned(), unit: Unit::Milli }, 1),
             _ if OF_A_TRACE.contains(&name) || name.starts_with("submit_") || name.starts_with("duration_") => {
                 return bad("belongs to a trace, not to machines");
             }
             _ => {
                 let (dim, scale) = Dim::parse(name);
-                Content::Capacity(dim, scale)
+                ColumnContent::Capacity(dim, scale)
             }
         };
         let twice = columns.iter().any(|(other, known)| match (known, &kind) {
-            (Content::Capacity(known, _), Content::Capacity(dim, _)) => known.name == dim.name,
+            (ColumnContent::Capacity(known, _), ColumnContent::Capacity(dim, _)) => known.name == dim.name,
             (known, kind) => {
                 other == name
                     || std::mem::discriminant(known) == std::mem::discriminant(kind)
-                        && !matches!(kind, Content::Numa(_) | Content::Capacity(..))
+                        && !matches!(kind, ColumnContent::Numa(_) | ColumnContent::Capacity(..))
             }
         });
         if twice {
@@ -125,12 +125,12 @@ fn header(row: &Row<'_>) -> Result<Vec<(String, Content)>> {
         columns.push((name.to_owned(), kind));
     }
     for (name, kind) in &columns {
-        let Content::Numa(resource) = kind else { continue };
-        if !columns.iter().any(|(_, other)| matches!(other, Content::Capacity(dim, _) if dim.name == *resource)) {
+        let ColumnContent::Numa(resource) = kind else { continue };
+        if !columns.iter().any(|(_, other)| matches!(other, ColumnContent::Capacity(dim, _) if dim.name == *resource)) {
             return Err(row.error(name, format!("is about '{resource}', which is no column")));
         }
     }
-    let resources = columns.iter().filter(|(_, kind)| matches!(kind, Content::Capacity(..))).count();
+    let resources = columns.iter().filter(|(_, kind)| matches!(kind, ColumnContent::Capacity(..))).count();
     match resources {
         0 => Err(row.error("", format!("names no resource; expected {EXPECTED}"))),
         1..=MAX_DIMS => Ok(columns),
@@ -139,38 +139,41 @@ fn header(row: &Row<'_>) -> Result<Vec<(String, Content)>> {
 }
 
 /// A row's machines, and their name with its column.
-fn group<'a>(row: &Row<'a>, header: &'a [(String, Content)]) -> Result<(MachineGroup, Option<(&'a str, &'a str)>)> {
+fn group<'a>(
+    row: &InputRow<'a>,
+    header: &'a [(String, ColumnContent)],
+) -> Result<(MachineGroup, Option<(&'a str, &'a str)>)> {
     let mut group = MachineGroup { count: 1, ..MachineGroup::default() };
     let mut called = None;
     for (at, (name, kind)) in header.iter().enumerate() {
-        let column = Column::new(at, name);
+        let column = InputColumn::new(at, name);
         let text = || row.text(column).map(|text| (!text.is_empty()).then(|| text.to_owned()));
         match kind {
-            Content::Name => called = Some((name.as_str(), row.text(column)?)),
-            Content::Labels => group.labels.extend(labels(row, column)?),
-            Content::Model => group.labels.extend(text()?.map(|model| format!("model={model}"))),
-            Content::Room => group.room = text()?,
-            Content::Rack => group.rack = text()?,
-            Content::Numa(resource) => {
+            ColumnContent::Name => called = Some((name.as_str(), row.text(column)?)),
+            ColumnContent::Labels => group.labels.extend(labels(row, column)?),
+            ColumnContent::Model => group.labels.extend(text()?.map(|model| format!("model={model}"))),
+            ColumnContent::Room => group.room = text()?,
+            ColumnContent::Rack => group.rack = text()?,
+            ColumnContent::Numa(resource) => {
                 let parts = row.text(column)?.split(';').map(str::trim).filter(|part| !part.is_empty());
                 let nodes = parts.map(str::parse).collect::<std::result::Result<Vec<u16>, _>>();
                 let wrong = |_| row.wrong(column, "is no such list", "a NUMA node for each device, such as 0;0;1;1");
                 group.numa.push((resource.clone(), nodes.map_err(wrong)?));
             }
-            Content::Count | Content::Speed if row.is_null(column) => {}
-            Content::Speed => {
-                let millionths = row.number(column, Speed::ONE, Round::Nearest, Speed::EXPECTED)?;
+            ColumnContent::Count | ColumnContent::Speed if row.is_null(column) => {}
+            ColumnContent::Speed => {
+                let millionths = row.number(column, Speed::ONE, Rounding::Nearest, Speed::EXPECTED)?;
                 let wrong = || row.wrong(column, "is no such speed", Speed::EXPECTED);
                 group.speed = Speed::new(millionths).ok_or_else(wrong)?;
             }
-            Content::Count => {
+            ColumnContent::Count => {
                 const COUNT: &str = "a number of machines from 1 to 4294967295";
-                let count = row.whole(column, COUNT)?;
+                let count = row.integer(column, COUNT)?;
                 let fits = u32::try_from(count).ok().filter(|&count| count > 0);
                 group.count = fits.ok_or_else(|| row.wrong(column, "is no such number", COUNT))?;
             }
-            Content::Capacity(dim, scale) => {
-                let amount = row.number(column, *scale, Round::Down, "an amount from 0 (0 if it has none)")?;
+            ColumnContent::Capacity(dim, scale) => {
+                let amount = row.number(column, *scale, Rounding::Down, "an amount from 0 (0 if it has none)")?;
                 group.capacity.push((dim.clone(), amount));
             }
         }
@@ -179,7 +182,7 @@ fn group<'a>(row: &Row<'a>, header: &'a [(String, Content)]) -> Result<(MachineG
 }
 
 /// The labels of a field, in alphabetical order.
-pub(super) fn labels(row: &Row<'_>, column: Column<'_>) -> Result<Vec<String>> {
+pub(super) fn labels(row: &InputRow<'_>, column: InputColumn<'_>) -> Result<Vec<String>> {
     let mut labels = Vec::new();
     for label in row.text(column)?.split(';').map(str::trim).filter(|label| !label.is_empty()) {
         if !is_label(label) {

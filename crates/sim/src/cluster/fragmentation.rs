@@ -124,17 +124,18 @@ impl Hardware {
     fn gradient(&self, index: &Index, machine: usize, need: &[u64]) -> i128 {
         let (Some(mix), Some(set)) = (&self.mix, self.sets.first()) else { return 0 };
         let amounts = index.amounts(machine);
-        let before = mix.fragments(amounts, set.dim, set.of(machine));
+        let before = mix.fragments(amounts, set.dim, set.numbers(machine));
         let mut left = [0; MAX_DIMS];
         left.iter_mut().zip(amounts.iter().zip(need)).for_each(|(left, (free, need))| *left = free - need);
         let left = &left[..amounts.len()];
         let after = match need[set.dim] {
             milli @ 1..WHOLE => {
-                let enough = (0..set.of(machine).len()).filter(|&device| u64::from(set.of(machine)[device]) >= milli);
+                let enough =
+                    (0..set.numbers(machine).len()).filter(|&device| u64::from(set.numbers(machine)[device]) >= milli);
                 enough.map(|device| self.with_part(left, machine, device, milli)).min()
             }
             milli => {
-                let mut devices = set.of(machine).to_vec();
+                let mut devices = set.numbers(machine).to_vec();
                 self.choose(0, machine, milli, |_| None).into_iter().for_each(|device| devices[device] = 0);
                 Some(mix.fragments(left, set.dim, &devices))
             }
@@ -144,7 +145,7 @@ impl Hardware {
 
     /// Fragments on a machine with these amounts left once a part of a device of the first resource is taken.
     fn with_part(&self, left: &[u64], machine: usize, device: usize, milli: u64) -> i128 {
-        let mut devices = self.sets[0].of(machine).to_vec();
+        let mut devices = self.sets[0].numbers(machine).to_vec();
         devices[device] -= milli as u16;
         self.mix.as_ref().map_or(0, |mix| mix.fragments(left, self.sets[0].dim, &devices))
     }
@@ -173,7 +174,7 @@ impl Hardware {
         let (mix, set) = (self.mix.as_ref()?, self.sets.first()?);
         let mut sum = Fragmentation { fragments: 0, free: 0, tasks: mix.weight() };
         for machine in (0..index.len()).filter(|&machine| index.is_present(machine)) {
-            let devices = set.of(machine);
+            let devices = set.numbers(machine);
             sum.fragments += mix.fragments(index.amounts(machine), set.dim, devices).unsigned_abs();
             sum.free += devices.iter().map(|free| u64::from(*free)).sum::<u64>();
         }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::axis::Axis;
+use super::axis::ClassAxis;
 use super::index::{Index, id};
 use super::rules::Prices;
 use super::scope::{Scope, ones};
@@ -17,7 +17,7 @@ const AXES: usize = 3;
 
 /// The quantity to minimise.
 #[derive(Clone, Debug)]
-pub(super) enum Measure {
+pub(super) enum Objective {
     /// The shares of the cluster that are free.
     Room(Prices),
     /// The shares of the cluster that are free, taken from the highest number.
@@ -26,29 +26,29 @@ pub(super) enum Measure {
     Tasks(Vec<u32>),
 }
 
-impl Measure {
-    fn of(&self, index: &Index, machine: usize) -> u128 {
+impl Objective {
+    fn measure(&self, index: &Index, machine: usize) -> u128 {
         match self {
-            Measure::Room(prices) => prices.score(index, machine),
-            Measure::Fullness(prices) => u128::MAX - prices.score(index, machine),
-            Measure::Tasks(running) => u128::from(running[machine]),
+            Objective::Room(prices) => prices.score(index, machine),
+            Objective::Fullness(prices) => u128::MAX - prices.score(index, machine),
+            Objective::Tasks(running) => u128::from(running[machine]),
         }
     }
 
     /// The score of a machine with these free amounts and this number of further tasks.
     fn planned(&self, machine: usize, free: &[u64], tasks: i64) -> u128 {
         match self {
-            Measure::Room(prices) => prices.sum(free),
-            Measure::Fullness(prices) => u128::MAX - prices.sum(free),
-            Measure::Tasks(running) => u128::from(i64::from(running[machine]).saturating_add(tasks).max(0) as u64),
+            Objective::Room(prices) => prices.sum(free),
+            Objective::Fullness(prices) => u128::MAX - prices.sum(free),
+            Objective::Tasks(running) => u128::from(i64::from(running[machine]).saturating_add(tasks).max(0) as u64),
         }
     }
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
-    measure: Measure,
-    axes: Vec<Axis>,
+    measure: Objective,
+    axes: Vec<ClassAxis>,
     /// Two classes make one where there are three axes.
     shift: usize,
     /// Scores and machines by cell; the last axis runs fastest.
@@ -60,7 +60,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub fn new(measure: Measure, index: &Index) -> Grid {
+    pub fn new(measure: Objective, index: &Index) -> Grid {
         let axes = index.axes()[..index.dims().min(AXES)].to_vec();
         let shift = usize::from(axes.len() == AXES);
         let mut grid = Grid { measure, axes, shift, cells: Vec::new(), rows: Vec::new(), places: Vec::new() };
@@ -86,7 +86,7 @@ impl Grid {
 
     /// One more machine, which runs nothing.
     pub fn push(&mut self, index: &Index, machine: usize) {
-        if let Measure::Tasks(running) = &mut self.measure {
+        if let Objective::Tasks(running) = &mut self.measure {
             running.push(0);
         }
         self.changed(index, machine);
@@ -94,7 +94,7 @@ impl Grid {
 
     /// Tasks were started or, if `ended`, ended on a machine.
     pub fn counted(&mut self, index: &Index, machine: usize, count: u32, ended: bool) {
-        if let Measure::Tasks(running) = &mut self.measure {
+        if let Objective::Tasks(running) = &mut self.measure {
             running[machine] = if ended { running[machine] - count } else { running[machine] + count };
         }
         self.changed(index, machine);
@@ -108,7 +108,7 @@ impl Grid {
         let place = index.is_present(machine).then(|| {
             let free = index.amounts(machine);
             let cell = (0..self.axes.len()).fold(0, |cell, d| cell * self.classes(d) + self.class(d, free[d]));
-            (cell, self.measure.of(index, machine))
+            (cell, self.measure.measure(index, machine))
         });
         let old = std::mem::replace(&mut self.places[machine], place);
         if old == place {
@@ -129,7 +129,7 @@ impl Grid {
 
     /// Returns the score of a machine as it is.
     pub fn score(&self, index: &Index, machine: usize) -> u128 {
-        self.measure.of(index, machine)
+        self.measure.measure(index, machine)
     }
 
     /// Returns the score of a machine with these free amounts and this number of further tasks.
@@ -140,7 +140,7 @@ impl Grid {
     /// The machine of the lowest score, ties to the lower index, that has room, is in the scope and suits `also`.
     pub fn search(&self, index: &Index, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<usize> {
         if self.axes.is_empty() || scope.at_most(index.len()) <= index.len() / 16 {
-            let scored = index.each(need, scope).map(|machine| (self.measure.of(index, machine), machine));
+            let scored = index.each(need, scope).map(|machine| (self.measure.measure(index, machine), machine));
             return scored.filter(|(_, machine)| also(*machine)).min().map(|(_, machine)| machine);
         }
         let from: Vec<usize> = (0..self.axes.len()).map(|d| self.class(d, need[d])).collect();

@@ -6,8 +6,8 @@
 //! passes over 64 blocks, 4096 machines, at once. (A tree over component-wise maxima backtracks badly in two
 //! dimensions, and so do maxima over blocks where some machines lack one resource and their neighbours another.)
 
-use super::axis::Axis;
-use super::scope::{BLOCK, Bits, Rows, Scope, ones};
+use super::axis::ClassAxis;
+use super::scope::{BLOCK, Bits, BlockRows, Scope, ones};
 use super::searches::{Searches, under};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
@@ -19,10 +19,10 @@ pub(super) struct Index {
     free: Vec<u64>,
     /// Machines that are there.
     present: Bits,
-    axes: Vec<Axis>,
+    axes: Vec<ClassAxis>,
     /// Machines that are there and have at least a class of a resource free: a set a class, resource by resource, and
     /// one that stays empty. None are kept for a machine alone.
-    rows: Rows,
+    rows: BlockRows,
     /// The set that stays empty.
     nobody: usize,
     /// The first set of each resource.
@@ -31,7 +31,7 @@ pub(super) struct Index {
 }
 
 /// A demand with its sets: for every resource the machines that may have enough, and the machines that certainly do.
-pub(super) struct Asked<'a> {
+pub(super) struct IndexQuery<'a> {
     pub need: &'a [u64],
     may: [usize; MAX_DIMS],
     /// One past the last set where no machine is sure to.
@@ -41,7 +41,7 @@ pub(super) struct Asked<'a> {
 impl Index {
     pub fn new(dims: usize, capacities: &[Resources]) -> Index {
         let most = |d: usize| capacities.iter().map(|capacity| capacity.0[d]).max().unwrap_or(0);
-        let axes: Vec<Axis> = (0..dims).map(|d| Axis::new(most(d))).collect();
+        let axes: Vec<ClassAxis> = (0..dims).map(|d| ClassAxis::new(most(d))).collect();
         let mut first_row = [0; MAX_DIMS];
         for d in 1..dims {
             first_row[d] = first_row[d - 1] + axes[d - 1].least.len();
@@ -53,7 +53,7 @@ impl Index {
             free: Vec::with_capacity(capacities.len() * dims),
             present: Bits::default(),
             axes,
-            rows: Rows::new(nobody + 1),
+            rows: BlockRows::new(nobody + 1),
             nobody,
             first_row,
             searches: Searches::new(dims),
@@ -86,7 +86,7 @@ impl Index {
         self.dims
     }
 
-    pub fn axes(&self) -> &[Axis] {
+    pub fn axes(&self) -> &[ClassAxis] {
         &self.axes
     }
 
@@ -109,7 +109,7 @@ impl Index {
     /// Sets the free amounts of a machine.
     pub fn set(&mut self, machine: usize, free: &Resources) {
         for d in 0..self.dims {
-            self.put(machine, d, free.0[d]);
+            self.insert_at(machine, d, free.0[d]);
         }
         self.freed(machine);
     }
@@ -122,7 +122,7 @@ impl Index {
         self.searches.freed(machine / BLOCK, &self.free[machine * self.dims..][..self.dims]);
     }
 
-    fn put(&mut self, machine: usize, d: usize, amount: u64) {
+    fn insert_at(&mut self, machine: usize, d: usize, amount: u64) {
         let old = std::mem::replace(&mut self.free[machine * self.dims + d], amount);
         if self.is_alone() {
             return;
@@ -160,22 +160,22 @@ impl Index {
     }
 
     /// Panics: if there is not enough (the caller has just found it).
-    pub fn take(&mut self, machine: usize, need: &[u64]) {
+    pub fn allocate(&mut self, machine: usize, need: &[u64]) {
         for (d, need) in need.iter().enumerate() {
             let free = self.amounts(machine)[d];
-            self.put(machine, d, free.checked_sub(*need).expect("a placed task fits its machine"));
+            self.insert_at(machine, d, free.checked_sub(*need).expect("a placed task fits its machine"));
         }
     }
 
     pub fn give(&mut self, machine: usize, need: &[u64], count: u32) {
         for (d, need) in need.iter().enumerate() {
             let free = self.amounts(machine)[d];
-            self.put(machine, d, free + need * u64::from(count));
+            self.insert_at(machine, d, free + need * u64::from(count));
         }
         self.freed(machine);
     }
 
-    pub fn ask<'a>(&self, need: &'a [u64]) -> Asked<'a> {
+    pub fn query<'a>(&self, need: &'a [u64]) -> IndexQuery<'a> {
         let (mut may, mut sure) = ([0; MAX_DIMS], [0; MAX_DIMS]);
         for (d, need) in need.iter().enumerate() {
             let axis = &self.axes[d];
@@ -184,11 +184,11 @@ impl Index {
             may[d] = self.first_row[d] + class;
             sure[d] = if sure_class < axis.least.len() { self.first_row[d] + sure_class } else { self.nobody };
         }
-        Asked { need, may, sure }
+        IndexQuery { need, may, sure }
     }
 
     /// The blocks among 64, one bit each, that may have room and have members of the scope.
-    pub fn candidates(&self, above: usize, asked: &Asked<'_>, scope: Scope<'_>) -> u64 {
+    pub fn candidates(&self, above: usize, asked: &IndexQuery<'_>, scope: Scope<'_>) -> u64 {
         if self.is_alone() {
             return 1;
         }
@@ -199,7 +199,7 @@ impl Index {
     }
 
     /// Which machines of a block have room, one bit each.
-    pub fn room(&self, block: usize, asked: &Asked<'_>) -> u64 {
+    pub fn room(&self, block: usize, asked: &IndexQuery<'_>) -> u64 {
         if self.is_alone() {
             return u64::from(self.fits(0, asked.need));
         }
@@ -224,7 +224,7 @@ impl Index {
             return Some(0).filter(|&machine| self.fits(machine, need) && scope.contains(id(machine)) && also(machine));
         }
         let whole = scope.is_whole();
-        let asked = self.ask(need);
+        let asked = self.query(need);
         let from = self.searches.from(need);
         // The first block with room is remembered, whether `also` accepted it or not.
         let mut seen = usize::MAX;
@@ -254,7 +254,7 @@ impl Index {
 
     /// Machines that have room and that a scope has, lowest first.
     pub fn each<'a>(&'a self, need: &'a [u64], scope: Scope<'a>) -> impl Iterator<Item = usize> {
-        let asked = std::rc::Rc::new(self.ask(need));
+        let asked = std::rc::Rc::new(self.query(need));
         (0..self.above()).flat_map(move |above| {
             let asked = asked.clone();
             ones(self.candidates(above, &asked, scope)).flat_map(move |bit| {

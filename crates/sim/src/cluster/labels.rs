@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::expression::Expression;
-use super::scope::Members;
+use super::scope::MachineSet;
 use plimsoll_base::units::MachineId;
 
 /// A label expression in use, dense in order of first use.
@@ -15,7 +15,7 @@ pub struct ClassId(pub u32);
 struct Class {
     expression: Expression,
     but: BTreeSet<MachineId>,
-    members: Members,
+    members: MachineSet,
 }
 
 /// The machines that carry each label, and those in the class of each expression that was asked for.
@@ -23,7 +23,7 @@ struct Class {
 /// Relabelling moves machines between classes at once: O(classes · size of their expressions) a machine.
 #[derive(Clone, Debug, Default)]
 pub struct LabelIndex {
-    carriers: BTreeMap<String, Members>,
+    carriers: BTreeMap<String, MachineSet>,
     classes: Vec<Class>,
     /// Classes by their text as it was written.
     known: BTreeMap<String, ClassId>,
@@ -84,7 +84,7 @@ impl LabelIndex {
         let same = self.classes.iter().position(|other| other.expression == expression && other.but == but);
         let at = same.unwrap_or_else(|| {
             let carries = |label: &str, machine| self.carriers.get(label).is_some_and(|of| of.contains(machine));
-            let holds = |m: &MachineId| expression.holds(&|label| carries(label, *m)) && !but.contains(m);
+            let holds = |m: &MachineId| expression.is_satisfied(&|label| carries(label, *m)) && !but.contains(m);
             let members = (0..self.machines).map(MachineId).filter(holds).collect();
             self.classes.push(Class { expression, but, members });
             self.classes.len() - 1
@@ -93,7 +93,7 @@ impl LabelIndex {
     }
 
     /// The machines of a class.
-    pub fn members(&self, class: ClassId) -> &Members {
+    pub fn members(&self, class: ClassId) -> &MachineSet {
         &self.classes[class.0 as usize].members
     }
 
@@ -108,7 +108,7 @@ impl LabelIndex {
     }
 
     /// The machines that carry a label, if it is known.
-    pub fn carriers(&self, label: &str) -> Option<&Members> {
+    pub fn carriers(&self, label: &str) -> Option<&MachineSet> {
         self.carriers.get(label)
     }
 
@@ -126,7 +126,8 @@ impl LabelIndex {
         }
         let mut moved = Moved::default();
         for (at, Class { expression, but, members }) in self.classes.iter_mut().enumerate() {
-            let member = expression.holds(&|label| labels.iter().any(|own| own == label)) && !but.contains(&machine);
+            let member =
+                expression.is_satisfied(&|label| labels.iter().any(|own| own == label)) && !but.contains(&machine);
             if members.set(machine, member) {
                 let list = if member { &mut moved.joined } else { &mut moved.left };
                 list.push(ClassId(at as u32));
@@ -174,7 +175,7 @@ mod tests {
             of[machine.index()] = labels;
             for (at, (text, class)) in ASKED.into_iter().zip(classes).enumerate() {
                 let expression = Expression::parse(text).expect("an expression");
-                let holds = |own: &Vec<String>| expression.holds(&|label| own.iter().any(|l| l == label));
+                let holds = |own: &Vec<String>| expression.is_satisfied(&|label| own.iter().any(|l| l == label));
                 let want: Vec<usize> = (0..of.len()).filter(|m| holds(&of[*m])).collect();
                 let got: Vec<usize> = index.members(class).iter().map(MachineId::index).collect();
                 assert_eq!(got, want, "{text}");

@@ -33,7 +33,7 @@ pub enum Location {
 
 /// A rack or a room: its name, the room around it, and its machines.
 #[derive(Clone, Debug)]
-struct Node {
+struct LocationNode {
     name: String,
     area: Area,
 }
@@ -43,8 +43,8 @@ struct Node {
 pub struct Locations {
     /// The rack and the room of each machine.
     of: Vec<(Option<RackId>, Option<RoomId>)>,
-    racks: Vec<(Node, Option<RoomId>)>,
-    rooms: Vec<Node>,
+    racks: Vec<(LocationNode, Option<RoomId>)>,
+    rooms: Vec<LocationNode>,
     room_names: BTreeMap<String, RoomId>,
     rack_names: BTreeMap<(Option<RoomId>, String), RackId>,
     /// Names of machines, as a description has them.
@@ -65,7 +65,7 @@ impl Locations {
     /// The next machine, in this rack and room.
     pub fn push(&mut self, rack: Option<&str>, room: Option<&str>) {
         let machine = MachineId(self.of.len() as u32);
-        let node = |name: &str| Node { name: name.to_owned(), area: Area::default() };
+        let node = |name: &str| LocationNode { name: name.to_owned(), area: Area::default() };
         let room = room.map(|name| {
             let room = *self.room_names.entry(name.to_owned()).or_insert_with(|| {
                 self.rooms.push(node(name));
@@ -155,7 +155,7 @@ impl Locations {
     }
 
     /// Whether a machine is at a location.
-    pub fn holds(&self, location: Location, machine: MachineId) -> bool {
+    pub fn contains(&self, location: Location, machine: MachineId) -> bool {
         match location {
             Location::Machine(other) => other == machine,
             Location::Rack(rack) => self.rack(machine) == Some(rack),
@@ -187,7 +187,7 @@ mod tests {
             let mut names = Vec::new();
             let mut at = Some(Location::Machine(MachineId(machine)));
             while let Some(location) = at {
-                assert!(locations.holds(location, MachineId(machine)));
+                assert!(locations.contains(location, MachineId(machine)));
                 names.push(locations.name(location));
                 at = locations.up(location);
             }
@@ -197,7 +197,7 @@ mod tests {
         let hz = locations.find("hz/r1").expect("a rack");
         let machines: Vec<u32> = locations.area(hz).expect("of machines").iter().map(|machine| machine.0).collect();
         assert_eq!(machines, [0, 2]);
-        assert!(!locations.holds(hz, MachineId(1)));
+        assert!(!locations.contains(hz, MachineId(1)));
         for name in ["hz", "sh", "sh/r1", "/r1"] {
             assert_eq!(locations.name(locations.find(name).expect("known")), name);
         }

@@ -14,7 +14,7 @@ use super::grid::Grid;
 use super::index::{Index, id};
 use super::location::{Location, Locations};
 use super::rules::Placement;
-use super::scope::{Members, Scope};
+use super::scope::{MachineSet, Scope};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
 /// How often random placement draws before it counts.
@@ -81,7 +81,7 @@ impl Machines {
         let Some(hardware) = &mut self.hardware else { return Vec::new() };
         let descend = matches!(self.guide, Guide::Descend);
         let parts = hardware.pick(&self.index, machine.index(), need, descend);
-        hardware.take(machine.index(), &parts);
+        hardware.allocate(machine.index(), &parts);
         parts
     }
 
@@ -129,8 +129,8 @@ impl Machines {
     }
 
     /// Takes room on a machine. Panics: if there is not enough (the caller has just found it).
-    pub fn take(&mut self, machine: MachineId, need: &[u64]) {
-        self.index.take(machine.index(), need);
+    pub fn allocate(&mut self, machine: MachineId, need: &[u64]) {
+        self.index.allocate(machine.index(), need);
         self.forget(machine);
         match &mut self.guide {
             Guide::Grid(grid) => grid.counted(&self.index, machine.index(), 1, false),
@@ -152,7 +152,7 @@ impl Machines {
 
     /// Reserves available room on a machine, without a task.
     pub fn reserve(&mut self, machine: MachineId, amount: &Resources) {
-        self.index.take(machine.index(), amount.slice(self.index.dims()));
+        self.index.allocate(machine.index(), amount.slice(self.index.dims()));
         self.moved_room(machine);
     }
 
@@ -271,7 +271,7 @@ impl Machines {
     pub fn find_at(
         &mut self,
         need: &[u64],
-        class: Option<&Members>,
+        class: Option<&MachineSet>,
         locations: &Locations,
         location: Location,
     ) -> Option<MachineId> {

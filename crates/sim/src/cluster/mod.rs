@@ -24,7 +24,7 @@ mod spec;
 mod tests;
 
 pub use devices::{DevicePart, Hardware, WHOLE};
-pub use events::{Change, MachineEvent, MachineEvents};
+pub use events::{MachineChange, MachineEvent, MachineEvents};
 pub use expression::is_label;
 pub use fragmentation::{Fragmentation, Mix};
 pub use labels::{ClassId, LabelIndex, Moved};
@@ -32,6 +32,6 @@ pub use location::{Location, Locations, RackId, RoomId};
 pub use machines::Machines;
 pub use planned::PlannedRoom;
 pub use rules::{Placement, PlacementRow};
-pub use scope::{Area, Members, Scope};
+pub use scope::{Area, MachineSet, Scope};
 pub use shortage::Shortage;
 pub use spec::{Cluster, ClusterSpec, MachineGroup, Speed};

@@ -103,7 +103,7 @@ mod tests {
                     assert_eq!(chosen, later.find(need.slice(2)), "{placement:?}");
                     let Some(machine) = chosen else { continue };
                     found += 1;
-                    later.take(machine, need.slice(2));
+                    later.allocate(machine, need.slice(2));
                     let room = PlannedRoom { machine, free: later.free(machine), tasks: 1 };
                     match planned.binary_search_by_key(&machine, |room| room.machine) {
                         Ok(at) => planned[at] = PlannedRoom { tasks: planned[at].tasks + 1, ..room },

@@ -7,7 +7,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::climb::Climb;
-use super::grid::{Grid, Measure};
+use super::grid::{Grid, Objective};
 use super::index::Index;
 use super::machines::Guide;
 use plimsoll_base::error::{Error, Result, either};
@@ -52,11 +52,11 @@ rules! {
     Pooled "pooled": "there are no machines: everything is one", "", |_, _| Guide::First;
     FirstFit "first-fit": "the lowest index", "", |_, _| Guide::First;
     BestFit "best-fit": "the lowest sum over r of f_r / c_r: the machine that is left with the least", "",
-        |index, all| Guide::Grid(Grid::new(Measure::Room(Prices::of(index, all)), index));
+        |index, all| Guide::Grid(Grid::new(Objective::Room(Prices::from_capacities(index, all)), index));
     WorstFit "worst-fit": "the highest sum over r of f_r / c_r: the machine that is left with the most", "",
-        |index, all| Guide::Grid(Grid::new(Measure::Fullness(Prices::of(index, all)), index));
+        |index, all| Guide::Grid(Grid::new(Objective::Fullness(Prices::from_capacities(index, all)), index));
     Spread "spread": "the fewest running tasks, whatever their size", "Docker Swarm's strategy of that name",
-        |index, all| Guide::Grid(Grid::new(Measure::Tasks(vec![0; all.len()]), index));
+        |index, all| Guide::Grid(Grid::new(Objective::Tasks(vec![0; all.len()]), index));
     DotProduct "dot-product": "the highest sum over r of d_r f_r / m_r²",
         "Tetris: Grandl et al., SIGCOMM 2014, 3.2 (alignment)", |index, all| Guide::Climb(Climb::new(index, all));
     Random "random": "each with the same chance", "", |_, _| Guide::Draw(ChaCha8Rng::seed_from_u64(0));
@@ -101,7 +101,7 @@ pub(super) struct Prices([u128; MAX_DIMS]);
 
 impl Prices {
     /// Of a cluster with these machines.
-    fn of(index: &Index, capacities: &[Resources]) -> Prices {
+    fn from_capacities(index: &Index, capacities: &[Resources]) -> Prices {
         let mut total = [0u64; MAX_DIMS];
         for capacity in capacities {
             total.iter_mut().zip(capacity.0).for_each(|(sum, part)| *sum += part);

@@ -59,16 +59,16 @@ impl Bits {
 /// Many sets of machines side by side: their parts of one block lie together, for a machine joins or leaves
 /// neighbouring sets at once.
 #[derive(Clone, Debug)]
-pub(super) struct Rows {
+pub(super) struct BlockRows {
     rows: usize,
     words: Vec<u64>,
     above: Vec<u64>,
 }
 
-impl Rows {
+impl BlockRows {
     /// A number of sets without machines.
-    pub fn new(rows: usize) -> Rows {
-        Rows { rows, words: Vec::new(), above: Vec::new() }
+    pub fn new(rows: usize) -> BlockRows {
+        BlockRows { rows, words: Vec::new(), above: Vec::new() }
     }
 
     /// Grows to this number of machines.
@@ -109,12 +109,12 @@ impl Rows {
 
 /// A set of machines with a bit for every machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Members {
+pub struct MachineSet {
     bits: Bits,
     count: usize,
 }
 
-impl Members {
+impl MachineSet {
     /// How many machines it has.
     pub fn len(&self) -> usize {
         self.count
@@ -152,9 +152,9 @@ impl Members {
     }
 }
 
-impl FromIterator<MachineId> for Members {
-    fn from_iter<T: IntoIterator<Item = MachineId>>(machines: T) -> Members {
-        let mut members = Members::default();
+impl FromIterator<MachineId> for MachineSet {
+    fn from_iter<T: IntoIterator<Item = MachineId>>(machines: T) -> MachineSet {
+        let mut members = MachineSet::default();
         for machine in machines {
             members.set(machine, true);
         }
@@ -213,7 +213,7 @@ impl Area {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scope<'a> {
     /// Only machines of this class.
-    pub class: Option<&'a Members>,
+    pub class: Option<&'a MachineSet>,
     /// Only machines of this area.
     pub area: Option<&'a Area>,
 }
@@ -244,7 +244,7 @@ impl Scope<'_> {
 
     /// At most how many machines it has, of `all`.
     pub(super) fn at_most(&self, all: usize) -> usize {
-        all.min(self.class.map_or(all, Members::len)).min(self.area.map_or(all, Area::len))
+        all.min(self.class.map_or(all, MachineSet::len)).min(self.area.map_or(all, Area::len))
     }
 }
 
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn sets_hold_what_was_put_in() {
         let some = [0, 63, 64, 200, 4095, 4096, 9000].map(MachineId);
-        let mut members: Members = some.into_iter().collect();
+        let mut members: MachineSet = some.into_iter().collect();
         let mut area = Area::default();
         some.iter().rev().for_each(|&machine| area.insert(machine));
         assert_eq!(members.iter().collect::<Vec<_>>(), some);

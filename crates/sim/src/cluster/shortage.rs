@@ -60,12 +60,12 @@ mod tests {
     use crate::cluster::{Hardware, Placement};
     use plimsoll_base::units::Resources;
 
-    fn of(a: u64, b: u64) -> Resources {
+    fn resources(a: u64, b: u64) -> Resources {
         Resources([a, b, 0, 0, 0, 0, 0, 0])
     }
 
     fn machines(free: &[[u64; 2]]) -> Machines {
-        let capacities: Vec<Resources> = free.iter().map(|&[a, b]| of(a, b)).collect();
+        let capacities: Vec<Resources> = free.iter().map(|&[a, b]| resources(a, b)).collect();
         Machines::new(2, Placement::FirstFit, &capacities)
     }
 
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn devices_count_as_they_can_be_had() {
         let mut hardware = Hardware::new(&[1]);
-        hardware.push(&of(9, 2000), |_| &[]).expect("two devices");
+        hardware.push(&resources(9, 2000), |_| &[]).expect("two devices");
         let mut all = machines(&[[9, 2000]]).with_hardware(hardware);
         let take = |all: &mut Machines| {
-            all.take(MachineId(0), &[1, 600]);
+            all.allocate(MachineId(0), &[1, 600]);
             all.assign(MachineId(0), &[1, 600]);
         };
         take(&mut all);

@@ -7,7 +7,7 @@
 use super::events::MachineEvents;
 use super::{Hardware, LabelIndex, Locations};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Round, Unit, decimal};
+use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Rounding, Unit, decimal};
 
 /// How fast a machine is, in millionths: a task of duration D runs D / speed on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -324,7 +324,7 @@ fn parse_capacity(mut text: &str) -> std::result::Result<Vec<(Dim, u64)>, String
             "norm" => ("memory", Unit::Normalised, 1_000_000),
             _ => return Err(no_unit(number, unit)),
         };
-        let amount = decimal(number.as_bytes(), scale, Round::Down)
+        let amount = decimal(number.as_bytes(), scale, Rounding::Down)
             .map_err(|problem| format!("the amount '{number}' of '{unit}' {problem}"))?;
         if capacity.iter().any(|(dim, _)| dim.name == name) {
             return Err(format!("'{number}{unit}' is a second amount of {name}"));

@@ -3,11 +3,11 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Area, Machines, Members, Placement, Scope};
+use super::{Area, MachineSet, Machines, Placement, Scope};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
 /// Machines that are looked through one by one.
-struct Plain {
+struct LinearMachines {
     placement: Placement,
     dims: usize,
     /// The cluster's capacity at the start.
@@ -19,7 +19,7 @@ struct Plain {
     rng: ChaCha8Rng,
 }
 
-impl Plain {
+impl LinearMachines {
     /// A score of which the highest wins, in exact fractions of a common denominator.
     fn score(&self, machine: usize, need: &[u64]) -> i128 {
         let (free, capacity) = (&self.free[machine].0, &self.capacity[machine].0);
@@ -44,8 +44,8 @@ impl Plain {
         self.present[machine] && room && scope.contains(MachineId(machine as u32))
     }
 
-    fn take(&mut self, fast: &mut Machines, machine: usize, need: &[u64]) {
-        fast.take(MachineId(machine as u32), need);
+    fn allocate(&mut self, fast: &mut Machines, machine: usize, need: &[u64]) {
+        fast.allocate(MachineId(machine as u32), need);
         self.running[machine] += 1;
         self.free[machine].0.iter_mut().zip(need).for_each(|(free, need)| *free -= need);
     }
@@ -82,7 +82,7 @@ fn agrees(placement: Placement, seed: u64, machines: usize, dims: usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let capacity: Vec<Resources> = (0..machines).map(|_| machine(&mut rng, dims)).collect();
     let total = std::array::from_fn(|d| capacity.iter().map(|capacity| capacity.0[d]).sum());
-    let mut plain = Plain {
+    let mut plain = LinearMachines {
         placement,
         dims,
         total,
@@ -94,7 +94,7 @@ fn agrees(placement: Placement, seed: u64, machines: usize, dims: usize) {
     };
     let mut fast = Machines::new(dims, placement, &plain.capacity);
     fast.draw_from(ChaCha8Rng::seed_from_u64(seed + 1));
-    let class: Members = (0..machines as u32).filter(|_| rng.random_bool(0.3)).map(MachineId).collect();
+    let class: MachineSet = (0..machines as u32).filter(|_| rng.random_bool(0.3)).map(MachineId).collect();
     let mut area = Area::default();
     let from = rng.random_range(0..machines / 2);
     (from..from + machines / 20 + 1).for_each(|machine| area.insert(MachineId(machine as u32)));
@@ -108,7 +108,7 @@ fn agrees(placement: Placement, seed: u64, machines: usize, dims: usize) {
     for _ in 0..if machines > 1000 { 8 * machines } else { 0 } {
         let (at, need) = (rng.random_range(0..machines), vec![rng.random_range(0..9); dims]);
         if plain.fits(at, &need, scopes[0]) {
-            plain.take(&mut fast, at, &need);
+            plain.allocate(&mut fast, at, &need);
             placed.push((MachineId(at as u32), need));
         }
     }
@@ -136,7 +136,7 @@ fn agrees(placement: Placement, seed: u64, machines: usize, dims: usize) {
             continue;
         };
         found += 1;
-        plain.take(&mut fast, machine.index(), &need);
+        plain.allocate(&mut fast, machine.index(), &need);
         placed.push((machine, need));
     }
     assert!(found > 1000 && vain > 10, "{placement:?}: {found} found, {vain} without success");
@@ -146,7 +146,7 @@ fn agrees(placement: Placement, seed: u64, machines: usize, dims: usize) {
 }
 
 /// A machine leaves, comes back (perhaps larger), or joins.
-fn change(rng: &mut ChaCha8Rng, fast: &mut Machines, plain: &mut Plain) {
+fn change(rng: &mut ChaCha8Rng, fast: &mut Machines, plain: &mut LinearMachines) {
     let at = rng.random_range(0..plain.free.len());
     let machine_id = MachineId(at as u32);
     if rng.random_bool(0.05) {
@@ -210,13 +210,13 @@ fn a_machine_alone_goes_and_comes_and_gets_company() {
     for (_, placement) in Placement::ALL {
         let mut machines = Machines::new(2, placement, &[amounts(8, 8)]);
         let alone = Some(MachineId(0));
-        machines.take(MachineId(0), &[5, 1]);
+        machines.allocate(MachineId(0), &[5, 1]);
         assert_eq!([[3, 7], [4, 1], [1, 8]].map(|need| machines.find(&need)), [alone, None, None], "{placement:?}");
         machines.remove(MachineId(0));
         assert_eq!(machines.find(&[1, 1]), None, "{placement:?}");
         machines.restore(MachineId(0), &amounts(9, 8));
         machines.give(MachineId(0), &[5, 1], 1);
-        machines.take(MachineId(0), &[6, 2]);
+        machines.allocate(MachineId(0), &[6, 2]);
         assert_eq!([[3, 6], [4, 1]].map(|need| machines.find(&need)), [alone, None], "{placement:?}");
         let second = machines.add(&amounts(4, 4));
         assert_eq!([[4, 1], [1, 6], [4, 5]].map(|need| machines.find(&need)), [Some(second), alone, None]);

@@ -54,13 +54,13 @@ impl Ticket {
     }
 
     /// The ticket of a number.
-    pub fn of(key: u64) -> Ticket {
+    pub fn from_key(key: u64) -> Ticket {
         Ticket { slot: (key >> 32) as u32, generation: key as u32 }
     }
 }
 
 #[derive(Clone, Debug)]
-struct Entry<E> {
+struct AgendaEntry<E> {
     generation: u32,
     event: Option<E>,
 }
@@ -147,7 +147,7 @@ fn unwrapped(heap: QuaternaryHeap<Reverse<u128>>) -> Vec<u128> {
 #[derive(Clone, Debug)]
 pub struct Agenda<E> {
     entries: Entries,
-    slab: Vec<Entry<E>>,
+    slab: Vec<AgendaEntry<E>>,
     free: Vec<u32>,
     sequence: u32,
     live: usize,
@@ -179,7 +179,7 @@ impl<E> Agenda<E> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                self.slab.push(Entry { generation: 0, event: None });
+                self.slab.push(AgendaEntry { generation: 0, event: None });
                 u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 events at once")
             }
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::core::{Core, amounts};
 use super::jobs::{JobSlot, SetSlot};
-use super::remote::Told;
+use super::remote::CoreEvent;
 use super::scopes::ScopeId;
 use super::site::Site;
 use crate::cluster::Location;
@@ -86,7 +86,7 @@ impl Core<'_> {
 
     /// Takes the next row of the source; nothing if there is none or it can never start.
     fn take_row(&mut self, appeared: &mut Appeared) -> Result<Option<(SetSlot, Vec<u32>)>> {
-        let Some(row) = self.outside.source.take()? else { return Ok(None) };
+        let Some(row) = self.outside.source.next_set()? else { return Ok(None) };
         self.outcome.rows += 1;
         self.livelock.progress();
         if let Some(next) = self.outside.source.peek()? {
@@ -98,7 +98,7 @@ impl Core<'_> {
         let job = self.job_of(appeared, &row)?;
         let stage = row.stage.map(|stage| self.outside.source.stage_name(stage));
         self.outside.recorder.submitted(&row, stage, appeared.slots.len() > known);
-        self.keep(job, row)
+        self.add_set(job, row)
     }
 
     /// Takes the next row of the source before the first step, the only one of its job, and puts it in line; `since` is when it could
@@ -143,7 +143,7 @@ impl Core<'_> {
         }
         for (machine, tasks) in parts {
             let there = self.site.offers.len() > machine.index() && self.site.machines.is_present(*machine);
-            if !there || !self.site.scopes.holds(self.work.queues.scope(queue), *machine) {
+            if !there || !self.site.scopes.contains(self.work.queues.scope(queue), *machine) {
                 return wrong("its machine may not be used".to_owned());
             }
             let need = amounts(self.work.sets.needs(slot).1).times(*tasks);
@@ -175,7 +175,7 @@ impl Core<'_> {
     /// Submits a set: its tasks are in a queue now, or once the control plane knows the request.
     fn submit(&mut self, slot: SetSlot) {
         if self.outside.control.is_some() {
-            self.notes.tell(Told::Submitted(slot));
+            self.notes.push_event(CoreEvent::Submitted(slot));
         } else {
             self.enqueue(slot);
         }
@@ -219,7 +219,7 @@ impl Core<'_> {
     }
 
     /// Keeps a row unless it can never start, which is reported.
-    fn keep(&mut self, job: JobSlot, row: TaskSet) -> Result<Option<(SetSlot, Vec<u32>)>> {
+    fn add_set(&mut self, job: JobSlot, row: TaskSet) -> Result<Option<(SetSlot, Vec<u32>)>> {
         let total = self.books.capacity();
         if let Some(dim) = (0..self.books.dims()).find(|&d| row.demand.0[d] > 0 && total.0[d] == 0) {
             let dim = &self.site.cluster.dims[dim];
@@ -287,7 +287,7 @@ impl Core<'_> {
         let queue = self.work.queues.id(row.user, scope);
         self.round.open(self.work.queues.len());
         let Site { scopes, partitions, .. } = &mut self.site;
-        let partition = partitions.of(scopes.get(scope).class, scopes.labels());
+        let partition = partitions.partition(scopes.get(scope).class, scopes.labels());
         let slot = self.work.sets.add(&row, job, first, footprint.slice(self.books.dims()), (queue, scope, partition));
         if let Some(ordered) = &mut self.work.ordered {
             ordered.add(slot, job, &row);

@@ -11,14 +11,14 @@ use super::core::{Core, amounts};
 use super::extension::Extension;
 use super::jobs::SetSlot;
 use super::line::LineKey;
-use super::order::Order;
+use super::order::VictimOrder;
 use super::queues::QueueId;
 use super::request::{Request, pending};
-use super::share::{self, Share};
+use super::share::{self, ShareOrder};
 use super::stop::Choice;
 use super::urgent::Urgent;
 use super::victims::Victim;
-use super::view::{Asker, View};
+use super::view::{Requester, TaskView};
 use super::{OnBlocked, Preempt, PreemptFor};
 use crate::policy::{self, Pending, Preemption, Rank, Room, Verdict};
 use crate::record::{Fate, Turn};
@@ -26,10 +26,10 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
 
 /// The run's rule for the victims of a task.
-enum Rule {
+enum VictimRule {
     Urgent(Urgent),
-    Share(Share),
-    Order(Order),
+    Share(ShareOrder),
+    Order(VictimOrder),
 }
 
 /// All open requests.
@@ -37,7 +37,7 @@ pub(super) struct Asks {
     /// How long tasks that are asked may go on.
     within: Span,
     /// The run's rule; the policy's own if there is none.
-    rule: Option<Rule>,
+    rule: Option<VictimRule>,
     /// In the order of their creation.
     open: BTreeMap<u64, Request>,
     made: u64,
@@ -59,9 +59,9 @@ impl Asks {
         let (open, of_queue, asked, due) = Default::default();
         let within = rule.map_or(Span::ZERO, |rule| rule.within);
         let rule = rule.map(|rule| match rule.whom {
-            PreemptFor::Urgent => Rule::Urgent(Urgent::new(rule.from)),
-            PreemptFor::Share => Rule::Share(Share::default()),
-            PreemptFor::Order => Rule::Order(Order::new(one_line)),
+            PreemptFor::Urgent => VictimRule::Urgent(Urgent::new(rule.from)),
+            PreemptFor::Share => VictimRule::Share(ShareOrder::default()),
+            PreemptFor::Order => VictimRule::Order(VictimOrder::new(one_line)),
         });
         Asks { within, rule, open, made: 0, rounds: 0, of_queue, asked, due, wake: None, held: false }
     }
@@ -160,7 +160,7 @@ impl Asks {
             && (work.sets[request.set].row, work.sets[request.set].since) == request.waits
             && u64::from(work.sets[request.set].waiting) > before
             && core.admits(request.queue, before as u32 + 1)
-            && core.site.scopes.holds(work.queues.scope(request.queue), request.machine)
+            && core.site.scopes.contains(work.queues.scope(request.queue), request.machine)
     }
 
     fn withdraw(&mut self, core: &mut Core, id: u64) {
@@ -188,9 +188,9 @@ impl Asks {
         let choices = request.choices(core);
         let count = choices.iter().map(|choice| choice.count).sum();
         let right = match self.rule {
-            Some(Rule::Share(_)) => self.is_fair(core, id, request),
-            Some(Rule::Order(_)) => core.asks_behind(request),
-            Some(Rule::Urgent(_)) | None => true,
+            Some(VictimRule::Share(_)) => self.is_fair(core, id, request),
+            Some(VictimRule::Order(_)) => core.asks_behind(request),
+            Some(VictimRule::Urgent(_)) | None => true,
         };
         if !right {
             self.withdraw(core, id);
@@ -229,7 +229,7 @@ impl Asks {
         let Some(request) = self.remove(id) else { return Ok(()) };
         core.site.machines.give_reserved(machine, &request.reserved);
         let place = core.line_key(queue);
-        core.tell(queue, place, Turn::Launched(Some(machine)))?;
+        core.record_turn(queue, place, Turn::Launched(Some(machine)))?;
         core.launch(queue, machine);
         match core.work.queues.head(queue) {
             Some(_) => core.head_changed(queue),
@@ -247,7 +247,7 @@ impl Asks {
             // Queues behind the first one that does not fit have not been tried.
             OnBlocked::Stop => core.site.scopes.first().map(|(_, queue)| queue).into_iter().collect(),
         };
-        let falls_back = matches!(self.rule, Some(Rule::Order(_))) && !queues.is_empty();
+        let falls_back = matches!(self.rule, Some(VictimRule::Order(_))) && !queues.is_empty();
         self.wake = if falls_back { core.falls_back() } else { None };
         let mut changes = self.changes(core);
         let mut askers: BinaryHeap<Reverse<(Rank, LineKey, QueueId)>> = BinaryHeap::new();
@@ -255,7 +255,8 @@ impl Asks {
             let Some(head) = core.work.queues.head(queue) else { continue };
             let set = &core.work.sets[head];
             // A task does not ask tasks of the same urgency.
-            let useless = matches!(self.rule, Some(Rule::Urgent(_))) && least.is_none_or(|least| set.priority >= least);
+            let useless =
+                matches!(self.rule, Some(VictimRule::Urgent(_))) && least.is_none_or(|least| set.priority >= least);
             if !set.gang && !useless {
                 askers.push(Reverse((self.turn(core, head, &changes), core.line_key(queue), queue)));
             }
@@ -271,7 +272,7 @@ impl Asks {
                 self.open(core, request);
                 askers.push(Reverse((turn, place, queue)));
                 any = true;
-                if matches!(self.rule, Some(Rule::Share(_))) {
+                if matches!(self.rule, Some(VictimRule::Share(_))) {
                     // Some will have more now, and some less.
                     changes = self.changes(core);
                     let again = |Reverse((turn, place, queue))| {
@@ -289,18 +290,18 @@ impl Asks {
     fn turn(&self, core: &Core, set: SetSlot, changes: &HashMap<UserId, Pending>) -> Rank {
         let set = &core.work.sets[set];
         match self.rule {
-            Some(Rule::Share(_)) => {
+            Some(VictimRule::Share(_)) => {
                 let pending = changes.get(&set.user).copied().unwrap_or_default();
                 share::turn(&*core.outside.policy, set.user, pending, &core.books)
             }
-            Some(Rule::Order(_)) => Rank::default(),
-            Some(Rule::Urgent(_)) | None => Rank::new(set.priority.into()),
+            Some(VictimRule::Order(_)) => Rank::default(),
+            Some(VictimRule::Urgent(_)) | None => Rank::new(set.priority.into()),
         }
     }
 
     /// The changes of allocations by all requests together, if the rule uses them.
     fn changes(&self, core: &Core) -> HashMap<UserId, Pending> {
-        let goes_by_it = matches!(self.rule, Some(Rule::Share(_)));
+        let goes_by_it = matches!(self.rule, Some(VictimRule::Share(_)));
         pending(core, self.open.values().filter(|_| goes_by_it))
     }
 
@@ -331,19 +332,19 @@ impl Asks {
         let ask = policy::Ask { footprint, demand, tasks: 1 };
         let head = work.view(set);
         // The more urgent task wins permanently; otherwise two tasks could stop each other without end.
-        let but_of = (!matches!(self.rule, Some(Rule::Urgent(_)))).then_some(*now);
+        let but_of = (!matches!(self.rule, Some(VictimRule::Urgent(_)))).then_some(*now);
         let scope = work.queues.scope(queue);
-        let keyed = matches!(self.rule, Some(Rule::Order(_)));
-        let asker = Asker { scope, asked: &self.asked, pending, version: self.rounds, keyed, but_of };
-        let view = View::new(work, running, site, &*outside.source, choosing, *now);
+        let keyed = matches!(self.rule, Some(VictimRule::Order(_)));
+        let asker = Requester { scope, asked: &self.asked, pending, version: self.rounds, keyed, but_of };
+        let view = TaskView::new(work, running, site, &*outside.source, choosing, *now);
         let proposal = match &mut self.rule {
-            Some(Rule::Urgent(rule)) => {
+            Some(VictimRule::Urgent(rule)) => {
                 rule.propose(&head, &ask, &view.for_asker(asker, Some(&*outside.policy)), books)?
             }
-            Some(Rule::Share(rule)) => {
+            Some(VictimRule::Share(rule)) => {
                 rule.propose(&head, &ask, &view.for_asker(asker, Some(&*outside.policy)), books)?
             }
-            Some(Rule::Order(rule)) => {
+            Some(VictimRule::Order(rule)) => {
                 rule.propose(&head, &ask, &view.for_asker(asker, Some(&*outside.policy)), books)?
             }
             None => match outside.policy.preemption() {
@@ -355,7 +356,7 @@ impl Asks {
         let mut asked = Vec::new();
         let mut machine = None;
         for (key, count) in &proposal.tasks {
-            let tasks = core.displaceable(Ticket::of(*key), *count)?;
+            let tasks = core.displaceable(Ticket::from_key(*key), *count)?;
             if but_of == Some(tasks.start) {
                 return Err(senseless("tasks that have only just started"));
             }
@@ -365,7 +366,7 @@ impl Asks {
             }
         }
         let scope = core.work.queues.scope(queue);
-        let Some(machine) = machine.filter(|machine| core.site.scopes.holds(scope, *machine)) else {
+        let Some(machine) = machine.filter(|machine| core.site.scopes.contains(scope, *machine)) else {
             return Err(senseless("no tasks, or tasks of a machine that it may not use,"));
         };
         let mut reserved = amounts(core.work.sets.needs(set).1);

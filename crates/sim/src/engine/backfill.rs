@@ -23,7 +23,7 @@ use super::jobs::SetSlot;
 use super::line::LineKey;
 use super::{OnBlocked, Options};
 use crate::cluster::Placement;
-use crate::policy::{Displaces, Needs, Reason, Verdict};
+use crate::policy::{Needs, PreemptsFor, Reason, Verdict};
 use crate::record::Turn;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Span, Time};
@@ -40,7 +40,7 @@ pub(super) fn check(needs: &Needs, options: &Options) -> Result<()> {
         "machines are individual (placement): expected 'pooled'"
     } else if options.preempt.is_some() {
         "urgent tasks request the room of others (preempt), which stops tasks with expected end times"
-    } else if needs.displaces != Displaces::Never {
+    } else if needs.displaces != PreemptsFor::Never {
         "the policy stops running tasks, which were expected to run on"
     } else if options.faults.is_some() {
         "tasks fail of themselves (faults)"
@@ -106,7 +106,7 @@ impl Profile {
     }
 
     /// Takes an amount from the instant `at` to `end`, where it is free.
-    fn take(&mut self, at: usize, end: Time, need: &[u64]) {
+    fn reserve(&mut self, at: usize, end: Time, need: &[u64]) {
         let behind = self.times.partition_point(|time| *time < end);
         if end < Time::NEVER && self.times.get(behind) != Some(&end) {
             self.times.insert(behind, end);
@@ -125,7 +125,7 @@ fn end_of(start: Time, span: Span) -> Time {
 }
 
 /// The sets of a queue that have not been asked in this round, the next one first.
-type Walk = std::iter::Peekable<std::vec::IntoIter<SetSlot>>;
+type QueueWalk = std::iter::Peekable<std::vec::IntoIter<SetSlot>>;
 
 /// The state of a round so far.
 #[derive(Default)]
@@ -142,7 +142,7 @@ impl Core<'_> {
     /// Asks all sets that wait, in rank order, and starts what delays no reservation.
     pub(super) fn serve_backfill(&mut self) -> Result<()> {
         let queues = self.round.take_fresh();
-        let mut walks: Vec<Walk> =
+        let mut walks: Vec<QueueWalk> =
             queues.iter().map(|queue| self.work.in_order(*queue).into_iter().peekable()).collect();
         let mut line = BinaryHeap::with_capacity(walks.len());
         for (at, walk) in walks.iter_mut().enumerate() {
@@ -181,7 +181,7 @@ impl Core<'_> {
         if fits && (ahead.wanted.is_empty() || self.delays_none(slot, ahead)) {
             let end = end_of(self.now, self.expected(slot));
             match &mut ahead.profile {
-                Some(profile) => profile.take(0, end, &self.need_of(slot)),
+                Some(profile) => profile.reserve(0, end, &self.need_of(slot)),
                 None => ahead.started.push((end, slot, together)),
             }
             self.record_decision(slot, place, Turn::Launched(Some(POOL)), None)?;
@@ -221,7 +221,7 @@ impl Core<'_> {
             let Some(at) = profile.earliest(from, &need, span) else { return };
             let end = end_of(profile.times[at], span);
             let together = profile.room(at, end, &need).min(left);
-            profile.take(at, end, &need.iter().map(|need| need * together).collect::<Vec<_>>());
+            profile.reserve(at, end, &need.iter().map(|need| need * together).collect::<Vec<_>>());
             (from, left) = (at, left - together);
         }
     }

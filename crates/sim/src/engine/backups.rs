@@ -38,16 +38,16 @@ pub(super) enum Instance {
 
 /// An instance of a task that has begun and not ended.
 #[derive(Clone, Copy, Debug)]
-enum Living {
+enum LiveInstance {
     Waiting(SetSlot),
     Running(Running),
 }
 
-impl Living {
+impl LiveInstance {
     fn set(&self) -> SetSlot {
         match self {
-            Living::Waiting(set) => *set,
-            Living::Running(tasks) => tasks.set,
+            LiveInstance::Waiting(set) => *set,
+            LiveInstance::Running(tasks) => tasks.set,
         }
     }
 }
@@ -56,7 +56,7 @@ impl Living {
 #[derive(Debug, Default)]
 struct Task {
     /// At most two.
-    instances: Vec<Living>,
+    instances: Vec<LiveInstance>,
     /// The number of its last attempt.
     attempt: u32,
     /// When its only instance began, if it runs.
@@ -65,7 +65,7 @@ struct Task {
 
 /// A row of which a task has begun.
 #[derive(Debug)]
-struct Row {
+struct BackupRow {
     tasks: u32,
     /// Tasks not ended yet, begun or not.
     left: u32,
@@ -81,7 +81,7 @@ struct Row {
     due: Option<Time>,
 }
 
-impl Row {
+impl BackupRow {
     /// How long a task must run before it gets a backup; nothing before enough have ended.
     fn threshold(&self, rule: Backup) -> Option<u64> {
         let ended = u128::from(self.tasks - self.left) * u128::from(ONE);
@@ -104,7 +104,7 @@ impl Row {
 /// Rows with tasks that may get backups.
 pub(super) struct Backups {
     rule: Backup,
-    rows: HashMap<u64, Row>,
+    rows: HashMap<u64, BackupRow>,
     due: BTreeSet<(Time, u64)>,
 }
 
@@ -130,7 +130,7 @@ impl Backups {
     }
 
     /// Reads the starts and stops; returns whether a set was withdrawn from its queue. Errors: the recorder's.
-    pub fn hear(&mut self, core: &mut Core) -> Result<bool> {
+    pub fn apply_changes(&mut self, core: &mut Core) -> Result<bool> {
         let Some(mut news) = core.notes.instances.take() else { return Ok(false) };
         let mut any = false;
         for instance in news.drain(..) {
@@ -149,11 +149,11 @@ impl Backups {
         }
         let (left, normal) = (set.left, set.normal);
         let (begun, alone) = (BTreeMap::new(), BTreeSet::new());
-        let open = || Row { tasks: left, left, finished: 0, ran: 0, normal, begun, alone, due: None };
+        let open = || BackupRow { tasks: left, left, finished: 0, ran: 0, normal, begun, alone, due: None };
         let task = self.rows.entry(set.row).or_insert_with(open).begun.entry(tasks.first).or_default();
         task.attempt = task.attempt.max(set.attempt);
         task.instances.retain(|instance| instance.set() != tasks.set);
-        task.instances.push(Living::Running(tasks));
+        task.instances.push(LiveInstance::Running(tasks));
         self.changed((set.row, tasks.first));
     }
 
@@ -162,7 +162,7 @@ impl Backups {
         let Some(row) = self.rows.get_mut(&id) else { return };
         let Some(task) = row.begun.get_mut(&number) else { return };
         let alone = match task.instances.as_slice() {
-            [Living::Running(tasks)] => Some(tasks.start),
+            [LiveInstance::Running(tasks)] => Some(tasks.start),
             _ => None,
         };
         if let Some(start) = std::mem::replace(&mut task.alone, alone) {
@@ -192,15 +192,15 @@ impl Backups {
         task.attempt += 1;
         let attempt = task.attempt;
         let other = task.instances.first().copied();
-        if !matches!(other, Some(Living::Running(_))) {
-            task.instances = vec![Living::Waiting(slot)];
+        if !matches!(other, Some(LiveInstance::Running(_))) {
+            task.instances = vec![LiveInstance::Waiting(slot)];
         }
         core.work.sets[slot].attempt = attempt;
         self.changed(id);
         let needless = match other {
             None => return Ok(false),
-            Some(Living::Waiting(backup)) => backup,
-            Some(Living::Running(other)) => {
+            Some(LiveInstance::Waiting(backup)) => backup,
+            Some(LiveInstance::Running(other)) => {
                 core.work.sets[other.set].backup = false;
                 slot
             }
@@ -215,12 +215,12 @@ impl Backups {
         let other = task.instances.iter().find(|instance| instance.set() != tasks.set).copied();
         match other {
             None => Ok(false),
-            Some(Living::Waiting(backup)) => {
+            Some(LiveInstance::Waiting(backup)) => {
                 task.instances.retain(|instance| instance.set() != backup);
                 core.withdraw(backup)?;
                 Ok(false)
             }
-            Some(Living::Running(other)) => {
+            Some(LiveInstance::Running(other)) => {
                 task.instances.retain(|instance| instance.set() != tasks.set);
                 core.work.sets[other.set].backup = false;
                 self.changed(id);
@@ -234,8 +234,8 @@ impl Backups {
         let instances = self.gone(id, Some(core.now.since(tasks.start)));
         for other in instances.into_iter().flatten().filter(|instance| instance.set() != tasks.set) {
             match other {
-                Living::Waiting(backup) => core.withdraw(backup)?,
-                Living::Running(other) => {
+                LiveInstance::Waiting(backup) => core.withdraw(backup)?,
+                LiveInstance::Running(other) => {
                     let victim = Victim::new(&core.work.sets[other.set], &other);
                     let ticket = core.running.victims.as_ref().and_then(|all| all.find(other.machine, &victim));
                     // Unless it ends at this very instant too.
@@ -254,7 +254,7 @@ impl Backups {
     }
 
     /// Forgets a task, which has ended after so long or was given up; its instances.
-    fn gone(&mut self, id: (u64, u32), ran: Option<Span>) -> Option<Vec<Living>> {
+    fn gone(&mut self, id: (u64, u32), ran: Option<Span>) -> Option<Vec<LiveInstance>> {
         let row = self.rows.get_mut(&id.0)?;
         let task = row.begun.remove(&id.1)?;
         if let Some(start) = task.alone {
@@ -279,10 +279,10 @@ impl Backups {
             row.due = None;
             let Some((_, number)) = row.alone.first().copied() else { continue };
             if let Some(task) = row.begun.get_mut(&number)
-                && let [Living::Running(tasks)] = task.instances[..]
+                && let [LiveInstance::Running(tasks)] = task.instances[..]
             {
                 task.attempt += 1;
-                task.instances.push(Living::Waiting(core.second(tasks.set, number, task.attempt)));
+                task.instances.push(LiveInstance::Waiting(core.second(tasks.set, number, task.attempt)));
                 core.outcome.backups += 1;
             }
             self.changed((id, number));

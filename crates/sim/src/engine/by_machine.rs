@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::core::Core;
 use super::line::LineKey;
 use super::queues::QueueId;
-use super::round::Stand;
+use super::round::QueueState;
 use crate::policy::{Ask, Spot};
 use crate::record::Turn;
 use plimsoll_base::error::Result;
@@ -77,7 +77,7 @@ impl Core<'_> {
             let gang = self.work.sets[head].gang;
             let machines = if gang { self.plan.iter().map(|(at, _)| *at).collect() } else { vec![machine] };
             self.unblock(queue, &stood);
-            self.tell(queue, place, Turn::Launched(Some(machine)))?;
+            self.record_turn(queue, place, Turn::Launched(Some(machine)))?;
             self.launch(queue, machine);
             gangs.remove(&queue);
             if self.work.queues.head(queue).is_some() {
@@ -90,13 +90,13 @@ impl Core<'_> {
                 let best = self.best_on(queue, &all);
                 pairs.set(queue, best);
             } else {
-                self.round.stand[queue.index()] = Stand::Out;
+                self.round.stand[queue.index()] = QueueState::Out;
             }
             let mut moved = pairs.on(&machines);
             // The plan of a gang may be another one wherever something starts.
             moved.extend(&gangs);
             // And a user has more now in all of its queues.
-            moved.extend(self.work.queues.of(user));
+            moved.extend(self.work.queues.queues_of(user));
             moved.retain(|other| *other != queue && pairs.of.contains_key(other));
             moved.sort_unstable();
             moved.dedup();
@@ -106,10 +106,10 @@ impl Core<'_> {
             }
         }
         // Queues that joined and are still there fit nowhere.
-        came.retain(|queue| self.round.stand[queue.index()] == Stand::Blocked);
+        came.retain(|queue| self.round.stand[queue.index()] == QueueState::Blocked);
         let mut left: Vec<(LineKey, QueueId)> = came.iter().map(|queue| (self.line_key(*queue), *queue)).collect();
         left.sort_unstable();
-        left.into_iter().try_for_each(|(place, queue)| self.tell(queue, place, Turn::Blocked(None)))
+        left.into_iter().try_for_each(|(place, queue)| self.record_turn(queue, place, Turn::Blocked(None)))
     }
 
     fn has_gang(&self, queue: QueueId) -> bool {
@@ -130,7 +130,7 @@ impl Core<'_> {
         let there = gang.as_slice();
         let machines = if gang.is_some() { there } else { machines };
         let fits = |machine: &&MachineId| {
-            gang.is_some() || site.machines.fits(**machine, footprint) && site.scopes.holds(scope, **machine)
+            gang.is_some() || site.machines.fits(**machine, footprint) && site.scopes.contains(scope, **machine)
         };
         let place = |machine: &MachineId| {
             let (capacity, free) = (site.machines.capacity(*machine), site.machines.free(*machine));

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::arrive::Intake;
-use super::displacing::Choosing;
+use super::change_log::{ChangeLog, QueueChange};
 use super::faults::Draws;
-use super::gang::Plan;
+use super::gang::GangPlan;
 use super::inside::Ordered;
 use super::jobs::{ActiveSet, JobSlot, Jobs, SetSlot, Sets};
 use super::livelock::Livelock;
-use super::notes::{Notes, Standing};
-use super::parties::Parties;
+use super::preemption_limits::PreemptionBudget;
 use super::queues::{QueueId, Queues, place, turn};
-use super::round::Round;
+use super::round::RoundState;
+use super::run_context::RunContext;
 use super::running::Execution;
 use super::site::Site;
 use super::ties::TieBreaker;
@@ -23,7 +23,7 @@ use super::waits::Joined;
 use super::{Options, Outcome};
 use crate::books::{Books, Weights};
 use crate::cluster::Cluster;
-use crate::policy::{Ask, Displaces, Needs, Queue};
+use crate::policy::{Ask, Needs, PreemptsFor, Queue};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
 
@@ -94,9 +94,9 @@ impl Work {
     /// The set that a user would launch from next if there were room.
     pub fn first(&self, user: UserId) -> Option<SetSlot> {
         if self.queues.are_whole() {
-            return self.queues.head(self.queues.whole(user));
+            return self.queues.head(self.queues.cluster_queue(user));
         }
-        let heads = self.queues.of(user).filter_map(|queue| self.queues.head(queue));
+        let heads = self.queues.queues_of(user).filter_map(|queue| self.queues.head(queue));
         heads.min_by_key(|head| self.turn(*head))
     }
 
@@ -116,7 +116,7 @@ impl Work {
 
 /// The state of a run.
 pub(super) struct Core<'a> {
-    pub outside: Parties<'a>,
+    pub outside: RunContext<'a>,
     pub options: Options,
     pub now: Time,
     pub books: Books,
@@ -125,23 +125,23 @@ pub(super) struct Core<'a> {
     /// Rows that do not wait in line yet.
     pub intake: Intake,
     pub running: Execution,
-    pub round: Round,
+    pub round: RoundState,
     pub ties: TieBreaker,
     pub livelock: Livelock,
     /// Task sets that joined a queue since the last rounds.
     pub joined: Joined,
     /// Tasks that it is too early to stop by choice.
-    pub choosing: Choosing,
+    pub choosing: PreemptionBudget,
     /// Where the tasks of the gang that was tried last would start.
-    pub plan: Plan,
-    pub notes: Notes,
+    pub plan: GangPlan,
+    pub notes: ChangeLog,
     pub outcome: Outcome,
 }
 
 impl<'a> Core<'a> {
     /// Before anything has happened.
     pub fn new(
-        outside: Parties<'a>,
+        outside: RunContext<'a>,
         needs: &Needs,
         cluster: Arc<Cluster>,
         weights: Weights,
@@ -164,22 +164,22 @@ impl<'a> Core<'a> {
             let pool = [*books.offered()];
             books.keep_machines(if site.pooled { &pool } else { &site.offers });
         }
-        site.tell_totals(&mut books);
+        site.update_totals(&mut books);
         let eventful = !site.pooled && !cluster.events.events.is_empty();
         let victims = match (options.preempt, needs.displaces) {
-            (Some(_), _) | (_, Displaces::ForOthers) => Some(Victims::of_all()),
-            (None, Displaces::Reclaims) => Some(Victims::default()),
-            (None, Displaces::Never) => (eventful || options.faults.is_some()).then(Victims::default),
+            (Some(_), _) | (_, PreemptsFor::ForOthers) => Some(Victims::of_all()),
+            (None, PreemptsFor::Reclaims) => Some(Victims::default()),
+            (None, PreemptsFor::Never) => (eventful || options.faults.is_some()).then(Victims::default),
         };
         let ordered = options.inside.map(|order| Ordered::new(order, *books.capacity()));
         let watched = cluster.memory().filter(|_| options.slowdown.is_some() && !site.pooled);
-        let notes = Notes {
+        let notes = ChangeLog {
             freed: (options.hoard.is_some() && !site.pooled).then(Vec::new),
             standing: (options.fall_back.is_some() && !site.pooled).then(Vec::new),
             load: watched.map(|dim| (dim, Vec::new())),
             instances: options.faults.and_then(|faults| faults.backup).map(|_| Vec::new()),
             remote: outside.control.is_some().then(Vec::new),
-            ..Notes::default()
+            ..ChangeLog::default()
         };
         Core {
             outside,
@@ -190,12 +190,12 @@ impl<'a> Core<'a> {
             work: Work { jobs: Jobs::default(), sets: Sets::new(dims, plain), queues: Queues::default(), ordered },
             intake: Intake::default(),
             running: Execution::new(victims, options.faults.map(|faults| Draws::new(faults, options.seed))),
-            round: Round::new(needs),
+            round: RoundState::new(needs),
             ties: TieBreaker::new(options.ties),
             livelock: Livelock::default(),
             joined: Joined::default(),
-            choosing: Choosing::new(&options.displacing),
-            plan: Plan::default(),
+            choosing: PreemptionBudget::new(&options.displacing),
+            plan: GangPlan::default(),
             notes,
             outcome: Outcome::default(),
         }
@@ -228,12 +228,12 @@ impl<'a> Core<'a> {
         }
         self.notes.changed.mark(user);
         self.stand_in(slot);
-        self.note_standing(Standing::Joined(slot));
+        self.note_standing(QueueChange::Joined(slot));
         self.note_joined(slot);
     }
 
     /// Notes that a set has joined a queue or left it; of no use where all tasks may start anywhere.
-    pub fn note_standing(&mut self, standing: Standing) {
+    pub fn note_standing(&mut self, standing: QueueChange) {
         if !self.work.queues.are_whole() {
             self.notes.standing(standing);
         }
@@ -274,7 +274,7 @@ impl<'a> Core<'a> {
             self.note_head(user);
             self.outside.recorder.head(user);
             // A rank may depend on the user's total demand in the books, in all of its queues.
-            self.work.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
+            self.work.queues.queues_of(user).for_each(|sibling| self.round.rerank(sibling));
         }
     }
 

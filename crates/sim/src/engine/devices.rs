@@ -41,7 +41,7 @@ impl Core<'_> {
         let made_of = self.site.machines.hardware().map(Hardware::dims).unwrap_or_default();
         let mut sums: HashMap<_, u32> = HashMap::new();
         for running in self.running.iter() {
-            let all = of(&self.site.devices, running);
+            let all = held_by(&self.site.devices, running);
             for &dim in &made_of {
                 let milli: u64 =
                     all.iter().filter(|held| usize::from(held.dim) == dim).map(|held| u64::from(held.milli)).sum();
@@ -56,6 +56,6 @@ impl Core<'_> {
 }
 
 /// The devices that a task holds.
-pub(super) fn of<'a>(devices: &'a Option<Devices>, tasks: &Running) -> &'a [DevicePart] {
+pub(super) fn held_by<'a>(devices: &'a Option<Devices>, tasks: &Running) -> &'a [DevicePart] {
     devices.as_ref().and_then(|devices| devices.get(&(tasks.set, tasks.first))).map_or(&[], Vec::as_slice)
 }

@@ -1,10 +1,10 @@
 //! Ends: of tasks, their sets and jobs, and of the run itself.
 
+use super::change_log::QueueChange;
 use super::core::{Core, amounts};
 use super::devices;
 use super::jobs::{JobSlot, SetSlot};
-use super::notes::Standing;
-use super::remote::Told;
+use super::remote::CoreEvent;
 use super::running::Running;
 use crate::books::Partition;
 use crate::record::{Fate, Salvage, Stuck, StuckRecord, TaskRecord};
@@ -13,7 +13,7 @@ use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
 
 /// Reserved room, and its owner.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct ReservedRoom {
     pub user: UserId,
     pub partition: Partition,
     pub machine: MachineId,
@@ -46,7 +46,7 @@ impl Core<'_> {
                 continue;
             }
             if self.outside.control.is_some() {
-                self.notes.tell(Told::Ended(running));
+                self.notes.push_event(CoreEvent::Ended(running));
                 continue;
             }
             self.finish(running, Fate::Finished)?;
@@ -91,7 +91,7 @@ impl Core<'_> {
             books.withdraw(user, tasks, demand);
         }
         self.note_head(user);
-        self.note_standing(Standing::Left(slot));
+        self.note_standing(QueueChange::Left(slot));
         self.notes.changed.mark(user);
     }
 
@@ -105,7 +105,7 @@ impl Core<'_> {
             self.outside.recorder.job(&self.work.jobs.record(job, self.outside.source.job_names(), Some(self.now)))?;
             self.work.jobs.free(job);
             self.outside.source.job_finished(id, user, self.now);
-            self.notes.tell(Told::JobOver(id));
+            self.notes.push_event(CoreEvent::JobOver(id));
         }
         Ok(())
     }
@@ -113,16 +113,16 @@ impl Core<'_> {
     /// Books that tasks run no longer.
     pub(super) fn free(&mut self, tasks: &Running) {
         self.work.sets[tasks.set].left -= tasks.count.get();
-        let held = self.held(tasks);
+        let held = self.reserved_room(tasks);
         self.give_back(&held);
     }
 
     /// The room that tasks hold.
-    pub(super) fn held(&self, tasks: &Running) -> Held {
+    pub(super) fn reserved_room(&self, tasks: &Running) -> ReservedRoom {
         let set = &self.work.sets[tasks.set];
         let (demand, footprint) = self.work.sets.needs(tasks.set);
         let (demand, footprint) = (amounts(demand), amounts(footprint));
-        Held {
+        ReservedRoom {
             user: set.user,
             partition: set.partition,
             machine: tasks.machine,
@@ -133,8 +133,8 @@ impl Core<'_> {
     }
 
     /// Books that room is held no longer.
-    pub(super) fn give_back(&mut self, held: &Held) {
-        let Held { user, partition, machine, count, .. } = *held;
+    pub(super) fn give_back(&mut self, held: &ReservedRoom) {
+        let ReservedRoom { user, partition, machine, count, .. } = *held;
         let dims = self.books.dims();
         let (demand, footprint) = (held.demand.slice(dims), held.footprint.slice(dims));
         self.books.finish(user, demand, footprint, count);
@@ -145,7 +145,7 @@ impl Core<'_> {
         self.notes.ended(machine, count, demand);
         self.notes.freed(machine);
         self.round.freed(machine);
-        self.work.queues.of(user).for_each(|queue| self.round.rerank(queue));
+        self.work.queues.queues_of(user).for_each(|queue| self.round.rerank(queue));
         self.notes.changed.mark(user);
     }
 
@@ -187,7 +187,7 @@ impl Core<'_> {
             attempt: set.attempt,
             backup: set.backup,
             machine: (!self.site.pooled).then_some(tasks.machine),
-            devices: devices::of(&self.site.devices, tasks),
+            devices: devices::held_by(&self.site.devices, tasks),
             submit: set.submit,
             release: set.since,
             start: tasks.start,

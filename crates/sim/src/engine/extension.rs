@@ -9,13 +9,13 @@ use super::machine_events::EventsSoFar;
 use super::remote::Remote;
 use super::slowdown::Hosts;
 use crate::cluster::{Cluster, Placement};
-use crate::policy::{Displaces, Needs};
+use crate::policy::{Needs, PreemptsFor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Time};
 
 /// The points at which the engine calls an extension. Every method defaults to nothing.
 ///
-/// Events between the calls are in the core's [`Notes`](super::notes::Notes), in order.
+/// Events between the calls are in the core's [`Notes`](super::change_log::Notes), in order.
 pub(super) trait Extension {
     /// When it next has to act without any other event.
     fn next(&self) -> Option<Time> {
@@ -66,7 +66,7 @@ impl Extensions {
     pub fn new(core: &Core, needs: &Needs) -> Extensions {
         let (options, cluster) = (&core.options, &*core.site.cluster);
         let placed = options.placement != Placement::Pooled;
-        let asked = options.preempt.is_some() || needs.displaces == Displaces::ForOthers;
+        let asked = options.preempt.is_some() || needs.displaces == PreemptsFor::ForOthers;
         let mut extensions = Extensions {
             any: false,
             events: (placed && !cluster.events.events.is_empty()).then(EventsSoFar::default),

@@ -124,7 +124,7 @@ impl Draws {
     }
 
     /// How long an attempt would run if it did not fail.
-    pub(super) fn whole(&self, row: u64, number: u32, attempt: u32, span: Span) -> Span {
+    pub(super) fn fault_free_span(&self, row: u64, number: u32, attempt: u32, span: Span) -> Span {
         let never = Draws { faults: Faults { fail: 0, ..self.faults }, stream: self.stream.clone() };
         never.attempt(row, number, attempt, span).span
     }
@@ -186,8 +186,8 @@ impl FaultsSoFar {
         Ok(())
     }
 
-    fn hear(&mut self, core: &mut Core) -> Result<bool> {
-        self.backups.as_mut().map_or(Ok(false), |backups| backups.hear(core))
+    fn apply_changes(&mut self, core: &mut Core) -> Result<bool> {
+        self.backups.as_mut().map_or(Ok(false), |backups| backups.apply_changes(core))
     }
 }
 
@@ -198,7 +198,7 @@ impl Extension for FaultsSoFar {
 
     /// Ends attempts at their end times: the first instance of a task permanently, and failed attempts possibly with a retry.
     fn due(&mut self, core: &mut Core) -> Result<()> {
-        self.hear(core)?;
+        self.apply_changes(core)?;
         let mut due = std::mem::take(&mut core.running.due);
         // Of two instances that end at one instant the first to have begun counts. Taken from the end.
         due.sort_unstable_by_key(|tasks| Reverse((tasks.start, core.work.sets[tasks.set].row, tasks.first)));
@@ -221,18 +221,18 @@ impl Extension for FaultsSoFar {
             }
         }
         core.running.due = due;
-        self.hear(core)?;
+        self.apply_changes(core)?;
         self.backups.iter_mut().for_each(|backups| backups.make(core));
         Ok(())
     }
 
     /// Tasks of which an instance was stopped may have another that runs.
     fn stop(&mut self, core: &mut Core) -> Result<bool> {
-        self.hear(core)
+        self.apply_changes(core)
     }
 
     fn after_round(&mut self, core: &mut Core) -> Result<bool> {
-        self.hear(core).map(|_| false)
+        self.apply_changes(core).map(|_| false)
     }
 }
 

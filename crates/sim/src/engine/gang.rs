@@ -11,7 +11,7 @@ use crate::policy::Lens;
 use plimsoll_base::units::{MachineId, Resources};
 
 /// Where the tasks of a gang would start: machines and how many tasks on each.
-pub(super) type Plan = Vec<(MachineId, u32)>;
+pub(super) type GangPlan = Vec<(MachineId, u32)>;
 
 /// Distinct machines and how many there are of each.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl Core<'_> {
             return self.site.find(self.work.queues.scope(set.queue), need);
         }
         match hoards {
-            Some(hoards) => hoards.seat(self, slot),
+            Some(hoards) => hoards.reserve(self, slot),
             None => self.room_for_all(slot),
         }
     }
@@ -82,7 +82,7 @@ impl Core<'_> {
         let scope = self.work.queues.scope(set.queue);
         let need = self.work.sets.needs(slot).1;
         let fits =
-            |machine: MachineId| self.site.scopes.holds(scope, machine) && self.site.machines.fits(machine, need);
+            |machine: MachineId| self.site.scopes.contains(scope, machine) && self.site.machines.fits(machine, need);
         if !set.gang {
             return fits(first).then_some(first);
         }
@@ -103,7 +103,7 @@ impl Core<'_> {
         let together = if set.gang && self.site.pooled { u64::from(set.waiting) } else { 1 };
         let need: Vec<u64> = self.work.sets.needs(slot).1.iter().map(|need| need.saturating_mul(together)).collect();
         let scope = self.work.queues.scope(set.queue);
-        let short = self.site.machines.shortage(&need, |machine| self.site.scopes.holds(scope, machine))?;
+        let short = self.site.machines.shortage(&need, |machine| self.site.scopes.contains(scope, machine))?;
         let counts_slots = matches!(self.site.lens, Lens::Slots(_));
         Some(Shortage { resource: short.resource.filter(|_| !counts_slots), ..short })
     }
@@ -126,7 +126,7 @@ impl Core<'_> {
         let mut planned = Vec::new();
         while left > 0 {
             let Some(machine) = self.site.find(scope, need) else { break };
-            self.site.machines.take(machine, need);
+            self.site.machines.allocate(machine, need);
             if self.site.devices.is_some() {
                 planned.push((machine, self.site.machines.assign(machine, need)));
             }

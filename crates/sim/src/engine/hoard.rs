@@ -55,7 +55,7 @@ impl Hoards {
     }
 
     /// Where the first task of a gang starts, once there is room for all of it: holds what room there is until then.
-    pub fn seat(&mut self, core: &mut Core, slot: SetSlot) -> Option<MachineId> {
+    pub fn reserve(&mut self, core: &mut Core, slot: SetSlot) -> Option<MachineId> {
         let found = if self.sleeps(core, slot) {
             core.room_for_all(slot)
         } else {
@@ -74,7 +74,7 @@ impl Hoards {
         let Some(sleeper) = self.asleep.get(&slot) else { return false };
         let (scope, need) = (core.work.queues.scope(set.queue), core.work.sets.needs(slot).1);
         let wakes =
-            |machine: &MachineId| core.site.scopes.holds(scope, *machine) && core.site.machines.fits(*machine, need);
+            |machine: &MachineId| core.site.scopes.contains(scope, *machine) && core.site.machines.fits(*machine, need);
         let same = sleeper.queue == set.queue && sleeper.row == set.row;
         same && (sleeper.rests || !self.freed.iter().any(wakes))
     }
@@ -147,7 +147,7 @@ impl Extension for Hoards {
             let scope = core.work.queues.scope(queue);
             core.work.queues.head(queue) == Some(hoard.set)
                 && core.work.sets[hoard.set].row == hoard.row
-                && hoard.parts.iter().all(|(machine, _)| core.site.scopes.holds(scope, *machine))
+                && hoard.parts.iter().all(|(machine, _)| core.site.scopes.contains(scope, *machine))
         };
         let orphaned = self.of.iter().filter(|(queue, hoard)| !its(**queue, hoard));
         let orphaned: Vec<QueueId> = orphaned.map(|(queue, _)| *queue).collect();

@@ -6,12 +6,12 @@ use super::jobs::{ActiveSet, JobSlot, SetSlot, Sets};
 use super::queues::{QueueId, place, turn};
 use super::running::Running;
 use crate::policy::Inside;
-use crate::policy::inside::{GoesBy, JobView, SetView, WHOLE};
+use crate::policy::inside::{JobView, SetView, SizeSource, WHOLE};
 use crate::workload::TaskSet;
 use plimsoll_base::units::{JobId, Resources, Span, Time};
 
 /// A set in its queue: key, then the usual order.
-type Stand = (QueueId, u128, (u128, u32), SetSlot);
+type SetKey = (QueueId, u128, (u128, u32), SetSlot);
 
 /// The facts of a set that an order may know besides what the engine keeps of every set.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,7 +64,7 @@ impl JobFacts {
 pub(super) struct Ordered {
     order: &'static dyn Inside,
     capacity: Resources,
-    line: BTreeSet<Stand>,
+    line: BTreeSet<SetKey>,
     sets: Vec<SetFacts>,
     jobs: Vec<JobFacts>,
     /// Jobs with tasks that started, ended or were stopped since keys were last computed.
@@ -78,7 +78,7 @@ impl Ordered {
 
     /// Whether a row lacks the estimate that the order requires.
     pub fn lacks_estimate(&self, row: &TaskSet) -> bool {
-        self.order.goes_by() == GoesBy::Estimate && row.estimate.is_none()
+        self.order.goes_by() == SizeSource::Estimate && row.estimate.is_none()
     }
 
     /// Its name, for a message.
@@ -98,13 +98,13 @@ impl Ordered {
     /// A row of a job is kept as this set.
     pub fn add(&mut self, slot: SetSlot, job: JobSlot, row: &TaskSet) {
         let each = match self.order.goes_by() {
-            GoesBy::Nothing => 0,
-            GoesBy::Estimate => row.estimate.unwrap_or_default().0,
-            GoesBy::Truth => row.duration.0,
+            SizeSource::Nothing => 0,
+            SizeSource::Estimate => row.estimate.unwrap_or_default().0,
+            SizeSource::Truth => row.duration.0,
         };
         let breadth = if self.order.by_demand() { self.breadth(&row.demand) } else { 1 };
         let (estimate, deadline) = (row.estimate, row.deadline);
-        self.keep(slot, SetFacts { key: 0, number: 0, estimate, deadline, each, breadth });
+        self.insert(slot, SetFacts { key: 0, number: 0, estimate, deadline, each, breadth });
         let (job, size) = (&mut self.jobs[job.index()], u128::from(each) * u128::from(row.tasks));
         (job.size, job.open) = (job.size + size, job.open + size);
     }
@@ -120,11 +120,11 @@ impl Ordered {
 
     /// Tasks of a set were stopped and wait again as this one.
     pub fn again(&mut self, from: SetSlot, slot: SetSlot) {
-        self.keep(slot, self.sets[from.index()]);
+        self.insert(slot, self.sets[from.index()]);
     }
 
     /// Keeps a part of the work of each task of a set that waits again: its job has less work left.
-    pub fn kept(&mut self, slot: SetSlot, set: &ActiveSet, saved: Span) {
+    pub fn record_saved(&mut self, slot: SetSlot, set: &ActiveSet, saved: Span) {
         let facts = &mut self.sets[slot.index()];
         let less = saved.0.min(facts.each);
         facts.each -= less;
@@ -142,7 +142,7 @@ impl Ordered {
         self.jobs[job.index()].open -= u128::from(self.sets[slot.index()].each);
     }
 
-    fn keep(&mut self, slot: SetSlot, facts: SetFacts) {
+    fn insert(&mut self, slot: SetSlot, facts: SetFacts) {
         let at = slot.index();
         if self.sets.len() <= at {
             self.sets.resize_with(at + 1, SetFacts::default);
@@ -168,7 +168,7 @@ impl Ordered {
         self.order.key(&view, now)
     }
 
-    fn stand(&self, slot: SetSlot, set: &ActiveSet) -> Stand {
+    fn sort_key(&self, slot: SetSlot, set: &ActiveSet) -> SetKey {
         let SetFacts { key, number, .. } = self.sets[slot.index()];
         (set.queue, key, (turn(set).0, number), slot)
     }
@@ -184,7 +184,7 @@ impl Ordered {
         let key = self.key(slot, set, now);
         let facts = &mut self.sets[slot.index()];
         (facts.key, facts.number) = (key, set.number);
-        self.line.insert(self.stand(slot, set));
+        self.line.insert(self.sort_key(slot, set));
     }
 
     /// A set leaves its queue.
@@ -193,20 +193,20 @@ impl Ordered {
         let job = &mut self.jobs[set.job.index()];
         job.waiting -= u64::from(set.waiting);
         job.in_line.retain(|other| *other != slot);
-        self.line.remove(&self.stand(slot, set));
+        self.line.remove(&self.sort_key(slot, set));
     }
 
     /// The set that a queue launches next.
     pub fn head(&self, queue: QueueId) -> Option<SetSlot> {
-        self.of(queue).next()
+        self.sets_of(queue).next()
     }
 
     /// The sets of a queue, in order.
     pub fn in_order(&self, queue: QueueId) -> Vec<SetSlot> {
-        self.of(queue).collect()
+        self.sets_of(queue).collect()
     }
 
-    fn of(&self, queue: QueueId) -> impl Iterator<Item = SetSlot> {
+    fn sets_of(&self, queue: QueueId) -> impl Iterator<Item = SetSlot> {
         let least = (queue, 0, (0, 0), SetSlot::FIRST);
         self.line.range(least..).take_while(move |(of, ..)| *of == queue).map(|(.., slot)| *slot)
     }
@@ -236,9 +236,9 @@ impl Ordered {
 
     /// A set in line has another next task: it keeps its place among others of its row by the number of that.
     pub fn number_anew(&mut self, sets: &Sets, slot: SetSlot) {
-        self.line.remove(&self.stand(slot, &sets[slot]));
+        self.line.remove(&self.sort_key(slot, &sets[slot]));
         self.sets[slot.index()].number = sets[slot].number;
-        self.line.insert(self.stand(slot, &sets[slot]));
+        self.line.insert(self.sort_key(slot, &sets[slot]));
     }
 
     /// Tasks no longer run; if they have ended, their job has less work left.
@@ -265,9 +265,9 @@ impl Ordered {
                 let slot = self.jobs[job.index()].in_line[at];
                 let key = self.key(slot, &sets[slot], now);
                 if key != self.sets[slot.index()].key {
-                    self.line.remove(&self.stand(slot, &sets[slot]));
+                    self.line.remove(&self.sort_key(slot, &sets[slot]));
                     self.sets[slot.index()].key = key;
-                    self.line.insert(self.stand(slot, &sets[slot]));
+                    self.line.insert(self.sort_key(slot, &sets[slot]));
                     moved.push(sets[slot].queue);
                 }
             }

@@ -17,7 +17,7 @@ struct Heads<'a> {
 
 impl Waiting for Heads<'_> {
     fn heads<'b>(&'b self, user: UserId, hear: &mut dyn FnMut(u32, &'b [u64])) {
-        for queue in self.queues.of(user) {
+        for queue in self.queues.queues_of(user) {
             if let Some(head) = self.queues.head(queue) {
                 hear(self.queues.scope(queue).0, self.sets.needs(head).1);
             }
@@ -25,7 +25,7 @@ impl Waiting for Heads<'_> {
     }
 
     fn may_use(&self, scope: u32, machine: MachineId) -> bool {
-        self.scopes.holds(ScopeId(scope), machine)
+        self.scopes.contains(ScopeId(scope), machine)
     }
 }
 

@@ -3,12 +3,12 @@
 use std::num::NonZeroU32;
 
 use super::agenda::Ticket;
+use super::change_log::QueueChange;
 use super::core::Core;
 use super::jobs::SetSlot;
-use super::notes::Standing;
 use super::pace;
 use super::queues::QueueId;
-use super::remote::{OfRow, Told};
+use super::remote::{CoreEvent, OfRow};
 use super::running::Running;
 use crate::policy::Ask;
 use crate::record::Launch;
@@ -25,7 +25,7 @@ impl Core<'_> {
         for launch in launches.drain(..) {
             self.work.sets[launch.set].launch = u32::MAX;
             if self.outside.control.is_some() {
-                self.notes.tell(Told::Launched(launch));
+                self.notes.push_event(CoreEvent::Launched(launch));
             } else {
                 self.begin_tasks(launch, false)?;
             }
@@ -110,7 +110,7 @@ impl Core<'_> {
         self.round.launched = true;
         self.ties.record_launch(user);
         if self.work.queues.has_siblings(queue) {
-            self.work.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
+            self.work.queues.queues_of(user).for_each(|sibling| self.round.rerank(sibling));
         }
         self.notes.changed.mark(user);
         self.outcome.launched += u64::from(tasks);
@@ -127,7 +127,7 @@ impl Core<'_> {
             let (entries, each) = if alone { (count, 1) } else { (1, count) };
             for _ in 0..entries {
                 // With devices one by one: which of them a task gets may depend on what its machine has left.
-                (0..each).for_each(|_| self.site.machines.take(machine, self.work.sets.needs(slot).1));
+                (0..each).for_each(|_| self.site.machines.allocate(machine, self.work.sets.needs(slot).1));
                 let set = &mut self.work.sets[slot];
                 let first = set.number;
                 set.number += each;
@@ -149,7 +149,7 @@ impl Core<'_> {
             self.work.number_anew(slot);
         } else {
             self.work.remove(slot);
-            self.note_standing(Standing::Left(slot));
+            self.note_standing(QueueChange::Left(slot));
             self.note_head(user);
         }
     }

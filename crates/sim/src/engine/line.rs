@@ -160,7 +160,7 @@ impl Line {
             self.blocks.push(Block::new(need.len()));
             self.groups.push([u64::MAX; CLASSES]);
         }
-        let (class, lead) = (self.classes.of(need), self.classes.lead);
+        let (class, lead) = (self.classes.class_of(need), self.classes.lead);
         let mut at = self.block_of(&place);
         if self.blocks[at].len() == BLOCK {
             let upper = self.blocks[at].split(lead);
@@ -276,7 +276,7 @@ mod tests {
                 }
                 let free: Vec<Vec<u64>> =
                     (0..rng.random_range(0..4)).map(|_| (0..dims).map(|_| rng.random_range(0..6)).collect()).collect();
-                let offers = Offers::of(&line, &free);
+                let offers = Offers::for_line(&line, &free);
                 let (rank, tie) = (Rank::new(rng.random_range(0..8)), rng.random_range(0..users as u64));
                 let from = LineKey { rank, tie, ..LineKey::default() };
                 let from = rng.random_bool(0.5).then_some(from);

@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::change_log::QueueChange;
 use super::core::Core;
 use super::extension::Extension;
 use super::jobs::{ActiveSet, SetSlot};
-use super::notes::Standing;
 use super::scopes::ScopeId;
 use crate::cluster::Location;
-use crate::record::Reach;
+use crate::record::Locality;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Span, Time};
 
@@ -48,12 +48,12 @@ impl Falling {
     }
 
     /// Reads which sets have joined or left a queue.
-    fn hear(&mut self, core: &mut Core) {
+    fn apply_changes(&mut self, core: &mut Core) {
         let Some(mut standing) = core.notes.standing.take() else { return };
         for standing in standing.drain(..) {
             match standing {
-                Standing::Joined(slot) => self.joined(core, slot),
-                Standing::Left(slot) => self.left(slot),
+                QueueChange::Joined(slot) => self.joined(core, slot),
+                QueueChange::Left(slot) => self.left(slot),
             }
         }
         core.notes.standing = Some(standing);
@@ -61,7 +61,7 @@ impl Falling {
 
     /// Sets that have waited long enough stand a level up, in the same place in line.
     pub fn fall_back(&mut self, core: &mut Core) {
-        self.hear(core);
+        self.apply_changes(core);
         while let Some((_, slot)) = self.due.first().filter(|(at, _)| *at <= core.now).copied() {
             self.left(slot);
             if core.move_up(slot) {
@@ -77,7 +77,7 @@ impl Extension for Falling {
     }
 
     fn after_round(&mut self, core: &mut Core) -> Result<bool> {
-        self.hear(core);
+        self.apply_changes(core);
         Ok(false)
     }
 }
@@ -114,7 +114,7 @@ impl Core<'_> {
     }
 
     /// How near to where its tasks would run best a set's task starts; nothing if they run equally well everywhere.
-    pub(super) fn reach(&self, slot: SetSlot, machine: MachineId) -> Option<Reach> {
+    pub(super) fn reach(&self, slot: SetSlot, machine: MachineId) -> Option<Locality> {
         let home = self.site.scopes.get(self.work.sets[slot].home).location;
         self.site.scopes.reach(home, machine)
     }

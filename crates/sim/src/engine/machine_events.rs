@@ -4,7 +4,7 @@ use super::OnFailure;
 use super::core::Core;
 use super::extension::Extensions;
 use super::stop::Choice;
-use crate::cluster::{Change, Cluster};
+use crate::cluster::{Cluster, MachineChange};
 use crate::record::Fate;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Time};
@@ -30,18 +30,18 @@ impl Extensions {
             *count += 1;
             core.site.count_machine(&mut core.books, event.machine, false);
             match &event.change {
-                Change::Fail | Change::Leave => {
+                MachineChange::Fail | MachineChange::Leave => {
                     core.site.machines.remove(event.machine);
                     self.withdrawn(core, event.machine);
-                    if event.change == Change::Fail {
+                    if event.change == MachineChange::Fail {
                         core.fail(event.machine)?;
                     }
                 }
-                Change::Join => {
+                MachineChange::Join => {
                     core.site.machines.restore(event.machine, &core.site.offers[event.machine.index()]);
                     core.serves_more(event.machine);
                 }
-                Change::Relabel(labels) => {
+                MachineChange::Relabel(labels) => {
                     core.site.scopes.relabel(event.machine, labels);
                     core.serves_more(event.machine);
                 }

@@ -13,13 +13,12 @@ mod asks;
 mod backfill;
 mod backups;
 mod by_machine;
+mod change_log;
 mod core;
 mod devices;
-mod displacing;
 mod end;
 mod extension;
 mod faults;
-mod fresh;
 mod gang;
 mod gather;
 mod hoard;
@@ -31,17 +30,17 @@ mod line;
 mod livelock;
 mod locality;
 mod machine_events;
-mod notes;
 mod offers;
 mod options;
 mod order;
 mod pace;
-mod parties;
 mod partitions;
+mod preemption_limits;
 mod queues;
 mod remote;
 mod request;
 mod round;
+mod run_context;
 mod running;
 mod scopes;
 mod sets;
@@ -51,29 +50,30 @@ mod slowdown;
 mod start;
 mod stop;
 mod ties;
+mod untried;
 mod urgent;
 mod victims;
 mod view;
 mod waits;
 
 pub use agenda::{Agenda, EventKey, Ticket};
-pub use displacing::{Displacing, StopLimit};
 pub use faults::{Attempt, Draws, Faults};
 pub use line::{Line, LineKey};
 pub use offers::Offers;
 pub use options::{OnBlocked, OnFailure, Options, Outcome, Preempt, PreemptFor, Ties};
 pub use pace::Distance;
-pub use parties::Parties;
+pub use preemption_limits::{PreemptionLimits, StopLimit};
 pub use queues::QueueId;
+pub use run_context::RunContext;
 pub use slowdown::Slowdown;
-pub use start::Next;
+pub use start::NextSet;
 pub use urgent::PreemptFrom;
 
 use std::sync::Arc;
 
 use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Placement};
-use crate::policy::{Displaces, Policy, Standing};
+use crate::policy::{Policy, PreemptsFor, Status};
 use crate::record::Recorder;
 use crate::workload::Source;
 use plimsoll_base::error::{Error, Result};
@@ -94,12 +94,12 @@ pub fn run(
     options: &Options,
     recorder: &mut dyn Recorder,
 ) -> Result<Outcome> {
-    run_with(Parties::lent(source, policy, recorder), cluster, weights, options)
+    run_with(RunContext::lent(source, policy, recorder), cluster, weights, options)
 }
 
 /// The same with all its parties, a control perhaps among them. Errors: as [`run`], and the control's.
 pub fn run_with(
-    parties: Parties<'_>,
+    parties: RunContext<'_>,
     cluster: impl Into<Arc<Cluster>>,
     weights: Weights,
     options: &Options,
@@ -118,7 +118,7 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
         return wrong("machines slow down by the memory that tasks use, and there is none in the workload");
     }
     let devices = cluster.hardware.is_some() && options.placement != Placement::Pooled;
-    let reserves = options.preempt.is_some() || options.hoard.is_some() || needs.displaces == Displaces::ForOthers;
+    let reserves = options.preempt.is_some() || options.hoard.is_some() || needs.displaces == PreemptsFor::ForOthers;
     if devices && reserves {
         return wrong("room cannot be reserved (preempt, hoard) where devices have identities");
     }
@@ -216,7 +216,7 @@ const HEARTBEAT: u64 = 4096;
 impl<'a> Engine<'a> {
     /// A run before its first instant. Errors: as [`check`].
     pub fn new(
-        parties: Parties<'a>,
+        parties: RunContext<'a>,
         cluster: impl Into<Arc<Cluster>>,
         weights: Weights,
         options: &Options,
@@ -251,13 +251,13 @@ impl<'a> Engine<'a> {
 
     /// Before the first step, without waiting tasks and thus without an event: runs a round all the same, so that the policy sees the state
     /// and may reclaim. Errors: as [`run`].
-    pub fn look(&mut self) -> Result<()> {
+    pub fn run_idle_round(&mut self) -> Result<()> {
         self.serve()
     }
 
     /// Between two steps: the task set that a user would start next, if it waits for anything. Of the sets at the heads of its
     /// queues it is the first for which there is room. Panics: for a user without an account (a programmer error).
-    pub fn next(&mut self, user: UserId) -> Option<Next> {
+    pub fn next(&mut self, user: UserId) -> Option<NextSet> {
         self.core.next_of(user, &mut self.extensions.hoards)
     }
 
@@ -306,13 +306,13 @@ impl<'a> Engine<'a> {
     }
 
     /// The quantities that the policy uses.
-    pub fn standings(&self) -> Vec<Standing> {
+    pub fn standings(&self) -> Vec<Status> {
         self.core.outside.policy.standings(&self.core.books)
     }
 
     /// Whether one user goes before another, as the policy says ([`Policy::goes_before`]).
-    pub fn goes_before(&self, one: UserId, other: UserId) -> Option<bool> {
-        self.core.outside.policy.goes_before(one, other, &self.core.books)
+    pub fn compare_users(&self, one: UserId, other: UserId) -> Option<bool> {
+        self.core.outside.policy.compare_users(one, other, &self.core.books)
     }
 
     /// Ends the run here, and reports unfinished tasks to the recorder. Errors: the recorder's.

@@ -32,7 +32,7 @@ impl Classes {
     }
 
     /// The class of a demand.
-    pub fn of(&mut self, need: &[u64]) -> u8 {
+    pub fn class_of(&mut self, need: &[u64]) -> u8 {
         let others = |d: &usize| *d != self.lead;
         let is = |floor: &[u64]| (0..need.len()).filter(others).all(|d| floor[d] == need[d]);
         let known = self.floors().position(is);
@@ -91,7 +91,7 @@ impl Offers {
     }
 
     /// Of machines with these free amounts, for one search of a line.
-    pub fn of(line: &Line, free: &[impl AsRef<[u64]>]) -> Offers {
+    pub fn for_line(line: &Line, free: &[impl AsRef<[u64]>]) -> Offers {
         let classes = line.classes();
         let free = free.iter().flat_map(|free| free.as_ref().iter().copied()).collect();
         let mut offers = Offers { free, version: u64::MAX, ..Offers::new(classes.dims) };
@@ -187,7 +187,7 @@ mod tests {
                 let freed: Vec<MachineId> = (0..50).map(MachineId).filter(|_| rng.random_ratio(1, 5)).collect();
                 for &machine in &freed {
                     let taken: Vec<u64> = (0..dims).map(|_| rng.random_range(0..=40)).collect();
-                    machines.take(machine, &taken);
+                    machines.allocate(machine, &taken);
                 }
                 offers.read(freed.iter().copied(), &machines);
                 for _ in 0..rng.random_range(0..40) {
@@ -200,7 +200,7 @@ mod tests {
                             let machine = freed[rng.random_range(0..freed.len())];
                             let part: Vec<u64> =
                                 (0..dims).map(|d| rng.random_range(0..=machines.free(machine).0[d])).collect();
-                            machines.take(machine, &part);
+                            machines.allocate(machine, &part);
                             assert!(offers.less(machine, &machines, line.classes()));
                         }
                         _ => {

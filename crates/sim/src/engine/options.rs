@@ -1,6 +1,6 @@
 //! Engine options, and the counts at the end of a run.
 
-use super::{Displacing, Distance, Faults, PreemptFrom, Slowdown};
+use super::{Distance, Faults, PreemptFrom, PreemptionLimits, Slowdown};
 use crate::cluster::Placement;
 use crate::policy::Inside;
 use plimsoll_base::named;
@@ -80,7 +80,7 @@ pub struct Options {
     /// How tasks obtain the room of others; `None`: no preemption.
     pub preempt: Option<Preempt>,
     /// Limits and costs of stopping tasks.
-    pub displacing: Displacing,
+    pub displacing: PreemptionLimits,
     /// When to end though work is left.
     pub until: Option<Time>,
     /// Add the books up again after every round.

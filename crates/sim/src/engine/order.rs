@@ -18,7 +18,7 @@ use plimsoll_base::units::{MachineId, Resources, Time};
 
 /// The last in the order gives first; of equal keys in the order of stopping.
 #[derive(Default)]
-pub(super) struct Order {
+pub(super) struct VictimOrder {
     /// The sets of all users are in one line.
     one_line: bool,
     /// The largest key of running tasks, as of this version of them.
@@ -26,7 +26,7 @@ pub(super) struct Order {
 }
 
 /// Running tasks that come behind the one that asks.
-struct Behind {
+struct LaterTasks {
     order: u128,
     key: u64,
     machine: MachineId,
@@ -34,9 +34,9 @@ struct Behind {
     each: Resources,
 }
 
-impl Order {
-    pub fn new(one_line: bool) -> Order {
-        Order { one_line, last: None }
+impl VictimOrder {
+    pub fn new(one_line: bool) -> VictimOrder {
+        VictimOrder { one_line, last: None }
     }
 
     /// Whether anything that runs comes behind a key.
@@ -54,7 +54,7 @@ impl Order {
     }
 }
 
-impl Preemption for Order {
+impl Preemption for VictimOrder {
     fn propose(
         &mut self,
         queue: &Queue,
@@ -63,22 +63,22 @@ impl Preemption for Order {
         books: &Books,
     ) -> Result<Option<Victims>> {
         let Some(own) = queue.key.filter(|key| self.any_behind(*key, running)) else { return Ok(None) };
-        let mut behind: Vec<Behind> = Vec::new();
+        let mut behind: Vec<LaterTasks> = Vec::new();
         let mut hear = |tasks: &RunningTasks| {
             if tasks.order > own {
                 let RunningTasks { order, key, machine, count, footprint, .. } = *tasks;
-                behind.push(Behind { order, key, machine, count, each: amounts(footprint) });
+                behind.push(LaterTasks { order, key, machine, count, each: amounts(footprint) });
             }
             ControlFlow::Continue(())
         };
         if self.one_line {
             running.all(&mut hear)
         } else {
-            running.of(&[queue.user], &mut hear)
+            running.of_users(&[queue.user], &mut hear)
         }
         behind.sort_by_key(|tasks| Reverse(tasks.order));
         let mut gathered = Gathered::default();
-        Ok(behind.into_iter().find_map(|Behind { key, machine, count, each, .. }| {
+        Ok(behind.into_iter().find_map(|LaterTasks { key, machine, count, each, .. }| {
             gathered.add(ask, running, (key, machine, count), each.slice(books.dims()))
         }))
     }

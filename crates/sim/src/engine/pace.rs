@@ -4,9 +4,9 @@
 //! delay scheduling's non-local tasks that take longer (Zaharia et al., EuroSys 2010, section 3.4).
 
 use crate::cluster::{Cluster, Speed};
-use crate::record::Reach;
+use crate::record::Locality;
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MachineId, Round, Span, decimal};
+use plimsoll_base::units::{MachineId, Rounding, Span, decimal};
 
 /// The factors by which a task takes longer in the rack of its preferred machine, in the same room, and in other rooms; in millionths.
 ///
@@ -22,7 +22,7 @@ pub(super) const MOST: u64 = 1000 * ONE;
 
 /// A decimal number, in millionths.
 pub(super) fn millionths(text: &str) -> Option<u64> {
-    decimal(text.as_bytes(), ONE, Round::Nearest).ok()
+    decimal(text.as_bytes(), ONE, Rounding::Nearest).ok()
 }
 
 /// A span times a factor, over another one: rounded up, and at most the longest span.
@@ -32,12 +32,12 @@ pub(super) fn scaled(span: Span, factor: u64, over: u64) -> Span {
 }
 
 impl Distance {
-    fn factor(self, reach: Option<Reach>) -> u64 {
+    fn factor(self, reach: Option<Locality>) -> u64 {
         match reach {
-            None | Some(Reach::There) => ONE,
-            Some(Reach::Rack) => self.0[0],
-            Some(Reach::Room) => self.0[1],
-            Some(Reach::Elsewhere) => self.0[2],
+            None | Some(Locality::There) => ONE,
+            Some(Locality::Rack) => self.0[0],
+            Some(Locality::Room) => self.0[1],
+            Some(Locality::Elsewhere) => self.0[2],
         }
     }
 }
@@ -72,7 +72,7 @@ pub(super) fn on(
     distance: Option<Distance>,
     duration: Span,
     machine: MachineId,
-    reach: Option<Reach>,
+    reach: Option<Locality>,
 ) -> Span {
     if duration == Span::ENDLESS {
         return duration;
@@ -97,9 +97,9 @@ mod tests {
         let cluster = Cluster { speeds, ..Cluster::default() };
         let on = |machine, reach| on(&cluster, Some(distance), Span(10), MachineId(machine), reach).0;
         assert_eq!(on(0, None), 20);
-        assert_eq!(on(0, Some(Reach::Rack)), 22);
-        assert_eq!(on(1, Some(Reach::There)), 4, "10 / 3 rounded up");
-        assert_eq!(on(1, Some(Reach::Elsewhere)), 7, "20 / 3 rounded up");
+        assert_eq!(on(0, Some(Locality::Rack)), 22);
+        assert_eq!(on(1, Some(Locality::There)), 4, "10 / 3 rounded up");
+        assert_eq!(on(1, Some(Locality::Elsewhere)), 7, "20 / 3 rounded up");
         assert_eq!(super::on(&cluster, None, Span(u64::MAX), MachineId(0), None), Span(u64::MAX));
         for wrong in ["1,2", "2,1,1", "0.5,1,1", "1,1,1001", "a,b,c", ""] {
             assert!(wrong.parse::<Distance>().is_err(), "{wrong}");

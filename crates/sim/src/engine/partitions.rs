@@ -41,7 +41,7 @@ impl Partitions {
     }
 
     /// Where a task set belongs that asks for this class of machines.
-    pub fn of(&mut self, class: Option<ClassId>, labels: &LabelIndex) -> Partition {
+    pub fn partition(&mut self, class: Option<ClassId>, labels: &LabelIndex) -> Partition {
         let Some(class) = class.filter(|_| !self.labels.is_empty()) else { return Partition::DEFAULT };
         let at = class.0 as usize;
         self.of_class.resize(self.of_class.len().max(at + 1), None);
@@ -91,11 +91,11 @@ impl Site {
                 *sum = if into { *sum + part } else { *sum - part };
             }
         }
-        self.tell_totals(books);
+        self.update_totals(books);
     }
 
     /// Sets the capacities of the partitions in the books.
-    pub fn tell_totals(&self, books: &mut Books) {
+    pub fn update_totals(&self, books: &mut Books) {
         for (at, total) in self.partitions.totals.iter().enumerate() {
             if let Some(books) = books.apart(Partition(at as u8)) {
                 books.set_capacity(*total);

@@ -55,7 +55,7 @@ const EMPTY: Thread = Thread { priority: 0, first: NONE, last: NONE };
 
 /// A queue: the thread in use, and further ones of other priorities, sorted, if there are any.
 #[derive(Clone, Debug)]
-struct Entry {
+struct QueueThreads {
     user: UserId,
     scope: ScopeId,
     front: Thread,
@@ -66,7 +66,7 @@ struct Entry {
 /// All queues.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
-    all: Vec<Entry>,
+    all: Vec<QueueThreads>,
     /// Each user's queue for the whole cluster.
     whole: Vec<QueueId>,
     /// Queues for anything less.
@@ -82,7 +82,7 @@ impl Queues {
     }
 
     fn add(&mut self, user: UserId, scope: ScopeId) -> QueueId {
-        self.all.push(Entry { user, scope, front: EMPTY, others: None });
+        self.all.push(QueueThreads { user, scope, front: EMPTY, others: None });
         QueueId(u32::try_from(self.all.len() - 1).expect("fewer than 2^32 queues"))
     }
 
@@ -111,14 +111,14 @@ impl Queues {
     }
 
     /// All queues of a user, that for the whole cluster first.
-    pub fn of(&self, user: UserId) -> impl Iterator<Item = QueueId> {
+    pub fn queues_of(&self, user: UserId) -> impl Iterator<Item = QueueId> {
         let all = (user, ScopeId::WHOLE)..=(user, ScopeId::MAX);
         std::iter::once(self.whole[user.index()]).chain(self.scoped.range(all).map(|(_, queue)| *queue))
     }
 
     /// Whether its user has other queues.
     pub fn has_siblings(&self, queue: QueueId) -> bool {
-        !self.scoped.is_empty() && self.of(self.user(queue)).nth(1).is_some()
+        !self.scoped.is_empty() && self.queues_of(self.user(queue)).nth(1).is_some()
     }
 
     /// The user that the queue belongs to.
@@ -139,7 +139,7 @@ impl Queues {
 
     /// The sets of a queue that is threaded, in order.
     pub fn in_order(&self, sets: &Sets, queue: QueueId) -> Vec<SetSlot> {
-        let Entry { front, others, .. } = &self.all[queue.index()];
+        let QueueThreads { front, others, .. } = &self.all[queue.index()];
         let threads = std::iter::once(front).chain(others.iter().flat_map(|others| others.iter()));
         let some = |slot: SetSlot| (slot != NONE).then_some(slot);
         threads.flat_map(|thread| std::iter::successors(some(thread.first), |slot| some(sets[*slot].next))).collect()
@@ -151,7 +151,7 @@ impl Queues {
     }
 
     /// A user's queue for the whole cluster.
-    pub fn whole(&self, user: UserId) -> QueueId {
+    pub fn cluster_queue(&self, user: UserId) -> QueueId {
         self.whole[user.index()]
     }
 
@@ -163,7 +163,7 @@ impl Queues {
     /// Puts a set in its queue.
     pub fn push(&mut self, sets: &mut Sets, slot: SetSlot) {
         let (queue, priority) = (sets[slot].queue, sets[slot].priority);
-        let Entry { front, others, .. } = &mut self.all[queue.index()];
+        let QueueThreads { front, others, .. } = &mut self.all[queue.index()];
         if front.first == NONE {
             *front = Thread { priority, ..EMPTY };
         }
@@ -187,7 +187,7 @@ impl Queues {
     /// Takes a set, wherever it stands, out of its queue.
     pub fn remove(&mut self, sets: &mut Sets, slot: SetSlot) {
         let ActiveSet { queue, priority, previous, next, .. } = sets[slot];
-        let Entry { front, others, .. } = &mut self.all[queue.index()];
+        let QueueThreads { front, others, .. } = &mut self.all[queue.index()];
         let other = others.iter_mut().flat_map(|others| others.iter_mut()).find(|thread| thread.priority == priority);
         let thread =
             if front.priority == priority { &mut *front } else { other.expect("a set that waits has a thread") };

@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::agenda::Ticket;
 use super::core::{Core, amounts};
-use super::end::Held;
+use super::end::ReservedRoom;
 use super::jobs::SetSlot;
 use super::running::Running;
-use crate::carrier::{Batch, Fact, Order};
+use crate::backend::{Batch, ControlOrder, Fact};
 use crate::cluster::DevicePart;
 use crate::record::Fate;
 use plimsoll_base::error::Result;
@@ -18,7 +18,7 @@ use plimsoll_base::units::{JobId, MachineId, Resources, Time};
 
 /// A change of the core since the last report to the control.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told {
+pub(super) enum CoreEvent {
     /// A set is to wait in line: its request is on its way.
     Submitted(SetSlot),
     /// Tasks of a set wait again as another.
@@ -42,7 +42,7 @@ pub(super) struct OfRow {
 
 /// How far a batch has come.
 #[derive(Debug)]
-enum Stage {
+enum BatchProgress {
     /// It has room, and has not begun; or its workers are gone and it is to begin again.
     Granted { tasks: Running, again: bool, number: u64 },
     /// It runs.
@@ -50,7 +50,7 @@ enum Stage {
     /// Its workers are done.
     Done { tasks: Running, at: Time, number: u64 },
     /// Its tasks are over, and the units are not free yet.
-    Over(Held, Vec<DevicePart>, u64),
+    Over(ReservedRoom, Vec<DevicePart>, u64),
 }
 
 /// All batches in progress.
@@ -58,7 +58,7 @@ enum Stage {
 pub(super) struct Remote {
     /// The live sets of each row, and some that were.
     rows: HashMap<u64, Vec<SetSlot>>,
-    batches: HashMap<Batch, Stage>,
+    batches: HashMap<Batch, BatchProgress>,
     /// Room on a machine for units of a row without a task.
     spare: HashMap<(MachineId, u64), (u32, Resources)>,
     /// How often a batch was granted or done so far: their order.
@@ -69,7 +69,7 @@ pub(super) struct Remote {
     endless: usize,
     /// Batches that have gone with the rest of their gang, which the control does not know yet.
     gone: HashSet<Batch>,
-    orders: Vec<Order>,
+    orders: Vec<ControlOrder>,
     facts: Vec<Fact>,
 }
 
@@ -91,12 +91,12 @@ impl Remote {
             facts.clear();
             self.gone.clear();
             for told in told {
-                self.hear(core, told, &mut facts)?;
+                self.apply_event(core, told, &mut facts)?;
             }
             let now = core.now;
             let Some(control) = &mut core.outside.control else { return Ok(()) };
             if !facts.is_empty() {
-                control.hear(now, &facts);
+                control.receive(now, &facts);
             }
             self.facts = facts;
             let mut orders = std::mem::take(&mut self.orders);
@@ -115,21 +115,25 @@ impl Remote {
 
     /// Sorts starts, ends and releases of one instant by their grants and completions, as without a control: their messages take different
     /// routes.
-    fn in_order(&self, orders: &mut [Order]) {
+    fn in_order(&self, orders: &mut [ControlOrder]) {
         let number = |batch: &Batch| match self.batches.get(batch)? {
-            Stage::Granted { number, .. } | Stage::Done { number, .. } | Stage::Over(.., number) => Some(*number),
-            Stage::Running(_) => None,
+            BatchProgress::Granted { number, .. }
+            | BatchProgress::Done { number, .. }
+            | BatchProgress::Over(.., number) => Some(*number),
+            BatchProgress::Running(_) => None,
         };
-        let kinds: [fn(&Order) -> Option<&Batch>; 3] = [
-            |order| if let Order::Start(batch) = order { Some(batch) } else { None },
-            |order| if let Order::Over(batch) = order { Some(batch) } else { None },
-            |order| if let Order::Free(batch) = order { Some(batch) } else { None },
+        let kinds: [fn(&ControlOrder) -> Option<&Batch>; 3] = [
+            |order| if let ControlOrder::Start(batch) = order { Some(batch) } else { None },
+            |order| if let ControlOrder::Over(batch) = order { Some(batch) } else { None },
+            |order| if let ControlOrder::Free(batch) = order { Some(batch) } else { None },
         ];
         // Where batches are divided or stopped meanwhile their order is that of the orders.
-        if orders.iter().any(|order| matches!(order, Order::Split { .. } | Order::Halt(_) | Order::Stop { .. })) {
+        if orders.iter().any(|order| {
+            matches!(order, ControlOrder::Split { .. } | ControlOrder::Halt(_) | ControlOrder::Stop { .. })
+        }) {
             return;
         }
-        let mut as_said: Option<Vec<Order>> = None;
+        let mut as_said: Option<Vec<ControlOrder>> = None;
         for of_kind in kinds {
             let places: Vec<usize> =
                 (0..orders.len()).filter(|at| of_kind(&orders[*at]).and_then(number).is_some()).collect();
@@ -137,19 +141,19 @@ impl Remote {
                 continue;
             }
             as_said.get_or_insert_with(|| orders.to_vec());
-            let mut sorted: Vec<Order> = places.iter().map(|at| orders[*at]).collect();
+            let mut sorted: Vec<ControlOrder> = places.iter().map(|at| orders[*at]).collect();
             sorted.sort_by_key(|order| of_kind(order).and_then(number));
             places.into_iter().zip(sorted).for_each(|(at, order)| orders[at] = order);
         }
         let Some(as_said) = as_said else { return };
         // A batch is over before it is free.
         let mut free: HashSet<Batch> = HashSet::new();
-        let early = |order: &Order| match order {
-            Order::Free(batch) => {
+        let early = |order: &ControlOrder| match order {
+            ControlOrder::Free(batch) => {
                 free.insert(*batch);
                 false
             }
-            Order::Over(batch) => free.contains(batch),
+            ControlOrder::Over(batch) => free.contains(batch),
             _ => false,
         };
         if orders.iter().any(early) {
@@ -157,9 +161,9 @@ impl Remote {
         }
     }
 
-    fn hear(&mut self, core: &mut Core, told: Told, facts: &mut Vec<Fact>) -> Result<()> {
+    fn apply_event(&mut self, core: &mut Core, told: CoreEvent, facts: &mut Vec<Fact>) -> Result<()> {
         match told {
-            Told::Submitted(slot) => {
+            CoreEvent::Submitted(slot) => {
                 let set = &mut core.work.sets[slot];
                 set.listed = false;
                 self.unlisted += 1;
@@ -169,93 +173,98 @@ impl Remote {
                 let unit = amounts(core.work.sets.needs(slot).1);
                 facts.push(Fact::Submitted { row, job, tasks, unit, stable });
             }
-            Told::Again(slot) => self.again(core, slot),
-            Told::Launched(tasks) => {
+            CoreEvent::Again(slot) => self.again(core, slot),
+            CoreEvent::Launched(tasks) => {
                 let batch = batch(core, &tasks);
                 self.numbers += 1;
-                self.batches.insert(batch, Stage::Granted { tasks, again: false, number: self.numbers });
+                self.batches.insert(batch, BatchProgress::Granted { tasks, again: false, number: self.numbers });
                 facts.push(Fact::Granted { batch, count: tasks.count.get(), machine: tasks.machine });
             }
-            Told::Stopped(OfRow { tasks, row, gang, endless }) => {
+            CoreEvent::Stopped(OfRow { tasks, row, gang, endless }) => {
                 // Of a batch the first tasks go on.
                 let (batch, count) = (Batch { row, first: tasks.first }, tasks.count.get());
-                if let Some(Stage::Running(_)) = self.batches.remove(&batch) {
+                if let Some(BatchProgress::Running(_)) = self.batches.remove(&batch) {
                     self.endless -= usize::from(endless);
                 }
                 facts.push(Fact::Taken { batch, count, machine: tasks.machine });
                 // Of a gang some may not have begun.
                 let others = if gang { self.all_of(core, tasks.set) } else { Vec::new() };
                 if !others.is_empty() {
-                    others.iter().for_each(|tasks| core.notes.tell(Told::Stopped(core.of_row(tasks))));
+                    others.iter().for_each(|tasks| core.notes.push_event(CoreEvent::Stopped(core.of_row(tasks))));
                     core.start_anew(others, Fate::Revoked)?;
                 }
             }
-            Told::Ended(tasks) => {
+            CoreEvent::Ended(tasks) => {
                 let batch = batch(core, &tasks);
                 self.numbers += 1;
-                self.batches.insert(batch, Stage::Done { tasks, at: core.now, number: self.numbers });
+                self.batches.insert(batch, BatchProgress::Done { tasks, at: core.now, number: self.numbers });
                 facts.push(Fact::Done { batch, machine: tasks.machine });
             }
-            Told::JobOver(job) => facts.push(Fact::JobOver { job }),
-            Told::Home(app, machine) => facts.push(Fact::Home { app, machine }),
+            CoreEvent::JobOver(job) => facts.push(Fact::JobOver { job }),
+            CoreEvent::Home(app, machine) => facts.push(Fact::Home { app, machine }),
         }
         Ok(())
     }
 
-    fn follow(&mut self, core: &mut Core, order: Order, withdrawn: &mut dyn FnMut(&mut Core, MachineId)) -> Result<()> {
-        if let Order::Start(batch)
-        | Order::Halt(batch)
-        | Order::Over(batch)
-        | Order::Split { batch, .. }
-        | Order::Stop { batch, .. } = order
+    fn follow(
+        &mut self,
+        core: &mut Core,
+        order: ControlOrder,
+        withdrawn: &mut dyn FnMut(&mut Core, MachineId),
+    ) -> Result<()> {
+        if let ControlOrder::Start(batch)
+        | ControlOrder::Halt(batch)
+        | ControlOrder::Over(batch)
+        | ControlOrder::Split { batch, .. }
+        | ControlOrder::Stop { batch, .. } = order
             && self.gone.contains(&batch)
         {
-            if let Order::Split { count, .. } = order {
+            if let ControlOrder::Split { count, .. } = order {
                 self.gone.insert(Batch { first: batch.first + count, ..batch });
             }
             return Ok(());
         }
         match order {
-            Order::List(row) => self.list(core, row, true),
-            Order::Unlist(row) => self.list(core, row, false),
-            Order::Adopt { row, machine, count, unit } => {
+            ControlOrder::List(row) => self.list(core, row, true),
+            ControlOrder::Unlist(row) => self.list(core, row, false),
+            ControlOrder::Adopt { row, machine, count, unit } => {
                 // Room that was reserved for others is taken.
                 if !core.site.machines.fits(machine, unit.times(count).slice(core.books.dims())) {
                     withdrawn(core, machine);
                 }
                 self.adopt(core, (row, machine, count), unit)?;
             }
-            Order::Vacate { row, machine, count } => self.vacate(core, row, machine, count),
-            Order::Start(batch) => self.start(core, batch)?,
-            Order::Halt(batch) => self.halt(core, batch),
-            Order::Over(batch) => self.over(core, batch)?,
-            Order::Free(batch) => match self.batches.remove(&batch) {
-                Some(Stage::Over(held, devices, _)) => {
+            ControlOrder::Vacate { row, machine, count } => self.vacate(core, row, machine, count),
+            ControlOrder::Start(batch) => self.start(core, batch)?,
+            ControlOrder::Halt(batch) => self.halt(core, batch),
+            ControlOrder::Over(batch) => self.over(core, batch)?,
+            ControlOrder::Free(batch) => match self.batches.remove(&batch) {
+                Some(BatchProgress::Over(held, devices, _)) => {
                     core.give_back(&held);
                     core.site.machines.release(held.machine, &devices);
                 }
                 other => panic!("only an ended batch is freed, and {batch:?} is {other:?}"),
             },
-            Order::Stop { batch, count, fate } => self.stop(core, batch, count, fate)?,
-            Order::Split { batch, count } => self.split(core, batch, count)?,
-            Order::Away(machine) => {
+            ControlOrder::Stop { batch, count, fate } => self.stop(core, batch, count, fate)?,
+            ControlOrder::Split { batch, count } => self.split(core, batch, count)?,
+            ControlOrder::Away(machine) => {
                 core.site.count_machine(&mut core.books, machine, false);
                 core.site.machines.remove(machine);
                 withdrawn(core, machine);
             }
-            Order::Back(machine) => {
+            ControlOrder::Back(machine) => {
                 core.site.machines.restore(machine, &core.site.offers[machine.index()]);
                 core.serves_more(machine);
                 core.site.count_machine(&mut core.books, machine, true);
             }
-            Order::Bar { row, machine, barred } => {
+            ControlOrder::Bar { row, machine, barred } => {
                 let slots = self.live(core, row);
                 slots.into_iter().for_each(|slot| core.bar(slot, machine, barred));
             }
-            Order::Home { app, last } => {
+            ControlOrder::Home { app, last } => {
                 let home = core.site.machines.home(last);
                 let home = home.or(last).unwrap_or_default();
-                core.notes.tell(Told::Home(app, home));
+                core.notes.push_event(CoreEvent::Home(app, home));
             }
         }
         Ok(())
@@ -273,12 +282,12 @@ impl Remote {
         // Those included that orders just before have made.
         let told = core.notes.remote.iter_mut().flatten();
         let again = { told }.filter_map(|told| match told {
-            Told::Again(slot) => Some(*slot),
+            CoreEvent::Again(slot) => Some(*slot),
             _ => None,
         });
         let again: Vec<SetSlot> = again.collect();
         again.into_iter().for_each(|slot| self.again(core, slot));
-        core.notes.remote.iter_mut().for_each(|told| told.retain(|told| !matches!(told, Told::Again(_))));
+        core.notes.remote.iter_mut().for_each(|told| told.retain(|told| !matches!(told, CoreEvent::Again(_))));
         let Some(slots) = self.rows.get_mut(&row) else { return Vec::new() };
         slots.retain(|slot| core.work.sets.is_of(*slot, row));
         slots.sort_unstable();
@@ -354,11 +363,11 @@ impl Remote {
 
     fn start(&mut self, core: &mut Core, batch: Batch) -> Result<()> {
         match self.batches.remove(&batch) {
-            Some(Stage::Granted { tasks, again, .. }) => {
+            Some(BatchProgress::Granted { tasks, again, .. }) => {
                 let tasks = Running { start: core.now, ..tasks };
                 let ticket = core.begin_tasks(tasks, again)?;
                 self.endless += usize::from(core.is_endless(tasks.set));
-                self.batches.insert(batch, Stage::Running(ticket));
+                self.batches.insert(batch, BatchProgress::Running(ticket));
                 Ok(())
             }
             other => panic!("only a granted batch starts, and {batch:?} is {other:?}"),
@@ -367,29 +376,29 @@ impl Remote {
 
     fn halt(&mut self, core: &mut Core, batch: Batch) {
         let tasks = match self.batches.remove(&batch) {
-            Some(Stage::Running(ticket)) => {
+            Some(BatchProgress::Running(ticket)) => {
                 let tasks = core.running.cancel(&core.work.sets, ticket).expect("what runs has a ticket");
                 self.endless -= usize::from(core.is_endless(tasks.set));
                 tasks
             }
-            Some(Stage::Done { tasks, .. }) => tasks,
+            Some(BatchProgress::Done { tasks, .. }) => tasks,
             other => panic!("only a started batch is halted, and {batch:?} is {other:?}"),
         };
         self.numbers += 1;
-        self.batches.insert(batch, Stage::Granted { tasks, again: true, number: self.numbers });
+        self.batches.insert(batch, BatchProgress::Granted { tasks, again: true, number: self.numbers });
     }
 
     fn over(&mut self, core: &mut Core, batch: Batch) -> Result<()> {
         match self.batches.remove(&batch) {
-            Some(Stage::Done { tasks, at, number }) => {
-                let held = core.held(&tasks);
+            Some(BatchProgress::Done { tasks, at, number }) => {
+                let held = core.reserved_room(&tasks);
                 core.work.sets[tasks.set].left -= tasks.count.get();
                 if let Some(ordered) = &mut core.work.ordered {
                     ordered.over(&tasks, true, core.now);
                 }
                 core.report(&tasks, Some(at), Fate::Finished)?;
                 let devices = core.take_devices(&tasks);
-                self.batches.insert(batch, Stage::Over(held, devices, number));
+                self.batches.insert(batch, BatchProgress::Over(held, devices, number));
                 core.leave_job(tasks.job, tasks.set, tasks.count.get())
             }
             other => panic!("only a completed batch ends, and {batch:?} is {other:?}"),
@@ -398,51 +407,60 @@ impl Remote {
 
     /// The last tasks of a batch lose their units; of a gang all do, if they may without the consent of their master.
     fn stop(&mut self, core: &mut Core, batch: Batch, count: u32, fate: Fate) -> Result<()> {
-        let tasks = self.take(core, batch, count);
+        let tasks = self.remove_running(core, batch, count);
         let others = if core.falls_together(tasks.set) { self.all_of(core, tasks.set) } else { Vec::new() };
         // The control does not know yet that these stop together.
-        others.iter().for_each(|tasks| core.notes.tell(Told::Stopped(core.of_row(tasks))));
+        others.iter().for_each(|tasks| core.notes.push_event(CoreEvent::Stopped(core.of_row(tasks))));
         core.start_anew(std::iter::once(tasks).chain(others).collect(), fate)
     }
 
     /// Removes all batches of a set.
     fn all_of(&mut self, core: &mut Core, set: SetSlot) -> Vec<Running> {
-        let of_gang = |(batch, stage): (&Batch, &Stage)| match stage {
-            Stage::Granted { tasks, .. } | Stage::Done { tasks, .. } => (tasks.set == set).then_some(*batch),
-            Stage::Running(ticket) => core.running.get(*ticket).filter(|tasks| tasks.set == set).map(|_| *batch),
-            Stage::Over(..) => None,
+        let of_gang = |(batch, stage): (&Batch, &BatchProgress)| match stage {
+            BatchProgress::Granted { tasks, .. } | BatchProgress::Done { tasks, .. } => {
+                (tasks.set == set).then_some(*batch)
+            }
+            BatchProgress::Running(ticket) => {
+                core.running.get(*ticket).filter(|tasks| tasks.set == set).map(|_| *batch)
+            }
+            BatchProgress::Over(..) => None,
         };
         let mut others: Vec<Batch> = self.batches.iter().filter_map(of_gang).collect();
         others.sort_unstable();
         self.gone.extend(&others);
-        others.into_iter().map(|other| self.take(core, other, u32::MAX)).collect()
+        others.into_iter().map(|other| self.remove_running(core, other, u32::MAX)).collect()
     }
 
     fn split(&mut self, core: &mut Core, batch: Batch, count: u32) -> Result<()> {
         let rest = |tasks: &Running| tasks.count.get().saturating_sub(count);
         let (first, last, part) = match self.batches.remove(&batch) {
-            Some(Stage::Granted { tasks, again, number }) => {
+            Some(BatchProgress::Granted { tasks, again, number }) => {
                 let (first, last) = tasks.split(rest(&tasks));
-                let first = first.map(|tasks| Stage::Granted { tasks, again, number });
-                (first, Stage::Granted { tasks: last, again, number }, last)
+                let first = first.map(|tasks| BatchProgress::Granted { tasks, again, number });
+                (first, BatchProgress::Granted { tasks: last, again, number }, last)
             }
-            Some(Stage::Done { tasks, at, number }) => {
+            Some(BatchProgress::Done { tasks, at, number }) => {
                 let (first, last) = tasks.split(rest(&tasks));
-                (first.map(|tasks| Stage::Done { tasks, at, number }), Stage::Done { tasks: last, at, number }, last)
+                (
+                    first.map(|tasks| BatchProgress::Done { tasks, at, number }),
+                    BatchProgress::Done { tasks: last, at, number },
+                    last,
+                )
             }
-            Some(Stage::Running(ticket)) => {
+            Some(BatchProgress::Running(ticket)) => {
                 let running = core.running.get_mut(ticket).expect("what runs has a ticket");
                 let (first, last) = running.split(running.count.get().saturating_sub(count));
                 *running = first.expect("a batch is split in two that are not empty");
                 self.endless += usize::from(core.is_endless(last.set));
                 let other = core.go_on(last)?;
-                (Some(Stage::Running(ticket)), Stage::Running(other), last)
+                (Some(BatchProgress::Running(ticket)), BatchProgress::Running(other), last)
             }
-            Some(Stage::Over(held, devices, number)) => {
-                let (first, last) = (Held { count, ..held.clone() }, Held { count: held.count - count, ..held });
+            Some(BatchProgress::Over(held, devices, number)) => {
+                let (first, last) =
+                    (ReservedRoom { count, ..held.clone() }, ReservedRoom { count: held.count - count, ..held });
                 let first_of_last = Batch { first: batch.first + count, ..batch };
-                self.batches.insert(batch, Stage::Over(first, devices, number));
-                self.batches.insert(first_of_last, Stage::Over(last, Vec::new(), number));
+                self.batches.insert(batch, BatchProgress::Over(first, devices, number));
+                self.batches.insert(first_of_last, BatchProgress::Over(last, Vec::new(), number));
                 return Ok(());
             }
             None => panic!("only an existing batch is split, not {batch:?}"),
@@ -453,18 +471,18 @@ impl Remote {
     }
 
     /// Removes the last tasks of a batch in progress.
-    fn take(&mut self, core: &mut Core, batch: Batch, count: u32) -> Running {
+    fn remove_running(&mut self, core: &mut Core, batch: Batch, count: u32) -> Running {
         let stage = self.batches.remove(&batch);
         let (rest, last) = match stage {
-            Some(Stage::Granted { tasks, again, number }) => {
+            Some(BatchProgress::Granted { tasks, again, number }) => {
                 let (rest, last) = tasks.split(count);
-                (rest.map(|tasks| Stage::Granted { tasks, again, number }), last)
+                (rest.map(|tasks| BatchProgress::Granted { tasks, again, number }), last)
             }
-            Some(Stage::Done { tasks, at, number }) => {
+            Some(BatchProgress::Done { tasks, at, number }) => {
                 let (rest, last) = tasks.split(count);
-                (rest.map(|tasks| Stage::Done { tasks, at, number }), last)
+                (rest.map(|tasks| BatchProgress::Done { tasks, at, number }), last)
             }
-            Some(Stage::Running(ticket)) => {
+            Some(BatchProgress::Running(ticket)) => {
                 let running = core.running.get_mut(ticket).expect("what runs has a ticket");
                 let (rest, last) = running.split(count);
                 match rest {
@@ -474,7 +492,7 @@ impl Remote {
                         self.endless -= usize::from(core.is_endless(last.set));
                     }
                 }
-                (rest.map(|_| Stage::Running(ticket)), last)
+                (rest.map(|_| BatchProgress::Running(ticket)), last)
             }
             other => panic!("only a batch that has not ended is stopped, and {batch:?} is {other:?}"),
         };
@@ -490,8 +508,8 @@ impl Remote {
             .batches
             .drain()
             .filter_map(|(batch, stage)| match stage {
-                Stage::Granted { tasks, .. } | Stage::Done { tasks, .. } => Some((batch, tasks)),
-                Stage::Running(_) | Stage::Over(..) => None,
+                BatchProgress::Granted { tasks, .. } | BatchProgress::Done { tasks, .. } => Some((batch, tasks)),
+                BatchProgress::Running(_) | BatchProgress::Over(..) => None,
             })
             .collect();
         left.sort_unstable_by_key(|(batch, _)| *batch);

@@ -6,20 +6,20 @@
 
 use super::OnBlocked;
 use super::core::Core;
-use super::fresh::Fresh;
 use super::hoard::Hoards;
 use super::jobs::SetSlot;
 use super::line::LineKey;
 use super::queues::QueueId;
 use super::running::Running;
+use super::untried::UntriedQueues;
 use crate::books::Partition;
-use crate::policy::{Ask, Displaces, Needs, Stale, Verdict};
+use crate::policy::{Ask, Needs, PreemptsFor, Stale, Verdict};
 use crate::record::{Decision, Turn};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::MachineId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(super) enum QueueState {
     /// Nothing waits.
     Out,
     /// The next task has not been tried.
@@ -32,8 +32,8 @@ pub(super) enum Stand {
 
 /// The memory of rounds from one to the next.
 #[derive(Default)]
-pub struct Round {
-    pub(super) stand: Vec<Stand>,
+pub struct RoundState {
+    pub(super) stand: Vec<QueueState>,
     /// The place of a blocked queue in its line.
     pub(super) keys: Vec<LineKey>,
     pub(super) fresh: Vec<QueueId>,
@@ -43,7 +43,7 @@ pub struct Round {
     gated: Vec<QueueId>,
     /// Machines with more room than when the lines were last searched.
     pub(super) freed: Vec<MachineId>,
-    order: Fresh,
+    order: UntriedQueues,
     pub launches: Vec<Running>,
     /// The policy has let some queue wait before.
     refuses: bool,
@@ -56,21 +56,21 @@ pub struct Round {
     /// Something was launched since it was last asked to.
     pub(super) launched: bool,
     /// Whether the policy stops running tasks.
-    pub(super) displaces: Displaces,
+    pub(super) displaces: PreemptsFor,
     /// Whether the policy plans the machines of launches.
     pub(super) nominates: bool,
 }
 
-impl Round {
+impl RoundState {
     /// For a policy with these needs.
-    pub fn new(needs: &Needs) -> Round {
-        Round {
+    pub fn new(needs: &Needs) -> RoundState {
+        RoundState {
             moves_others: needs.moves_others,
             after_launches: needs.after_launches,
             by_machine: needs.by_machine,
             displaces: needs.displaces,
             nominates: needs.nominates,
-            ..Round::default()
+            ..RoundState::default()
         }
     }
 
@@ -81,7 +81,7 @@ impl Round {
 
     /// Grows the tables to this number of queues.
     pub fn open(&mut self, queues: usize) {
-        self.stand.resize(queues, Stand::Out);
+        self.stand.resize(queues, QueueState::Out);
         self.keys.resize(queues, LineKey::default());
     }
 
@@ -94,7 +94,7 @@ impl Round {
 
     /// The user of a queue holds something else than before.
     pub fn rerank(&mut self, queue: QueueId) {
-        if self.stand[queue.index()] == Stand::Blocked {
+        if self.stand[queue.index()] == QueueState::Blocked {
             self.rerank.push(queue);
         }
     }
@@ -106,8 +106,8 @@ impl Round {
 
     /// A queue's rank may have changed, or the policy let it wait and it may be tried again.
     fn recall(&mut self, queue: QueueId) {
-        if self.stand[queue.index()] == Stand::Refused {
-            self.stand[queue.index()] = Stand::Fresh;
+        if self.stand[queue.index()] == QueueState::Refused {
+            self.stand[queue.index()] = QueueState::Fresh;
             self.fresh.push(queue);
         }
         self.rerank(queue);
@@ -117,26 +117,26 @@ impl Round {
 impl Core<'_> {
     /// A queue would launch another task next than before.
     pub(super) fn head_changed(&mut self, queue: QueueId) {
-        match std::mem::replace(&mut self.round.stand[queue.index()], Stand::Fresh) {
-            Stand::Fresh => return,
-            Stand::Blocked => {
+        match std::mem::replace(&mut self.round.stand[queue.index()], QueueState::Fresh) {
+            QueueState::Fresh => return,
+            QueueState::Blocked => {
                 let place = self.round.keys[queue.index()];
                 self.unblock(queue, &place);
             }
-            Stand::Out | Stand::Refused => {}
+            QueueState::Out | QueueState::Refused => {}
         }
         self.round.fresh.push(queue);
     }
 
     /// Nothing waits in a queue any more, though nothing was launched.
     pub(super) fn emptied(&mut self, queue: QueueId) {
-        match std::mem::replace(&mut self.round.stand[queue.index()], Stand::Out) {
-            Stand::Blocked => {
+        match std::mem::replace(&mut self.round.stand[queue.index()], QueueState::Out) {
+            QueueState::Blocked => {
                 let place = self.round.keys[queue.index()];
                 self.unblock(queue, &place);
             }
-            Stand::Fresh => self.round.fresh.retain(|other| *other != queue),
-            Stand::Out | Stand::Refused => {}
+            QueueState::Fresh => self.round.fresh.retain(|other| *other != queue),
+            QueueState::Out | QueueState::Refused => {}
         }
     }
 
@@ -187,7 +187,7 @@ impl Core<'_> {
         self.round.freed.clear();
         self.site.scopes.round_over();
         for queue in self.round.gated.drain(..) {
-            self.round.stand[queue.index()] = Stand::Fresh;
+            self.round.stand[queue.index()] = QueueState::Fresh;
             self.round.fresh.push(queue);
         }
         self.start_launched()
@@ -199,7 +199,7 @@ impl Core<'_> {
             Stale::None => {}
             Stale::Some(users) => {
                 for user in users {
-                    self.work.queues.of(user).for_each(|queue| self.round.recall(queue));
+                    self.work.queues.queues_of(user).for_each(|queue| self.round.recall(queue));
                 }
             }
             Stale::All => {
@@ -227,15 +227,15 @@ impl Core<'_> {
     /// After a round that tried all of a queue: the next tries them again.
     pub(super) fn stand_fresh(&mut self, queue: QueueId) {
         let waits = self.work.queues.head(queue).is_some();
-        self.round.stand[queue.index()] = if waits { Stand::Fresh } else { Stand::Out };
+        self.round.stand[queue.index()] = if waits { QueueState::Fresh } else { QueueState::Out };
         self.round.fresh.extend(waits.then_some(queue));
     }
 
     pub(super) fn block(&mut self, queue: QueueId, place: LineKey) {
         let head = self.work.waiting_head(queue);
         let need = self.work.sets.needs(head).1;
-        self.site.scopes.stand(self.work.queues.scope(queue), place, queue, need);
-        self.round.stand[queue.index()] = Stand::Blocked;
+        self.site.scopes.enqueue(self.work.queues.scope(queue), place, queue, need);
+        self.round.stand[queue.index()] = QueueState::Blocked;
         self.round.keys[queue.index()] = place;
     }
 
@@ -246,7 +246,7 @@ impl Core<'_> {
 
     fn rerank_blocked(&mut self) {
         while let Some(queue) = self.round.rerank.pop() {
-            if self.round.stand[queue.index()] == Stand::Blocked {
+            if self.round.stand[queue.index()] == QueueState::Blocked {
                 let (old, place) = (self.round.keys[queue.index()], self.line_key(queue));
                 if place != old {
                     self.unblock(queue, &old);
@@ -276,24 +276,24 @@ impl Core<'_> {
             }
             let head = self.work.waiting_head(queue);
             let Some(machine) = self.room(head, hoards) else {
-                self.tell(queue, place, Turn::Blocked(None))?;
+                self.record_turn(queue, place, Turn::Blocked(None))?;
                 break;
             };
             self.unblock(queue, &place);
-            self.tell(queue, place, Turn::Launched(Some(machine)))?;
+            self.record_turn(queue, place, Turn::Launched(Some(machine)))?;
             self.launch(queue, machine);
             if self.work.queues.head(queue).is_some() {
                 let place = self.line_key(queue);
                 self.block(queue, place);
             } else {
-                self.round.stand[queue.index()] = Stand::Out;
+                self.round.stand[queue.index()] = QueueState::Out;
             }
         }
         Ok(())
     }
 
     /// Reports a decision to the recorder, if it is enabled.
-    pub(super) fn tell(&mut self, queue: QueueId, place: LineKey, turn: Turn) -> Result<()> {
+    pub(super) fn record_turn(&mut self, queue: QueueId, place: LineKey, turn: Turn) -> Result<()> {
         if !self.outside.recorder.wants_decisions() {
             return Ok(());
         }
@@ -373,11 +373,11 @@ impl Core<'_> {
         }
         let head = self.work.waiting_head(queue);
         let Some(machine) = self.room(head, hoards) else {
-            self.tell(queue, place, Turn::Blocked(None))?;
+            self.record_turn(queue, place, Turn::Blocked(None))?;
             self.block(queue, place);
             return Ok(false);
         };
-        self.tell(queue, place, Turn::Launched(Some(machine)))?;
+        self.record_turn(queue, place, Turn::Launched(Some(machine)))?;
         self.launch(queue, machine);
         self.stand_again(queue, head, true);
         Ok(true)
@@ -399,7 +399,7 @@ impl Core<'_> {
             return Ok(behind);
         };
         self.unblock(queue, &place);
-        self.tell(queue, place, Turn::Launched(Some(machine)))?;
+        self.record_turn(queue, place, Turn::Launched(Some(machine)))?;
         self.launch(queue, machine);
         Ok(self.stand_again(queue, head, false).map_or(behind, |again| again.min(behind)))
     }
@@ -408,12 +408,12 @@ impl Core<'_> {
     /// blocked.
     fn stand_again(&mut self, queue: QueueId, served: SetSlot, fresh: bool) -> Option<LineKey> {
         let Some(head) = self.work.queues.head(queue) else {
-            self.round.stand[queue.index()] = Stand::Out;
+            self.round.stand[queue.index()] = QueueState::Out;
             return None;
         };
         let place = self.line_key(queue);
         if fresh || head != served {
-            self.round.stand[queue.index()] = Stand::Fresh;
+            self.round.stand[queue.index()] = QueueState::Fresh;
             self.round.order.push(place, queue);
             return None;
         }
@@ -442,12 +442,12 @@ impl Core<'_> {
         self.round.stand[queue.index()] = if waits {
             self.outside.policy.refused(&view, &ask, reason, &self.books);
             self.round.refuses = true;
-            Stand::Refused
+            QueueState::Refused
         } else {
             self.round.gated.push(queue);
-            Stand::Out
+            QueueState::Out
         };
-        self.tell(queue, place, Turn::NotAdmitted(reason))?;
+        self.record_turn(queue, place, Turn::NotAdmitted(reason))?;
         Ok(true)
     }
 
@@ -457,6 +457,6 @@ impl Core<'_> {
             other != queue
                 && self.work.queues.head(other).is_some_and(|head| self.work.sets[head].partition == partition)
         };
-        self.work.queues.has_siblings(queue) && self.work.queues.of(self.work.queues.user(queue)).any(rival)
+        self.work.queues.has_siblings(queue) && self.work.queues.queues_of(self.work.queues.user(queue)).any(rival)
     }
 }

@@ -12,7 +12,7 @@ use super::line::{Line, LineKey};
 use super::offers::Offers;
 use super::queues::QueueId;
 use crate::cluster::{ClassId, Cluster, LabelIndex, Location, Machines};
-use crate::record::Reach;
+use crate::record::Locality;
 use plimsoll_base::units::{MachineId, Resources};
 
 /// A scope, dense in order of first use.
@@ -157,7 +157,7 @@ impl Scopes {
     }
 
     /// Puts a queue in the line of a scope.
-    pub fn stand(&mut self, scope: ScopeId, place: LineKey, queue: QueueId, need: &[u64]) {
+    pub fn enqueue(&mut self, scope: ScopeId, place: LineKey, queue: QueueId, need: &[u64]) {
         let scope = &mut self.scopes[scope.index()];
         scope.waiting.insert(place, queue, need);
         scope.stale = true;
@@ -171,10 +171,10 @@ impl Scopes {
     }
 
     /// Whether a machine is in a scope now.
-    pub fn holds(&self, scope: ScopeId, machine: MachineId) -> bool {
+    pub fn contains(&self, scope: ScopeId, machine: MachineId) -> bool {
         let Scope { class, location, .. } = &self.scopes[scope.index()];
         class.is_none_or(|class| self.labels.members(class).contains(machine))
-            && self.cluster.locations.holds(*location, machine)
+            && self.cluster.locations.contains(*location, machine)
     }
 
     /// A machine of a scope with this much room, by the placement rule.
@@ -196,7 +196,8 @@ impl Scopes {
             let Scope { class, location, .. } = self.scopes[scope.index()];
             let class = class.filter(|_| !self.relabels).map(|class| self.labels.members(class));
             let inside = |machine: &MachineId| {
-                class.is_none_or(|class| class.contains(*machine)) && self.cluster.locations.holds(location, *machine)
+                class.is_none_or(|class| class.contains(*machine))
+                    && self.cluster.locations.contains(location, *machine)
             };
             let members: Vec<MachineId> = (0..offers.len() as u32).map(MachineId).filter(inside).collect();
             let kinds = |of: &[Resources]| {
@@ -207,17 +208,18 @@ impl Scopes {
     }
 
     /// How near to a location a machine is; nothing for the whole cluster.
-    pub fn reach(&self, home: Location, machine: MachineId) -> Option<Reach> {
+    pub fn reach(&self, home: Location, machine: MachineId) -> Option<Locality> {
         if home == Location::Cluster {
             return None;
         }
         let mut levels = std::iter::successors(Some(home), |location| self.cluster.locations.up(*location));
-        let met = levels.find(|location| self.cluster.locations.holds(*location, machine)).unwrap_or(Location::Cluster);
+        let met =
+            levels.find(|location| self.cluster.locations.contains(*location, machine)).unwrap_or(Location::Cluster);
         match (home, met) {
-            (home, met) if home == met => Some(Reach::There),
-            (_, Location::Rack(_)) => Some(Reach::Rack),
-            (_, Location::Room(_)) => Some(Reach::Room),
-            (_, Location::Machine(_) | Location::Cluster) => Some(Reach::Elsewhere),
+            (home, met) if home == met => Some(Locality::There),
+            (_, Location::Rack(_)) => Some(Locality::Rack),
+            (_, Location::Room(_)) => Some(Locality::Room),
+            (_, Location::Machine(_) | Location::Cluster) => Some(Locality::Elsewhere),
         }
     }
 
@@ -250,7 +252,7 @@ impl Scopes {
         active.dedup();
         for &scope in &active {
             let mut offers = std::mem::take(&mut self.scopes[scope.index()].offers);
-            offers.read(freed.iter().copied().filter(|machine| self.holds(scope, *machine)), machines);
+            offers.read(freed.iter().copied().filter(|machine| self.contains(scope, *machine)), machines);
             let scope = &mut self.scopes[scope.index()];
             (scope.offers, scope.stale) = (offers, true);
         }

@@ -144,7 +144,7 @@ impl Sets {
             awaits_stage: false,
             live: true,
         };
-        let slot = self.keep(set);
+        let slot = self.insert(set);
         let at = slot.index() * self.dims;
         self.demands[at..at + self.dims].copy_from_slice(row.demand.slice(self.dims));
         if !self.same {
@@ -153,7 +153,7 @@ impl Sets {
         slot
     }
 
-    fn keep(&mut self, set: ActiveSet) -> SetSlot {
+    fn insert(&mut self, set: ActiveSet) -> SetSlot {
         if let Some(slot) = self.free.pop() {
             self.slab[slot.index()] = set;
             return slot;
@@ -182,7 +182,7 @@ impl Sets {
             attempt: old.attempt.saturating_add(1),
             ..old.clone()
         };
-        let slot = self.keep(set);
+        let slot = self.insert(set);
         for needs in [&mut self.demands, &mut self.footprints] {
             let (from, to) = (from.index() * self.dims, slot.index() * self.dims);
             if !needs.is_empty() {

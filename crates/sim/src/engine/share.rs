@@ -17,7 +17,7 @@ use plimsoll_base::units::{MachineId, Resources, UserId};
 
 /// Users by their shares, the one that is furthest ahead first.
 #[derive(Default)]
-pub(super) struct Share {
+pub(super) struct ShareOrder {
     /// As of this version of the running tasks, all users with running tasks.
     ahead: (Option<u64>, Vec<(Rank, UserId)>),
 }
@@ -30,17 +30,17 @@ struct Offer {
 
 /// The tasks that one user would give on one machine.
 #[derive(Default)]
-struct Given {
+struct GivenRoom {
     amounts: Resources,
     gangs: HashSet<u32>,
 }
 
 /// The share of a user after these gains and losses, and its allocation then.
 fn after(shares: &dyn Shares, user: UserId, pending: Pending, books: &Books) -> (Rank, Resources) {
-    let mut held = amounts(books.held(user));
+    let mut held = amounts(books.allocated(user));
     add(&mut held, &pending.gains.0, 1);
-    take(&mut held, &pending.losses.0, 1);
-    (shares.of(user, held.slice(books.dims()), books), held)
+    subtract(&mut held, &pending.losses.0, 1);
+    (shares.rank_with(user, held.slice(books.dims()), books), held)
 }
 
 /// The place of a user among the requesting ones: its share with all of its requests.
@@ -48,11 +48,11 @@ pub(super) fn turn(policy: &dyn Policy, user: UserId, pending: Pending, books: &
     policy.shares().map_or(Rank::default(), |shares| after(shares, user, pending, books).0)
 }
 
-fn take(sum: &mut Resources, each: &[u64], count: u32) {
+fn subtract(sum: &mut Resources, each: &[u64], count: u32) {
     sum.0.iter_mut().zip(each).for_each(|(sum, each)| *sum = sum.saturating_sub(each * u64::from(count)));
 }
 
-impl Share {
+impl ShareOrder {
     /// The users ahead of a share without the amounts they are to give, the furthest first; of equal ones the last to appear.
     fn ahead_of(&mut self, share: Rank, shares: &dyn Shares, running: &dyn RunningView, books: &Books) -> Vec<UserId> {
         let users = || (0..books.users() as u32).map(UserId).filter(|user| books.running(*user) > 0);
@@ -72,7 +72,7 @@ impl Share {
     }
 }
 
-impl Preemption for Share {
+impl Preemption for ShareOrder {
     fn propose(
         &mut self,
         queue: &Queue,
@@ -87,13 +87,13 @@ impl Preemption for Share {
         if !covers(books.offered(), &then.0) {
             return Ok(None);
         }
-        let with = shares.of(queue.user, then.slice(books.dims()), books);
+        let with = shares.rank_with(queue.user, then.slice(books.dims()), books);
         let mut there: HashMap<MachineId, Offer> = HashMap::new();
         for user in self.ahead_of(now, shares, running, books) {
             let losses = running.pending(user).losses;
-            let mut given: HashMap<MachineId, Given> = HashMap::new();
+            let mut given: HashMap<MachineId, GivenRoom> = HashMap::new();
             let mut found = None;
-            running.of(&[user], &mut |tasks| {
+            running.of_users(&[user], &mut |tasks| {
                 let offer = || Offer { room: running.free(tasks.machine), asked: Vec::new() };
                 let offer = there.entry(tasks.machine).or_insert_with(offer);
                 let given = given.entry(tasks.machine).or_default();
@@ -120,7 +120,7 @@ impl Preemption for Share {
 fn give(
     tasks: &RunningTasks,
     offer: &mut Offer,
-    given: &mut Given,
+    given: &mut GivenRoom,
     need: &[u64],
     fair: impl Fn(Resources) -> bool,
 ) -> bool {

@@ -2,9 +2,9 @@
 //! the load, so that ends move while tasks run.
 
 use super::agenda::Ticket;
+use super::change_log::LoadChange;
 use super::core::Core;
 use super::extension::Extension;
-use super::notes::Load;
 use super::pace::{MOST, ONE, millionths};
 use crate::cluster::Cluster;
 use plimsoll_base::error::{Error, Result};
@@ -58,7 +58,7 @@ impl Slowdown {
     }
 
     /// The slowdown of a task of this size on a machine with this slowdown, in millionths.
-    fn of(&self, slowdown: u64, size: u64, capacity: u64) -> u64 {
+    fn task_slowdown(&self, slowdown: u64, size: u64, capacity: u64) -> u64 {
         if !self.by_size || capacity == 0 {
             return slowdown;
         }
@@ -112,7 +112,7 @@ impl std::str::FromStr for Slowdown {
 
 /// Tasks of one entry on a machine.
 #[derive(Clone, Copy, Debug)]
-struct Slowed {
+struct SlowedMachine {
     ticket: Ticket,
     /// The work left of them, in millionths of a microsecond at full speed.
     left: u128,
@@ -131,7 +131,7 @@ struct Host {
     used: u64,
     /// Until when the progress is accounted for.
     since: Time,
-    tasks: Vec<Slowed>,
+    tasks: Vec<SlowedMachine>,
     touched: bool,
 }
 
@@ -173,9 +173,9 @@ impl Hosts {
         host
     }
 
-    fn hear(&mut self, load: Load, now: Time) {
+    fn apply_load(&mut self, load: LoadChange, now: Time) {
         match load {
-            Load::Started { ticket, machine, count, size, end } => {
+            LoadChange::Started { ticket, machine, count, size, end } => {
                 let host = self.touch(machine, now);
                 host.used += size * u64::from(count);
                 // Tasks without an end are no later for being slow.
@@ -183,9 +183,9 @@ impl Hosts {
                     return;
                 }
                 let left = u128::from(end.since(now).0) * u128::from(ONE);
-                host.tasks.push(Slowed { ticket, left, size, rate: ONE, end });
+                host.tasks.push(SlowedMachine { ticket, left, size, rate: ONE, end });
             }
-            Load::Ended { machine, amount } => self.touch(machine, now).used -= amount,
+            LoadChange::Ended { machine, amount } => self.touch(machine, now).used -= amount,
         }
     }
 }
@@ -194,7 +194,7 @@ impl Extension for Hosts {
     /// Moves the ends of tasks on machines with a changed load.
     fn after_round(&mut self, core: &mut Core) -> Result<bool> {
         if let Some((_, load)) = &mut core.notes.load {
-            load.drain(..).for_each(|load| self.hear(load, core.now));
+            load.drain(..).for_each(|load| self.apply_load(load, core.now));
         }
         for machine in std::mem::take(&mut self.touched) {
             let host = &mut self.hosts[machine.index()];
@@ -202,7 +202,7 @@ impl Extension for Hosts {
             let slowdown = self.curve.at(host.used, host.capacity);
             host.tasks.retain(|task| core.running.get(task.ticket).is_some());
             for task in &mut host.tasks {
-                task.rate = (ONE * ONE / self.curve.of(slowdown, task.size, host.capacity)).max(1);
+                task.rate = (ONE * ONE / self.curve.task_slowdown(slowdown, task.size, host.capacity)).max(1);
                 let left = task.left.div_ceil(u128::from(task.rate));
                 let end = Time(core.now.0.saturating_add(u64::try_from(left).unwrap_or(u64::MAX)));
                 if end != task.end

@@ -9,7 +9,7 @@ use plimsoll_base::units::{MachineId, Span, Time, UserId};
 
 /// The task set that a user would start next, as it waits now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Next {
+pub struct NextSet {
     /// Its row in the trace.
     pub row: u64,
     /// When it could have started at the earliest.
@@ -35,7 +35,7 @@ impl Core<'_> {
         if room.is_some() || self.work.queues.are_whole() {
             return Some((first, room));
         }
-        let queues = self.work.queues.of(user);
+        let queues = self.work.queues.queues_of(user);
         let mut heads: Vec<SetSlot> = queues.filter_map(|queue| self.work.queues.head(queue)).collect();
         heads.sort_unstable_by_key(|head| self.work.turn(*head));
         for head in heads {
@@ -47,10 +47,10 @@ impl Core<'_> {
     }
 
     /// See [`Engine::next`](super::Engine::next).
-    pub(super) fn next_of(&mut self, user: UserId, hoards: &mut Option<Hoards>) -> Option<Next> {
+    pub(super) fn next_of(&mut self, user: UserId, hoards: &mut Option<Hoards>) -> Option<NextSet> {
         let (slot, room) = self.first_with_room(user, hoards)?;
         let set = &self.work.sets[slot];
-        Some(Next {
+        Some(NextSet {
             row: set.row,
             release: set.release,
             place: place(set),
@@ -89,7 +89,7 @@ impl Core<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Engine, OnBlocked, Options, Parties, run};
+    use super::super::{Engine, OnBlocked, Options, RunContext, run};
     use crate::books::{Books, Weights};
     use crate::cluster::{Cluster, Placement};
     use crate::policy::{Ask, Policy, Queue, Rank, Reason, Verdict};
@@ -101,11 +101,11 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     /// Serves by arrival, or none.
-    struct Line {
+    struct ServingOrder {
         admits: bool,
     }
 
-    impl Policy for Line {
+    impl Policy for ServingOrder {
         fn rank(&self, queue: &Queue, _: &Books) -> Rank {
             Rank::new(u128::from(queue.release.0) << 64 | u128::from(queue.place))
         }
@@ -192,15 +192,15 @@ mod tests {
                     let mut whole = Ends::default();
                     let outcome = run(
                         &mut workload.source(),
-                        &mut Line { admits: true },
+                        &mut ServingOrder { admits: true },
                         cluster(),
                         Weights::default(),
                         &options,
                         &mut whole,
                     );
                     let (mut source, mut policy, mut ends) =
-                        (workload.source(), Line { admits: false }, Ends::default());
-                    let parties = Parties::lent(&mut source, &mut policy, &mut ends);
+                        (workload.source(), ServingOrder { admits: false }, Ends::default());
+                    let parties = RunContext::lent(&mut source, &mut policy, &mut ends);
                     let mut engine = Engine::new(parties, cluster(), Weights::default(), &options).expect("an engine");
                     while engine.step().expect("a step").is_some() {
                         from_outside(&mut engine, on_blocked).expect("starts");
@@ -227,8 +227,8 @@ mod tests {
             duration: Span(3),
             ..TaskSet::default()
         };
-        let (mut source, mut policy, mut ends) = (workload.source(), Line { admits: false }, Ends::default());
-        let parties = Parties::lent(&mut source, &mut policy, &mut ends);
+        let (mut source, mut policy, mut ends) = (workload.source(), ServingOrder { admits: false }, Ends::default());
+        let parties = RunContext::lent(&mut source, &mut policy, &mut ends);
         let options = Options { placement: Placement::FirstFit, audit: true, ..Options::default() };
         let mut engine = Engine::new(parties, cluster(), Weights::default(), &options).expect("an engine");
         assert_eq!(engine.step().ok(), Some(Some(Time::ZERO)));

@@ -5,11 +5,11 @@ use std::num::NonZeroU32;
 use super::agenda::Ticket;
 use super::core::Core;
 use super::line::LineKey;
-use super::remote::Told;
+use super::remote::CoreEvent;
 use super::running::Running;
 use super::victims::may_be_stopped;
-use super::view::View;
-use crate::policy::{Displaces, Reclaims, Victims};
+use super::view::TaskView;
+use crate::policy::{PreemptsFor, Reclaims, Victims};
 use crate::record::{Fate, Salvage, Turn};
 use plimsoll_base::error::{Error, Result};
 
@@ -25,10 +25,11 @@ pub(super) struct Choice {
 impl Core<'_> {
     /// Stops what the policy takes back on its own account; whether it was anything. Errors: [`Core::displaceable`]'s.
     pub(super) fn reclaim(&mut self) -> Result<bool> {
-        if self.round.displaces == Displaces::Never {
+        if self.round.displaces == PreemptsFor::Never {
             return Ok(false);
         }
-        let view = View::new(&self.work, &self.running, &self.site, &*self.outside.source, &self.choosing, self.now);
+        let view =
+            TaskView::new(&self.work, &self.running, &self.site, &*self.outside.source, &self.choosing, self.now);
         let policy = self.outside.policy.preemption();
         let Some(policy) = policy else { return Ok(false) };
         let Reclaims { victims, stale } = policy.reclaim(self.now, &view, &self.books)?;
@@ -36,7 +37,7 @@ impl Core<'_> {
         let mut any = false;
         for Victims { tasks, cause, .. } in &victims {
             for (key, count) in tasks {
-                let ticket = Ticket::of(*key);
+                let ticket = Ticket::from_key(*key);
                 let tasks = self.displaceable(ticket, *count)?;
                 let all = self.all_of(ticket, &tasks);
                 let count = if all.whole { all.count } else { *count };
@@ -113,7 +114,7 @@ impl Core<'_> {
             self.release(tasks);
             self.watch_stop(tasks, fate, keep)?;
             if !matches!(fate, Fate::Revoked | Fate::Moved) {
-                self.notes.tell(Told::Stopped(self.of_row(tasks)));
+                self.notes.push_event(CoreEvent::Stopped(self.of_row(tasks)));
             }
         }
         stopped.sort_unstable_by_key(|(tasks, _)| tasks.first);
@@ -131,11 +132,11 @@ impl Core<'_> {
             let again = self.work.sets.again(set, first, tasks, self.now, &keep);
             if let Some(ordered) = &mut self.work.ordered {
                 ordered.again(set, again);
-                ordered.kept(again, &self.work.sets[again], keep.saved);
+                ordered.record_saved(again, &self.work.sets[again], keep.saved);
             }
             self.work.jobs.row_split(self.work.sets[again].job, self.work.sets[again].stage);
             self.notes.again(set, again);
-            self.notes.tell(Told::Again(again));
+            self.notes.push_event(CoreEvent::Again(again));
             if self.work.sets[again].listed {
                 self.enqueue(again);
             }

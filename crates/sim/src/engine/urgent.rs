@@ -101,7 +101,7 @@ fn above_quota(groups: &dyn Groups, running: &dyn RunningView, books: &Books) ->
         let mut next = group(user).map(|group| tree.place_in(group, partition));
         while let Some(at) = next {
             for d in 0..resources.min(dims) {
-                held[at * resources + d] += books.partition(partition).held(UserId(user))[d];
+                held[at * resources + d] += books.partition(partition).allocated(UserId(user))[d];
             }
             next = tree.groups[at].parent;
         }

@@ -128,7 +128,7 @@ impl Victims {
     }
 
     /// The tasks of these users that may be stopped by choice, in the order of stopping.
-    pub fn of(&self, users: &[UserId]) -> Vec<(&Victim, &Ticket)> {
+    pub fn of_users(&self, users: &[UserId]) -> Vec<(&Victim, &Ticket)> {
         let known = users.iter().filter_map(|user| self.users.get(user.index()));
         let mut all: Vec<(&Victim, &Ticket)> = known.flatten().collect();
         all.sort_unstable_by_key(|(victim, _)| **victim);

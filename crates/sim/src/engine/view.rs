@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use super::agenda::Ticket;
 use super::core::{Work, amounts};
-use super::displacing::Choosing;
 use super::jobs::SetSlot;
+use super::preemption_limits::PreemptionBudget;
 use super::queues::place;
 use super::running::Execution;
 use super::scopes::ScopeId;
@@ -18,19 +18,19 @@ use crate::workload::Source;
 use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 
 /// Running tasks, for a rule to look at.
-pub(super) struct View<'a> {
+pub(super) struct TaskView<'a> {
     work: &'a Work,
     running: &'a Execution,
     site: &'a Site,
     source: &'a dyn Source,
-    choosing: &'a Choosing,
+    choosing: &'a PreemptionBudget,
     now: Time,
     policy: Option<&'a dyn Policy>,
-    asker: Option<Asker<'a>>,
+    asker: Option<Requester<'a>>,
 }
 
 /// The task that victims would be stopped for.
-pub(super) struct Asker<'a> {
+pub(super) struct Requester<'a> {
     /// The machines that it may use.
     pub scope: ScopeId,
     /// How many tasks of each entry are asked for by others.
@@ -45,26 +45,26 @@ pub(super) struct Asker<'a> {
     pub but_of: Option<Time>,
 }
 
-impl<'a> View<'a> {
+impl<'a> TaskView<'a> {
     /// All tasks that may be stopped by choice.
     pub fn new(
         work: &'a Work,
         running: &'a Execution,
         site: &'a Site,
         source: &'a dyn Source,
-        choosing: &'a Choosing,
+        choosing: &'a PreemptionBudget,
         now: Time,
-    ) -> View<'a> {
-        View { work, running, site, source, choosing, now, policy: None, asker: None }
+    ) -> TaskView<'a> {
+        TaskView { work, running, site, source, choosing, now, policy: None, asker: None }
     }
 
     /// The tasks that no other request has asked, on the machines that the requesting task may use; for a rule that is not the policy's,
     /// with the policy's view of its users.
-    pub fn for_asker(self, asker: Asker<'a>, policy: Option<&'a dyn Policy>) -> View<'a> {
-        View { policy, asker: Some(asker), ..self }
+    pub fn for_asker(self, asker: Requester<'a>, policy: Option<&'a dyn Policy>) -> TaskView<'a> {
+        TaskView { policy, asker: Some(asker), ..self }
     }
 
-    fn tell(
+    fn visit(
         &self,
         entry: (&Victim, &Ticket),
         hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>,
@@ -72,10 +72,10 @@ impl<'a> View<'a> {
         let (victim, ticket) = entry;
         let Some(tasks) = self.running.get(*ticket) else { return ControlFlow::Continue(()) };
         let mut count = tasks.count.get();
-        if let Some(Asker { scope, asked, .. }) = &self.asker {
+        if let Some(Requester { scope, asked, .. }) = &self.asker {
             count -= asked.get(victim).copied().unwrap_or(0).min(count);
             let machine = tasks.machine;
-            if count == 0 || !self.site.machines.is_present(machine) || !self.site.scopes.holds(*scope, machine) {
+            if count == 0 || !self.site.machines.is_present(machine) || !self.site.scopes.contains(*scope, machine) {
                 return ControlFlow::Continue(());
             }
         }
@@ -115,15 +115,15 @@ impl<'a> View<'a> {
     }
 }
 
-impl RunningView for View<'_> {
+impl RunningView for TaskView<'_> {
     fn all(&self, hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>) {
         let all = self.running.victims.iter().flat_map(|victims| victims.all());
-        let _ = { all }.try_for_each(|entry| self.tell(entry, hear));
+        let _ = { all }.try_for_each(|entry| self.visit(entry, hear));
     }
 
-    fn of(&self, users: &[UserId], hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>) {
-        let of = self.running.victims.iter().flat_map(|victims| victims.of(users));
-        let _ = { of }.try_for_each(|entry| self.tell(entry, hear));
+    fn of_users(&self, users: &[UserId], hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>) {
+        let of = self.running.victims.iter().flat_map(|victims| victims.of_users(users));
+        let _ = { of }.try_for_each(|entry| self.visit(entry, hear));
     }
 
     fn next(&self, user: UserId) -> Option<Head> {

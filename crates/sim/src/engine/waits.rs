@@ -3,7 +3,7 @@
 use super::OnBlocked;
 use super::core::Core;
 use super::jobs::SetSlot;
-use super::round::Stand;
+use super::round::QueueState;
 use crate::record::{Turn, Untried};
 use plimsoll_base::error::Result;
 
@@ -50,7 +50,7 @@ impl Core<'_> {
             return Some((Untried::BehindOwn, head));
         }
         let stopped = self.options.on_blocked == OnBlocked::Stop;
-        let blocked = self.round.stand[set.queue.index()] == Stand::Blocked;
+        let blocked = self.round.stand[set.queue.index()] == QueueState::Blocked;
         let (_, first) = self.site.scopes.first().filter(|_| stopped && blocked)?;
         (first != set.queue).then(|| Some((Untried::RoundEnded, self.work.queues.head(first)?))).flatten()
     }

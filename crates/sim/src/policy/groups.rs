@@ -51,7 +51,7 @@ impl GroupTree {
 
     /// The group of a user, by its place in the default tree; `None` for a user of no group.
     pub fn group_of(&self, user: &str) -> Option<usize> {
-        self.owners.of(user)
+        self.owners.group_of(user)
     }
 
     /// The index in a partition of a group of the default tree.
@@ -125,7 +125,7 @@ impl Owners {
     }
 
     /// The group of a user; `None` for a user of no group.
-    pub fn of(&self, user: &str) -> Option<usize> {
+    pub fn group_of(&self, user: &str) -> Option<usize> {
         let begins = || self.beginnings.iter().find(|(beginning, _)| user.starts_with(beginning));
         let owner = self.names.get(user).copied().or_else(|| begins().map(|(_, group)| *group)).or(self.default);
         owner.map(|group| group as usize)

@@ -59,7 +59,7 @@ pub struct SetView {
 
 /// The duration that sizes of jobs are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GoesBy {
+pub enum SizeSource {
     /// Sizes play no part.
     Nothing,
     /// The user's estimate: a row without one is an error.
@@ -84,8 +84,8 @@ pub trait Inside: Sync {
     fn key(&self, set: &SetView, now: Time) -> u128;
 
     /// The durations that [`JobView::size`] and [`JobView::left`] are made of.
-    fn goes_by(&self) -> GoesBy {
-        GoesBy::Nothing
+    fn goes_by(&self) -> SizeSource {
+        SizeSource::Nothing
     }
 
     /// Whether a task's service counts by the largest part of the cluster that it demands of any resource: in two dimensions. A task
@@ -121,16 +121,16 @@ impl std::fmt::Debug for dyn Inside {
 }
 
 /// An order that is a function of a set and the instant.
-struct Order {
+struct SetOrder {
     name: &'static str,
     meaning: &'static str,
     source: &'static str,
-    goes_by: GoesBy,
+    goes_by: SizeSource,
     moves: bool,
     key: fn(&SetView, Time) -> u128,
 }
 
-impl Inside for Order {
+impl Inside for SetOrder {
     fn name(&self) -> &str {
         self.name
     }
@@ -147,7 +147,7 @@ impl Inside for Order {
         (self.key)(set, now)
     }
 
-    fn goes_by(&self) -> GoesBy {
+    fn goes_by(&self) -> SizeSource {
         self.goes_by
     }
 
@@ -159,57 +159,57 @@ impl Inside for Order {
 /// The usual order, which needs no key: see the head of this file.
 pub const USUAL: &str = "priority";
 
-static FIFO: Order = Order {
+static FIFO: SetOrder = SetOrder {
     name: "fifo",
     meaning: "By arrival, whatever the priority.",
     source: "folklore",
-    goes_by: GoesBy::Nothing,
+    goes_by: SizeSource::Nothing,
     moves: false,
     key: |set, _| u128::from(set.release.0) << 64 | u128::from(set.place),
 };
 
-static SJF: Order = Order {
+static SJF: SetOrder = SetOrder {
     name: "sjf",
     meaning: "The job of the least size first, as its user estimates it.",
     source: "Smith, Naval Research Logistics Quarterly 1956 (shortest processing time)",
-    goes_by: GoesBy::Estimate,
+    goes_by: SizeSource::Estimate,
     moves: false,
     key: |set, _| set.job.size,
 };
 
-static SJF_TRUE: Order =
-    Order { name: "sjf:true", meaning: "The job of the least true size first.", goes_by: GoesBy::Truth, ..SJF };
+static SJF_TRUE: SetOrder =
+    SetOrder { name: "sjf:true", meaning: "The job of the least true size first.", goes_by: SizeSource::Truth, ..SJF };
 
-static SRPT: Order = Order {
+static SRPT: SetOrder = SetOrder {
     name: "srpt",
     meaning: "The job with the least size left first, as its user estimates it.",
     source: "Schrage, Operations Research 1968",
-    goes_by: GoesBy::Estimate,
+    goes_by: SizeSource::Estimate,
     moves: true,
     key: |set, _| set.job.left,
 };
 
-static SRPT_TRUE: Order = Order {
+static SRPT_TRUE: SetOrder = SetOrder {
     name: "srpt:true",
     meaning: "The job with the least true size left first.",
-    goes_by: GoesBy::Truth,
+    goes_by: SizeSource::Truth,
     ..SRPT
 };
 
-static LAS: Order = Order {
+static LAS: SetOrder = SetOrder {
     name: "las",
     meaning: "The job that has attained the least service first.",
     source: "Nuyens and Wierman, Performance Evaluation 2008 (foreground-background)",
-    goes_by: GoesBy::Nothing,
+    goes_by: SizeSource::Nothing,
     moves: true,
     key: |set, _| set.job.attained,
 };
 
-static EDF: Order = Order {
+static EDF: SetOrder = SetOrder {
     name: "edf",
     meaning: "The set with the earliest deadline first, those without one last.",
     source: "Liu and Layland, Journal of the ACM 1973",
-    goes_by: GoesBy::Nothing,
+    goes_by: SizeSource::Nothing,
     moves: false,
     key: |set, _| set.deadline.map_or(u128::MAX, |deadline| u128::from(deadline.0)),
 };

@@ -162,7 +162,7 @@ impl Lens {
 
 /// The quantities of one group or user that a policy uses.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
+pub struct Status {
     /// The group or user.
     pub name: String,
     /// Names and values: for people and tests, while integers decide.
@@ -197,14 +197,14 @@ pub struct Needs {
     /// first in rank order is served, whatever the placement rule.
     pub by_machine: bool,
     /// Whether it stops running tasks ([`Policy::preemption`]): an index of them is maintained then.
-    pub displaces: Displaces,
+    pub displaces: PreemptsFor,
     /// It plans the machines of launches ([`Policy::nominated`]).
     pub nominates: bool,
 }
 
 /// Whether a policy stops running tasks, and for which purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Displaces {
+pub enum PreemptsFor {
     /// It never does.
     #[default]
     Never,
@@ -287,13 +287,13 @@ pub trait Policy: Send {
     }
 
     /// Returns the quantities of each of its groups that it uses, to explain its decisions. The books are those of its last decision.
-    fn standings(&self, _books: &Books) -> Vec<Standing> {
+    fn standings(&self, _books: &Books) -> Vec<Status> {
         Vec::new()
     }
 
     /// Whether one user goes before another by the rule as it is written, if it compares users one by one: an order has to say the
     /// opposite the other way round.
-    fn goes_before(&self, _one: UserId, _other: UserId, _books: &Books) -> Option<bool> {
+    fn compare_users(&self, _one: UserId, _other: UserId, _books: &Books) -> Option<bool> {
         None
     }
 }

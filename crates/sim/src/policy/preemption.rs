@@ -70,7 +70,7 @@ pub trait RunningView {
     fn all(&self, hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
 
     /// The same of these users' alone.
-    fn of(&self, users: &[UserId], hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
+    fn of_users(&self, users: &[UserId], hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
 
     /// The task set that a user would start next, if it waits for anything.
     fn next(&self, user: UserId) -> Option<Head>;
@@ -115,7 +115,7 @@ pub struct Pending {
 /// A policy whose rank of a user is a share: a function of the user's allocation alone.
 pub trait Shares {
     /// The rank of a user if it held these amounts, through the policy's lens. More of anything ranks no earlier.
-    fn of(&self, user: UserId, held: &[u64], books: &Books) -> Rank;
+    fn rank_with(&self, user: UserId, held: &[u64], books: &Books) -> Rank;
 }
 
 /// The use of the room of stopped tasks.
@@ -206,7 +206,7 @@ pub fn enough(
 ) -> Option<Victims> {
     let mut short = *amount;
     let mut chosen: Vec<Chosen> = Vec::new();
-    running.of(users, &mut |tasks| {
+    running.of_users(users, &mut |tasks| {
         // As many as are needed for the shortage of each resource that they use.
         let needed = tasks.footprint.iter().zip(short.0).filter(|(each, short)| **each > 0 && *short > 0);
         let needed = needed.map(|(each, short)| short.div_ceil(*each)).max().unwrap_or(0);

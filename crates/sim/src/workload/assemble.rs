@@ -26,7 +26,7 @@ pub struct Assembler {
     jobs: u32,
     /// Jobs that appeared at this instant: rows of theirs may still follow among those of others.
     instant: Instant,
-    seen: Seen,
+    seen: SeenJobs,
 }
 
 impl Assembler {
@@ -182,7 +182,7 @@ pub fn shorten(value: &[u8]) -> String {
 
 /// Which jobs there have been: one bit for numbered ones, a hash for others, so that a long trace stays cheap.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct SeenJobs {
     bits: Vec<Vec<u64>>,
     sparse: HashSet<(u32, u64)>,
     hashes: HashSet<(u64, u64)>,
@@ -192,7 +192,7 @@ struct Seen {
 /// Numbers below this have a bit each: at most 8 MiB a prefix.
 const DENSE: u64 = 1 << 26;
 
-impl Seen {
+impl SeenJobs {
     fn contains(&self, job: &JobName) -> bool {
         match job {
             JobName::Numbered { prefix, number } if *number < DENSE => {

@@ -9,7 +9,7 @@ use plimsoll_base::units::{Dim, MAX_DIMS};
 
 /// The content of a trace's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
+pub enum TraceColumn {
     /// The job's name.
     Job,
     /// The user's name.
@@ -50,7 +50,7 @@ pub enum Column {
 #[derive(Clone, Debug)]
 pub struct Columns {
     /// The content of each column.
-    pub kinds: Vec<Column>,
+    pub kinds: Vec<TraceColumn>,
     /// The header.
     pub names: Vec<String>,
     /// The resource dimensions, in column order.
@@ -62,37 +62,37 @@ impl Columns {
     pub const USUAL: [&'static str; 5] = ["cpu", "memory", "gpu", "disk", "network"];
 
     /// The columns beside those of resources, with their content.
-    const OTHERS: [(&'static str, Column); 26] = [
-        ("job", Column::Job),
-        ("user", Column::User),
-        ("submit_s", Column::Submit(1_000_000)),
-        ("submit_ms", Column::Submit(1000)),
-        ("submit_us", Column::Submit(1)),
-        ("duration_s", Column::Duration(1_000_000)),
-        ("duration_ms", Column::Duration(1000)),
-        ("duration_us", Column::Duration(1)),
-        ("tasks", Column::Tasks),
-        ("stage", Column::Stage),
-        ("after", Column::After),
-        ("priority", Column::Priority),
-        ("gang", Column::Gang),
-        ("label", Column::Label),
-        ("location", Column::Location),
-        ("stable", Column::Stable),
-        ("estimate_s", Column::Estimate(1_000_000)),
-        ("estimate_ms", Column::Estimate(1000)),
-        ("estimate_us", Column::Estimate(1)),
-        ("after_job", Column::AfterJob),
-        ("think_s", Column::Think(1_000_000)),
-        ("think_ms", Column::Think(1000)),
-        ("think_us", Column::Think(1)),
-        ("deadline_s", Column::Deadline(1_000_000)),
-        ("deadline_ms", Column::Deadline(1000)),
-        ("deadline_us", Column::Deadline(1)),
+    const OTHERS: [(&'static str, TraceColumn); 26] = [
+        ("job", TraceColumn::Job),
+        ("user", TraceColumn::User),
+        ("submit_s", TraceColumn::Submit(1_000_000)),
+        ("submit_ms", TraceColumn::Submit(1000)),
+        ("submit_us", TraceColumn::Submit(1)),
+        ("duration_s", TraceColumn::Duration(1_000_000)),
+        ("duration_ms", TraceColumn::Duration(1000)),
+        ("duration_us", TraceColumn::Duration(1)),
+        ("tasks", TraceColumn::Tasks),
+        ("stage", TraceColumn::Stage),
+        ("after", TraceColumn::After),
+        ("priority", TraceColumn::Priority),
+        ("gang", TraceColumn::Gang),
+        ("label", TraceColumn::Label),
+        ("location", TraceColumn::Location),
+        ("stable", TraceColumn::Stable),
+        ("estimate_s", TraceColumn::Estimate(1_000_000)),
+        ("estimate_ms", TraceColumn::Estimate(1000)),
+        ("estimate_us", TraceColumn::Estimate(1)),
+        ("after_job", TraceColumn::AfterJob),
+        ("think_s", TraceColumn::Think(1_000_000)),
+        ("think_ms", TraceColumn::Think(1000)),
+        ("think_us", TraceColumn::Think(1)),
+        ("deadline_s", TraceColumn::Deadline(1_000_000)),
+        ("deadline_ms", TraceColumn::Deadline(1000)),
+        ("deadline_us", TraceColumn::Deadline(1)),
     ];
 
     /// The column of this name, if it is not one of resources.
-    fn other(name: &str) -> Option<Column> {
+    fn other(name: &str) -> Option<TraceColumn> {
         Columns::OTHERS.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
     }
 
@@ -126,7 +126,7 @@ impl Columns {
             }
             let kind = columns.kind(path, name)?;
             if columns.kinds.iter().any(|known| std::mem::discriminant(known) == std::mem::discriminant(&kind))
-                && !matches!(kind, Column::Resource(..))
+                && !matches!(kind, TraceColumn::Resource(..))
             {
                 return Err(Error::trace(path, 1, name, "is given twice"));
             }
@@ -139,7 +139,7 @@ impl Columns {
 
     /// Whether a trace is no trace without this column (or the same in another unit).
     pub(super) fn is_required(name: &str) -> bool {
-        use Column::{Duration, Job, Submit, User};
+        use TraceColumn::{Duration, Job, Submit, User};
         matches!(Columns::other(name), Some(Job | User | Submit(_) | Duration(_)))
     }
 
@@ -161,7 +161,7 @@ impl Columns {
         Error::trace(path, 1, &name, problem)
     }
 
-    fn kind(&mut self, path: &Path, name: &str) -> Result<Column> {
+    fn kind(&mut self, path: &Path, name: &str) -> Result<TraceColumn> {
         if name.is_empty() {
             return Err(Error::trace(path, 1, "", "a column has no name"));
         }
@@ -181,19 +181,19 @@ impl Columns {
             return Err(Error::trace(path, 1, name, format!("is one resource more than {MAX_DIMS}")));
         }
         self.dims.push(dim);
-        Ok(Column::Resource(self.dims.len() - 1, scale))
+        Ok(TraceColumn::Resource(self.dims.len() - 1, scale))
     }
 
     /// Errors: the header lacks the job, the user, the submit time or the duration.
     fn require_main(&self, path: &Path, header: &[&str]) -> Result<()> {
-        let has = |wanted: fn(Column) -> bool| header.iter().any(|name| Columns::other(name).is_some_and(wanted));
-        let missing = if !has(|kind| matches!(kind, Column::Job)) {
+        let has = |wanted: fn(TraceColumn) -> bool| header.iter().any(|name| Columns::other(name).is_some_and(wanted));
+        let missing = if !has(|kind| matches!(kind, TraceColumn::Job)) {
             "job"
-        } else if !has(|kind| matches!(kind, Column::User)) {
+        } else if !has(|kind| matches!(kind, TraceColumn::User)) {
             "user"
-        } else if !has(|kind| matches!(kind, Column::Submit(_))) {
+        } else if !has(|kind| matches!(kind, TraceColumn::Submit(_))) {
             "submit_s"
-        } else if !has(|kind| matches!(kind, Column::Duration(_))) {
+        } else if !has(|kind| matches!(kind, TraceColumn::Duration(_))) {
             "duration_s"
         } else {
             return Ok(());
@@ -213,8 +213,8 @@ impl Columns {
         let mut taken: Vec<&str> = Vec::new();
         for name in header.clone() {
             taken.push(match Columns::other(name) {
-                Some(Column::Submit(_)) => "submit_s",
-                Some(Column::Duration(_)) => "duration_s",
+                Some(TraceColumn::Submit(_)) => "submit_s",
+                Some(TraceColumn::Duration(_)) => "duration_s",
                 _ => name,
             });
         }

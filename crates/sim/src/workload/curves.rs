@@ -41,7 +41,7 @@ struct Counting {
 pub fn curves(source: &mut dyn Source) -> Result<Vec<Curves>> {
     let dims = source.dims().to_vec();
     let (mut all, mut stages) = (Counting::default(), BTreeMap::<Option<u32>, Counting>::new());
-    while let Some(set) = source.take()? {
+    while let Some(set) = source.next_set()? {
         for counting in [&mut all, stages.entry(set.stage).or_default()] {
             let tasks = u64::from(set.tasks);
             counting.duration.add(set.duration.0, tasks);

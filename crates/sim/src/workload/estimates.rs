@@ -12,7 +12,7 @@ use super::names::{JobName, Names};
 use super::synthetic::random::{numbered, stream};
 use super::{Source, TaskSet, Texts};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Dim, JobId, Round, Span, Time, UserId, decimal};
+use plimsoll_base::units::{Dim, JobId, Rounding, Span, Time, UserId, decimal};
 
 /// One, in millionths.
 const ONE: u64 = 1_000_000;
@@ -54,7 +54,7 @@ impl Estimates {
     }
 
     /// The estimate of a task set that takes so long, with draws of its own; at least a microsecond where it takes any time.
-    fn of(self, set: &TaskSet, draws: impl FnOnce() -> ChaCha8Rng) -> Option<Span> {
+    fn estimate(self, set: &TaskSet, draws: impl FnOnce() -> ChaCha8Rng) -> Option<Span> {
         let duration = set.duration.0;
         let estimate = match self {
             Estimates::AsGiven => return set.estimate,
@@ -93,7 +93,7 @@ impl std::str::FromStr for Estimates {
     fn from_str(text: &str) -> Result<Estimates> {
         let wrong = |expected: &str| Error::plan("estimates", format!("'{text}'"), expected);
         let number = |text: &str, range: std::ops::RangeInclusive<u64>, expected| {
-            decimal(text.as_bytes(), ONE, Round::Nearest)
+            decimal(text.as_bytes(), ONE, Rounding::Nearest)
                 .ok()
                 .filter(|value| range.contains(value))
                 .ok_or_else(|| wrong(expected))
@@ -144,16 +144,16 @@ impl Source for Estimated<'_> {
     fn peek(&mut self) -> Result<Option<&TaskSet>> {
         if self.ahead.is_none() {
             let Some(mut set) = self.source.peek()?.cloned() else { return Ok(None) };
-            set.estimate = self.model.of(&set, || numbered(&self.draws, self.substream(set.user)));
+            set.estimate = self.model.estimate(&set, || numbered(&self.draws, self.substream(set.user)));
             self.ahead = Some(set);
         }
         Ok(self.ahead.as_ref())
     }
 
-    fn take(&mut self) -> Result<Option<TaskSet>> {
+    fn next_set(&mut self) -> Result<Option<TaskSet>> {
         self.peek()?;
         let Some(set) = self.ahead.take() else { return Ok(None) };
-        self.source.take()?;
+        self.source.next_set()?;
         if self.taken.len() <= set.user.index() {
             self.taken.resize(set.user.index() + 1, 0);
         }
@@ -212,7 +212,7 @@ mod tests {
         let model = model.parse().expect("a model");
         let mut source = Estimated::new(Box::new(workload.source()), model, seed);
         let mut factors = Vec::new();
-        while let Some(set) = source.take().expect("rows in memory") {
+        while let Some(set) = source.next_set().expect("rows in memory") {
             factors.extend(set.estimate.map(|estimate| estimate.0 as f64 / set.duration.0 as f64));
         }
         factors
@@ -261,7 +261,7 @@ mod tests {
     fn extremes_stay_within_tables() {
         let of = |model: Estimates, duration| {
             let set = TaskSet { duration: Span(duration), ..TaskSet::default() };
-            model.of(&set, || stream(1, "test")).expect("an estimate").0
+            model.estimate(&set, || stream(1, "test")).expect("an estimate").0
         };
         for model in [Estimates::Uniform(FACTOR_MOST), Estimates::Lognormal(SIGMA_MOST)] {
             assert_eq!(of(model, 0), 0);

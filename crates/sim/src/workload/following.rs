@@ -29,7 +29,7 @@ impl Preceding {
 }
 
 /// A row that waits for its time.
-struct Row {
+struct WaitingRow {
     set: TaskSet,
     name: JobName,
     /// The number of its job in the source.
@@ -41,9 +41,9 @@ struct Row {
 pub struct Following<'a> {
     source: Box<dyn Source + 'a>,
     /// Rows with a known time of submission, by that of their job and by their numbers.
-    ready: BTreeMap<(Time, u64), Row>,
+    ready: BTreeMap<(Time, u64), WaitingRow>,
     /// Rows of each job that waits, by the name of the preceding job.
-    held: HashMap<JobName, Vec<Vec<Row>>>,
+    held: HashMap<JobName, Vec<Vec<WaitingRow>>>,
     /// The ends of jobs.
     ended: HashMap<JobName, Time>,
     /// The numbers here of jobs that have begun, by those in the source.
@@ -88,19 +88,19 @@ impl<'a> Following<'a> {
     /// Reads the jobs that the source has at an instant. Errors: those of the source, and [`Error::Mismatch`] for rows of a
     /// job with different preceding jobs.
     fn read_instant(&mut self, now: Time) -> Result<()> {
-        let mut jobs: BTreeMap<JobId, Vec<Row>> = BTreeMap::new();
+        let mut jobs: BTreeMap<JobId, Vec<WaitingRow>> = BTreeMap::new();
         let mut last = None;
         while let Some(next) = self.source.peek()? {
             if next.submit > now && last != Some(next.job) {
                 break;
             }
-            let Some(set) = self.source.take()? else { break };
+            let Some(set) = self.source.next_set()? else { break };
             last = Some(set.job);
             let rows = jobs.entry(set.job).or_default();
             if rows.first().is_some_and(|first| first.set.preceding != set.preceding) {
                 return Err(Preceding::differs(&self.source.locate(set.row)));
             }
-            rows.push(Row { name: self.source.job_name(), job: set.job, set });
+            rows.push(WaitingRow { name: self.source.job_name(), job: set.job, set });
         }
         for rows in jobs.into_values() {
             match rows.first().and_then(|row| row.set.preceding.clone()) {
@@ -115,7 +115,7 @@ impl<'a> Following<'a> {
     }
 
     /// Submits the rows of a job at their submit times, or as much later as the first would be before `from`.
-    fn release(&mut self, rows: Vec<Row>, from: Time) {
+    fn release(&mut self, rows: Vec<WaitingRow>, from: Time) {
         let Some(first) = rows.first().map(|row| row.set.submit) else { return };
         let release = first.max(from);
         for mut row in rows {
@@ -135,9 +135,9 @@ impl Source for Following<'_> {
         Ok(self.ready.first_key_value().map(|(_, row)| &row.set))
     }
 
-    fn take(&mut self) -> Result<Option<TaskSet>> {
+    fn next_set(&mut self) -> Result<Option<TaskSet>> {
         self.advance()?;
-        let Some((_, Row { set, name, job })) = self.ready.pop_first() else { return Ok(None) };
+        let Some((_, WaitingRow { set, name, job })) = self.ready.pop_first() else { return Ok(None) };
         if self.numbers.insert(job, set.job).is_none() {
             self.jobs += 1;
             self.begun.insert(set.job, (name.clone(), job));

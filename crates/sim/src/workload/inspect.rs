@@ -11,7 +11,7 @@ use plimsoll_base::units::{JobId, Resources, Span, Time, UserId};
 
 /// Findings in a workload with sound rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct WorkloadFindings {
     /// Rows read.
     pub rows: u64,
     /// The latest end of a task if every task starts when it is submitted and the stages and the job that it waits for have
@@ -24,7 +24,7 @@ pub struct Findings {
 }
 
 /// The relevant parts of a job's rows.
-struct Job {
+struct JobShape {
     name: JobName,
     user: UserId,
     stages: BTreeSet<u32>,
@@ -50,12 +50,12 @@ struct StageRow {
 ///
 /// Errors: those of the source, and [`Error::Mismatch`] for a row that waits for a stage that its job lacks or has
 /// another user than its job.
-pub fn inspect(source: &mut dyn Source, machines: &[Resources]) -> Result<Findings> {
-    let mut findings = Findings::default();
-    let mut open: BTreeMap<JobId, Job> = BTreeMap::new();
+pub fn inspect(source: &mut dyn Source, machines: &[Resources]) -> Result<WorkloadFindings> {
+    let mut findings = WorkloadFindings::default();
+    let mut open: BTreeMap<JobId, JobShape> = BTreeMap::new();
     let (mut now, mut last) = (Time::ZERO, None);
     let mut ends = source.has_preceding().then(HashMap::new);
-    while let Some(set) = source.take()? {
+    while let Some(set) = source.next_set()? {
         if set.submit > now && last != Some(set.job) {
             close(&mut open, source, &mut findings, &mut ends)?;
         }
@@ -75,8 +75,8 @@ pub fn inspect(source: &mut dyn Source, machines: &[Resources]) -> Result<Findin
     Ok(findings)
 }
 
-fn add(open: &mut BTreeMap<JobId, Job>, set: &TaskSet, source: &dyn Source) -> Result<()> {
-    let job = open.entry(set.job).or_insert_with(|| Job {
+fn add(open: &mut BTreeMap<JobId, JobShape>, set: &TaskSet, source: &dyn Source) -> Result<()> {
+    let job = open.entry(set.job).or_insert_with(|| JobShape {
         name: source.job_name(),
         user: set.user,
         stages: BTreeSet::new(),
@@ -106,9 +106,9 @@ fn add(open: &mut BTreeMap<JobId, Job>, set: &TaskSet, source: &dyn Source) -> R
 
 /// Looks at jobs with all their rows. `ends` has the ends of the jobs before, if other jobs may wait for them.
 fn close(
-    open: &mut BTreeMap<JobId, Job>,
+    open: &mut BTreeMap<JobId, JobShape>,
     source: &dyn Source,
-    findings: &mut Findings,
+    findings: &mut WorkloadFindings,
     ends: &mut Option<HashMap<JobName, Time>>,
 ) -> Result<()> {
     for job in std::mem::take(open).into_values() {
@@ -141,7 +141,7 @@ fn close(
     Ok(())
 }
 
-impl Job {
+impl JobShape {
     /// When its last stage ends if each row starts once it is submitted and the stages before it have ended. No stage waits for itself.
     fn earliest_end(&self) -> Time {
         let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::workload::{CsvTrace, Input};
 
-    fn found(rows: &str, machines: &[[u64; 2]]) -> Result<Findings> {
+    fn found(rows: &str, machines: &[[u64; 2]]) -> Result<WorkloadFindings> {
         let text = format!("job,user,submit_s,duration_s,tasks,cpu,memory_mib,stage,after\n{rows}");
         let input = Input::Bytes("t.csv".into(), text.into_bytes().into());
         let machine = |&[cpu, memory]: &[u64; 2]| {

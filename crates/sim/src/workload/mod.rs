@@ -23,14 +23,14 @@ mod whole;
 pub mod write;
 
 pub use assemble::{Assembler, shorten};
-pub use columns::{Column, Columns};
+pub use columns::{Columns, TraceColumn};
 pub use estimates::{Estimated, Estimates};
 pub use following::{Following, Preceding};
 pub use names::{JobName, JobNames, Names};
 pub use plimsoll_base::names::NameList;
 pub use services::{Service, WithServices};
 pub use thin::Thinned;
-pub use trace::{CsvTrace, Entry, Input, RowParser, describe};
+pub use trace::{CsvTrace, Input, RowParser, TraceField, describe};
 pub use unknown::require_canonical;
 pub use whole::{InMemory, Quality, Workload};
 
@@ -100,7 +100,7 @@ pub trait Source: Send {
     fn peek(&mut self) -> Result<Option<&TaskSet>>;
 
     /// Takes the task set that [`Source::peek`] showed. `None` exactly when `peek` returns it.
-    fn take(&mut self) -> Result<Option<TaskSet>>;
+    fn next_set(&mut self) -> Result<Option<TaskSet>>;
 
     /// The name of the job of the task set taken last.
     fn job_name(&self) -> JobName;

@@ -131,12 +131,12 @@ impl JobNames {
             Some((prefix, number)) if !self.prefixes.is_empty() && self.last.0 == prefix => {
                 Some(JobName::Numbered { prefix: self.last.1, number })
             }
-            _ => Some(self.of(std::str::from_utf8(name).ok()?)),
+            _ => Some(self.split(std::str::from_utf8(name).ok()?)),
         }
     }
 
     /// Takes a name apart.
-    pub fn of(&mut self, name: &str) -> JobName {
+    pub fn split(&mut self, name: &str) -> JobName {
         let Some((prefix, number)) = split(name.as_bytes()) else { return JobName::Text(name.into()) };
         if self.prefixes.is_empty() || self.last.0 != prefix {
             let text = &name[..prefix.len()];

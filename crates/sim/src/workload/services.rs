@@ -112,14 +112,14 @@ impl Source for WithServices<'_> {
         Ok(Some(&self.ahead))
     }
 
-    fn take(&mut self) -> Result<Option<TaskSet>> {
+    fn next_set(&mut self) -> Result<Option<TaskSet>> {
         if let Some((name, set)) = self.services.get(self.taken) {
             self.last = Some(JobName::Text(name.as_str().into()));
             self.taken += 1;
             return Ok(Some(set.clone()));
         }
         self.last = None;
-        let next = self.source.take()?;
+        let next = self.source.next_set()?;
         Ok(next.map(|set| self.renamed(&set)))
     }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Source;
 pub use super::quantiles::Quantiles;
 use super::quantiles::{Histogram, weighted_quantiles};
-use super::synthetic::published::{self, Bin, Cdf, Demand};
+use super::synthetic::published::{self, Cdf, Demand, SizeRange};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Span, Time};
 
@@ -136,7 +136,7 @@ struct Counter {
 pub fn summarise(source: &mut dyn Source) -> Result<Summary> {
     let dims = source.dims().len();
     let mut counter = Counter::default();
-    while let Some(set) = source.take()? {
+    while let Some(set) = source.next_set()? {
         counter.add(&set, dims);
     }
     Ok(counter.summary(source))
@@ -204,10 +204,10 @@ impl Counter {
         }
     }
 
-    fn sizes(&self, bins: &[Bin]) -> Vec<SizeBin> {
+    fn sizes(&self, bins: &[SizeRange]) -> Vec<SizeBin> {
         let total = self.job_tasks.len().max(1) as f64;
         let count =
-            |bin: &Bin| self.job_tasks.iter().filter(|tasks| (bin.from..=bin.to).contains(*tasks)).count() as u64;
+            |bin: &SizeRange| self.job_tasks.iter().filter(|tasks| (bin.from..=bin.to).contains(*tasks)).count() as u64;
         bins.iter().map(|bin| size_bin(bin, Some(count(bin)), count(bin) as f64 / total)).collect()
     }
 
@@ -251,7 +251,7 @@ impl Counting {
     }
 }
 
-fn size_bin(bin: &Bin, jobs: Option<u64>, share: f64) -> SizeBin {
+fn size_bin(bin: &SizeRange, jobs: Option<u64>, share: f64) -> SizeBin {
     SizeBin { from: bin.from, to: (bin.to < u64::MAX).then_some(bin.to), jobs, share }
 }
 
@@ -276,7 +276,7 @@ pub struct Published {
 pub fn published() -> Published {
     let (map, reduce) = (&published::MAP.points, &published::REDUCE.points);
     let both: Vec<Demand> = map.iter().chain(reduce).copied().collect();
-    let shares = |bins: &[Bin], counted: bool| {
+    let shares = |bins: &[SizeRange], counted: bool| {
         let total: f64 = bins.iter().map(|bin| bin.jobs).sum();
         bins.iter().map(|bin| size_bin(bin, counted.then_some(bin.jobs as u64), bin.jobs / total)).collect()
     };

@@ -54,7 +54,7 @@ impl<'a> Thinned<'a> {
     }
 
     fn advance(&mut self) -> Result<()> {
-        while let Some(mut set) = self.source.take()? {
+        while let Some(mut set) = self.source.next_set()? {
             let name = self.source.job_name();
             let keep = match self.last {
                 Some((job, keep)) if job == set.job => keep,
@@ -98,7 +98,7 @@ impl Source for Thinned<'_> {
         Ok(self.ahead.as_ref().map(|(set, _)| set))
     }
 
-    fn take(&mut self) -> Result<Option<TaskSet>> {
+    fn next_set(&mut self) -> Result<Option<TaskSet>> {
         let Some((set, name)) = self.ahead.take() else { return Ok(None) };
         self.taken = name;
         self.advance()?;

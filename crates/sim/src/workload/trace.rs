@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::assemble::{Assembler, shorten};
-use super::columns::{Column, Columns};
+use super::columns::{Columns, TraceColumn};
 use super::names::{JobName, Names};
 use super::{Preceding, Source, TaskSet, Texts};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::fields::Fields;
 use plimsoll_base::pinned::Pinned;
 use plimsoll_base::rows::trimmed;
-use plimsoll_base::units::{Dim, Resources, Round, Span, Time, decimal};
+use plimsoll_base::units::{Dim, Resources, Rounding, Span, Time, decimal};
 
 /// Where a trace's bytes come from.
 #[derive(Clone, Debug)]
@@ -170,7 +170,7 @@ impl CsvTrace {
 }
 
 /// The content of a field: a text, which may be known to be a number.
-pub trait Entry<'f>: Copy {
+pub trait TraceField<'f>: Copy {
     /// It as text, which is empty if there is nothing. Errors: there is none.
     fn text(self) -> std::result::Result<&'f [u8], String>;
 
@@ -180,7 +180,7 @@ pub trait Entry<'f>: Copy {
     }
 
     /// Its value if that is known to be an integer from 0 on.
-    fn whole(self) -> Option<u64> {
+    fn integer(self) -> Option<u64> {
         None
     }
 
@@ -190,7 +190,7 @@ pub trait Entry<'f>: Copy {
     }
 }
 
-impl<'f> Entry<'f> for &'f [u8] {
+impl<'f> TraceField<'f> for &'f [u8] {
     fn text(self) -> std::result::Result<&'f [u8], String> {
         Ok(self)
     }
@@ -206,7 +206,7 @@ pub struct RowParser<'a> {
 
 impl RowParser<'_> {
     /// Reads a row into `set` and gives the job's name. Errors: the column and its problem.
-    pub fn parse<'f, F: Entry<'f>>(
+    pub fn parse<'f, F: TraceField<'f>>(
         &mut self,
         row: u64,
         fields: impl Iterator<Item = F>,
@@ -221,29 +221,29 @@ impl RowParser<'_> {
         for (at, (kind, field)) in self.columns.kinds.iter().zip(fields).enumerate() {
             let fail = |problem: String| (at, problem);
             match *kind {
-                Column::Job => job = (at, trimmed(field.text().map_err(fail)?)),
-                Column::User => set.user = self.rows.user(trimmed(field.text().map_err(fail)?)).map_err(fail)?,
-                Column::Submit(scale) => {
+                TraceColumn::Job => job = (at, trimmed(field.text().map_err(fail)?)),
+                TraceColumn::User => set.user = self.rows.user(trimmed(field.text().map_err(fail)?)).map_err(fail)?,
+                TraceColumn::Submit(scale) => {
                     set.submit = Time(time(field, scale).map_err(fail)?);
                     submit = at;
                 }
-                Column::Duration(scale) => set.duration = Span(time(field, scale).map_err(fail)?),
-                Column::Resource(dim, scale) => {
-                    set.demand.0[dim] = number(field, scale, Round::Up, "an amount such as 1.5").map_err(fail)?;
+                TraceColumn::Duration(scale) => set.duration = Span(time(field, scale).map_err(fail)?),
+                TraceColumn::Resource(dim, scale) => {
+                    set.demand.0[dim] = number(field, scale, Rounding::Up, "an amount such as 1.5").map_err(fail)?;
                 }
                 _ if field.is_empty().map_err(fail)? => {}
-                Column::Tasks => set.tasks = whole(field, 1, u32::MAX.into()).map_err(fail)? as u32,
-                Column::Priority => set.priority = whole(field, 0, 9).map_err(fail)? as u8,
-                Column::Gang => set.gang = truth(field).map_err(fail)?,
-                Column::Stage => set.stage = Some(self.rows.stages.intern(utf8(field).map_err(fail)?)),
-                Column::Label => set.label = Some(self.rows.labels.intern(utf8(field).map_err(fail)?)),
-                Column::Location => set.location = Some(self.rows.locations.intern(utf8(field).map_err(fail)?)),
-                Column::Estimate(scale) => set.estimate = Some(Span(time(field, scale).map_err(fail)?)),
-                Column::Deadline(scale) => set.deadline = Some(Time(time(field, scale).map_err(fail)?)),
-                Column::AfterJob => after_job = Some((at, trimmed(field.text().map_err(fail)?))),
-                Column::Think(scale) => think = Some((at, Span(time(field, scale).map_err(fail)?))),
-                Column::Stable => set.stable = truth(field).map_err(fail)?,
-                Column::After => {
+                TraceColumn::Tasks => set.tasks = integer_between(field, 1, u32::MAX.into()).map_err(fail)? as u32,
+                TraceColumn::Priority => set.priority = integer_between(field, 0, 9).map_err(fail)? as u8,
+                TraceColumn::Gang => set.gang = truth(field).map_err(fail)?,
+                TraceColumn::Stage => set.stage = Some(self.rows.stages.intern(utf8(field).map_err(fail)?)),
+                TraceColumn::Label => set.label = Some(self.rows.labels.intern(utf8(field).map_err(fail)?)),
+                TraceColumn::Location => set.location = Some(self.rows.locations.intern(utf8(field).map_err(fail)?)),
+                TraceColumn::Estimate(scale) => set.estimate = Some(Span(time(field, scale).map_err(fail)?)),
+                TraceColumn::Deadline(scale) => set.deadline = Some(Time(time(field, scale).map_err(fail)?)),
+                TraceColumn::AfterJob => after_job = Some((at, trimmed(field.text().map_err(fail)?))),
+                TraceColumn::Think(scale) => think = Some((at, Span(time(field, scale).map_err(fail)?))),
+                TraceColumn::Stable => set.stable = truth(field).map_err(fail)?,
+                TraceColumn::After => {
                     let stages = utf8(field).map_err(fail)?.split(';').map(str::trim).filter(|name| !name.is_empty());
                     set.after = stages.map(|name| self.rows.stages.intern(name)).collect();
                 }
@@ -273,7 +273,7 @@ impl Source for CsvTrace {
         Ok(self.ahead.as_ref().map(|(set, _)| set))
     }
 
-    fn take(&mut self) -> Result<Option<TaskSet>> {
+    fn next_set(&mut self) -> Result<Option<TaskSet>> {
         // The next row is read over this one, which is large to move about.
         let Some((set, name)) = &mut self.ahead else { return Ok(None) };
         let taken = TaskSet { after: std::mem::take(&mut set.after), ..set.clone() };
@@ -287,7 +287,7 @@ impl Source for CsvTrace {
     }
 
     fn has_preceding(&self) -> bool {
-        self.columns.kinds.contains(&Column::AfterJob)
+        self.columns.kinds.contains(&TraceColumn::AfterJob)
     }
 
     fn users(&self) -> &Names {
@@ -304,11 +304,16 @@ impl Source for CsvTrace {
 }
 
 /// A time column's value in microseconds.
-pub(crate) fn time<'f>(field: impl Entry<'f>, scale: u64) -> std::result::Result<u64, String> {
-    number(field, scale, Round::Nearest, "a time from 0 to 10^12 s (31,700 years)")
+pub(crate) fn time<'f>(field: impl TraceField<'f>, scale: u64) -> std::result::Result<u64, String> {
+    number(field, scale, Rounding::Nearest, "a time from 0 to 10^12 s (31,700 years)")
 }
 
-fn number<'f>(field: impl Entry<'f>, scale: u64, round: Round, expected: &str) -> std::result::Result<u64, String> {
+fn number<'f>(
+    field: impl TraceField<'f>,
+    scale: u64,
+    round: Rounding,
+    expected: &str,
+) -> std::result::Result<u64, String> {
     if let Some(number) = field.times(scale) {
         return Ok(number);
     }
@@ -322,9 +327,9 @@ fn number<'f>(field: impl Entry<'f>, scale: u64, round: Round, expected: &str) -
     })
 }
 
-fn whole<'f>(field: impl Entry<'f>, least: u64, most: u64) -> std::result::Result<u64, String> {
+fn integer_between<'f>(field: impl TraceField<'f>, least: u64, most: u64) -> std::result::Result<u64, String> {
     let accepted = |value: &u64| (least..=most).contains(value);
-    if let Some(value) = field.whole().filter(accepted) {
+    if let Some(value) = field.integer().filter(accepted) {
         return Ok(value);
     }
     let field = field.text()?;
@@ -334,7 +339,7 @@ fn whole<'f>(field: impl Entry<'f>, least: u64, most: u64) -> std::result::Resul
         .ok_or_else(|| format!("'{}' is not a whole number from {least} to {most}", shorten(field)))
 }
 
-fn truth<'f>(field: impl Entry<'f>) -> std::result::Result<bool, String> {
+fn truth<'f>(field: impl TraceField<'f>) -> std::result::Result<bool, String> {
     let field = field.text()?;
     match field.trim_ascii().to_ascii_lowercase().as_slice() {
         b"true" | b"1" | b"yes" => Ok(true),
@@ -343,7 +348,7 @@ fn truth<'f>(field: impl Entry<'f>) -> std::result::Result<bool, String> {
     }
 }
 
-fn utf8<'f>(field: impl Entry<'f>) -> std::result::Result<&'f str, String> {
+fn utf8<'f>(field: impl TraceField<'f>) -> std::result::Result<&'f str, String> {
     let field = field.text()?;
     let text = std::str::from_utf8(field).map_err(|_| format!("'{}' is not UTF-8", shorten(field)))?;
     Ok(text.trim())

@@ -95,7 +95,7 @@ pub struct Workload {
 impl Workload {
     /// Adds a job and gives its id; the caller makes sure that names differ.
     pub fn job(&mut self, name: &str) -> JobId {
-        self.jobs.push(self.job_names.of(name));
+        self.jobs.push(self.job_names.split(name));
         JobId(u32::try_from(self.jobs.len() - 1).expect("fewer than 2^32 jobs"))
     }
 
@@ -148,7 +148,7 @@ impl Source for InMemory<'_> {
         Ok(self.workload.sets.get(self.next))
     }
 
-    fn take(&mut self) -> Result<Option<TaskSet>> {
+    fn next_set(&mut self) -> Result<Option<TaskSet>> {
         let set = self.workload.sets.get(self.next);
         self.next += usize::from(set.is_some());
         Ok(set.cloned())

@@ -70,7 +70,7 @@ impl Layout {
     /// Errors: those of the source, and [`Error::Mismatch`] for a resource that is called like another column.
     pub fn scan(source: &mut dyn Source) -> Result<Layout> {
         let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
-        while let Some(set) = source.take()? {
+        while let Some(set) = source.next_set()? {
             layout.tasks |= set.tasks != 1;
             layout.stage |= set.stage.is_some();
             layout.after |= !set.after.is_empty();
@@ -240,7 +240,7 @@ pub fn csv(out: &mut dyn Write, path: &Path, source: &mut dyn Source, layout: &L
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(layout.columns().iter().map(|(name, _)| name)).map_err(fail)?;
     let mut rows = 0;
-    while let Some(set) = source.take()? {
+    while let Some(set) = source.next_set()? {
         for item in layout.row(&set, source)? {
             writer.write_field(item.text().as_bytes()).map_err(fail)?;
         }
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(written(&workload).expect("writable"), want);
         let input = Input::Bytes("t.csv".into(), want.into_bytes().into());
         let mut read = CsvTrace::new(&input).expect("readable");
-        assert_eq!(read.take().expect("readable").as_ref(), Some(&workload.sets[0]));
+        assert_eq!(read.next_set().expect("readable").as_ref(), Some(&workload.sets[0]));
         assert_eq!((read.label_name(0), read.location_name(0)), ("ssd", "hz/r1"));
         assert_eq!(
             (exact(0, 1000), exact(1_000_000_000_000_000_001, 1000)),
@@ -327,7 +327,7 @@ mod tests {
         workload.dims[2].unit = Unit::Milli;
         assert!(written(&workload).unwrap_err().to_string().contains("priority"));
         let mut workload = small();
-        workload.jobs[0] = workload.job_names.of("");
+        workload.jobs[0] = workload.job_names.split("");
         assert!(written(&workload).unwrap_err().to_string().contains("the job ''"));
     }
 }

@@ -9,7 +9,7 @@ use super::header::{HEADER, Header, Method, number, widen};
 
 /// An entry: what both of its headers say.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ArchiveEntry {
     /// Its name.
     pub name: String,
     /// How it is packed.
@@ -25,7 +25,7 @@ pub struct Entry {
 }
 
 /// An entry as the catalogue has it.
-struct Listed {
+struct CatalogueEntry {
     header: Header,
     name: String,
     /// Where its own header is.
@@ -51,13 +51,13 @@ const LOCAL: usize = 30;
 const BEHIND: usize = 16;
 
 /// The place of a catalogue: how many entries it has, how long it is, and where it begins.
-type Place = (u64, u64, u64);
+type CatalogueLocation = (u64, u64, u64);
 
 /// The name of an entry, empty for the archive as a whole, and the problem.
 pub type Problem = (String, String);
 
 /// Reads the entries. Errors: an entry and its problem.
-pub fn read(file: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Problem> {
+pub fn read(file: &mut (impl Read + Seek)) -> Result<Vec<ArchiveEntry>, Problem> {
     let whole = |problem: String| (String::new(), problem);
     let (entries, size, start) = end(file).map_err(whole)?;
     if size > CATALOGUE_MOST {
@@ -66,7 +66,7 @@ pub fn read(file: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Problem> {
     let bytes = bytes(file, start, size as usize).map_err(whole)?;
     let (mut listed, mut rest) = (Vec::new(), &bytes[..]);
     while !rest.is_empty() {
-        let (entry, length) = Listed::read(rest)?;
+        let (entry, length) = CatalogueEntry::read(rest)?;
         listed.push(entry);
         rest = &rest[length..];
     }
@@ -90,7 +90,7 @@ pub fn read(file: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Problem> {
 }
 
 /// Where the catalogue is. It ends the file, without a comment. Errors: in words.
-fn end(file: &mut (impl Read + Seek)) -> Result<Place, String> {
+fn end(file: &mut (impl Read + Seek)) -> Result<CatalogueLocation, String> {
     let damaged = || "its catalogue is damaged".to_owned();
     let length = file.seek(SeekFrom::End(0)).map_err(|error| error.to_string())?;
     let at = length.checked_sub(END).ok_or("it is too short")?;
@@ -127,7 +127,7 @@ fn end(file: &mut (impl Read + Seek)) -> Result<Place, String> {
 }
 
 /// Checks that a catalogue ends where its end is: nothing stands between, where some programs would look for another one.
-fn adjoins((entries, size, start): Place, at: u64) -> Result<Place, String> {
+fn adjoins((entries, size, start): CatalogueLocation, at: u64) -> Result<CatalogueLocation, String> {
     match start.checked_add(size) == Some(at) {
         true => Ok((entries, size, start)),
         false => Err("its catalogue is not where it says".to_owned()),
@@ -141,9 +141,9 @@ fn bytes(file: &mut (impl Read + Seek), at: u64, many: usize) -> Result<Vec<u8>,
     if bytes.len() == many { Ok(bytes) } else { Err("it is cut short".to_owned()) }
 }
 
-impl Listed {
+impl CatalogueEntry {
     /// The first entry of these bytes, and its length. Errors: the problem.
-    fn read(bytes: &[u8]) -> Result<(Listed, usize), Problem> {
+    fn read(bytes: &[u8]) -> Result<(CatalogueEntry, usize), Problem> {
         let damaged = || (String::new(), "its catalogue is damaged".to_owned());
         let fixed = bytes.get(..LISTED).filter(|fixed| fixed.starts_with(b"PK\x01\x02")).ok_or_else(damaged)?;
         let field = |at: usize, length: usize| number(fixed, at, length).unwrap_or_default();
@@ -167,7 +167,7 @@ impl Listed {
         let attributes = field(38, 4) as u32;
         let (mode, is_marked_folder) = (attributes >> 16, attributes & 0x10 != 0);
         let length = name + extra.len();
-        let listed = Listed { header, name: shown, at, mode, is_marked_folder };
+        let listed = CatalogueEntry { header, name: shown, at, mode, is_marked_folder };
         listed.check().map_err(|problem| (listed.name.clone(), problem.to_owned()))?;
         Ok((listed, length))
     }
@@ -188,12 +188,12 @@ impl Listed {
     }
 
     /// Looks at the header before its bytes, which must say the same; returns the entry, and where the next one begins.
-    fn find(self, file: &mut (impl Read + Seek)) -> Result<(Entry, u64), Problem> {
-        let Listed { header, name, at, .. } = self;
+    fn find(self, file: &mut (impl Read + Seek)) -> Result<(ArchiveEntry, u64), Problem> {
+        let CatalogueEntry { header, name, at, .. } = self;
         let start = local(file, &header, &name, at).and_then(|start| Ok((start, behind(file, &header, start)?)));
         let (start, end) = start.map_err(|problem| (name.clone(), problem))?;
         let (method, crc32) = (header.method, header.crc32);
-        Ok((Entry { name, method, crc32, packed: header.packed, size: header.size, start }, end))
+        Ok((ArchiveEntry { name, method, crc32, packed: header.packed, size: header.size, start }, end))
     }
 }
 

@@ -81,7 +81,7 @@ fn with_footer(bytes: &[u8], change: impl FnOnce(&mut FileMetaData)) -> Vec<u8> 
 fn read_trace(bytes: &[u8]) -> Result<usize> {
     let mut trace = ParquetTrace::new(&Input::Bytes("damaged.parquet".into(), bytes.into()), &[])?;
     let mut rows = 0;
-    while trace.take()?.is_some() {
+    while trace.next_set()?.is_some() {
         rows += 1;
     }
     Ok(rows)
@@ -179,7 +179,7 @@ fn slices_lie_across_row_groups_and_come_in_any_order() {
     file.select(&["tasks", "submit_s", "job"]).expect("columns that are there");
     for from in (0..70).step_by(7).chain([55, 20, 0]) {
         let columns = file.read(from, 7).expect("rows that are there");
-        assert_eq!(columns.iter().map(Column::name).collect::<Vec<_>>(), ["job", "submit_s", "tasks"]);
+        assert_eq!(columns.iter().map(StoredColumn::name).collect::<Vec<_>>(), ["job", "submit_s", "tasks"]);
         let rows = from..60.min(from + 7);
         let tasks = rows.clone().map(|at| if at % 3 > 0 { (at % 5 + 1).to_string() } else { String::new() });
         assert_eq!(columns[0].text().expect("text"), rows.clone().map(|at| format!("j{at}")).collect::<Vec<_>>());

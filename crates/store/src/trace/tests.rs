@@ -16,7 +16,7 @@ type Row = (TaskSet, String);
 fn typed(bytes: &[u8]) -> Result<Vec<Row>> {
     let mut trace = ParquetTrace::new(&Input::Bytes("t.parquet".into(), bytes.into()), &[])?;
     let mut rows = Vec::new();
-    while let Some(set) = trace.take()? {
+    while let Some(set) = trace.next_set()? {
         rows.push((set, trace.job_names().text(&trace.job_name())));
     }
     Ok(rows)

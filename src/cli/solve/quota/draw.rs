@@ -1,7 +1,7 @@
 //! Quotas as a picture: a panel a resource and parent.
 
 use crate::fair::quota::{GroupAllocation, GroupInstance, Variant};
-use crate::output::figure::{Bucket, Data, Pool, buckets};
+use crate::output::figure::{Bucket, BucketPool, Data, buckets};
 use crate::output::numbers::number;
 
 /// More panels than this are no picture any more.
@@ -31,7 +31,7 @@ fn pool(
     variant: Variant,
     parent: Option<usize>,
     r: usize,
-) -> Pool {
+) -> BucketPool {
     let sunk = variant == Variant::MinPlusShare;
     let bucket = |&i: &usize| {
         let (group, share) = (&instance.groups()[i], &allocation.groups[i]);
@@ -59,5 +59,5 @@ fn pool(
     };
     let level = children.first().map_or(0.0, |&i| allocation.groups[i].level[r].to_f64());
     let title = format!("{title}: {}", number(total));
-    Pool { title, level, sunk, buckets: children.iter().map(bucket).collect() }
+    BucketPool { title, level, sunk, buckets: children.iter().map(bucket).collect() }
 }

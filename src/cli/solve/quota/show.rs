@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::cli::screen::{Grid, Side, paragraphs};
+use crate::cli::screen::{Alignment, Grid, paragraphs};
 use crate::cli::solve::json::put_vector;
 use crate::cli::solve::outcome::Amount;
 use crate::cli::solve::table::fraction;
@@ -16,13 +16,13 @@ pub fn table(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&
     let mut text = paragraphs(&format!("quota ({})", rules.join(", ")));
     for (r, resource) in instance.resources().iter().enumerate() {
         let fractions = allocation.groups.iter().any(|group| exactly(&group.runtime[r]).is_some());
-        let mut columns = vec![(resource.clone(), Side::Left)];
+        let mut columns = vec![(resource.clone(), Alignment::Left)];
         let numbers = ["ratio", "request", "min", "max", "runtime"];
-        columns.extend(numbers.map(|name| (name.to_owned(), Side::Right)));
+        columns.extend(numbers.map(|name| (name.to_owned(), Alignment::Right)));
         if fractions {
-            columns.push(("exactly".to_owned(), Side::Left));
+            columns.push(("exactly".to_owned(), Alignment::Left));
         }
-        columns.push(("level".to_owned(), Side::Right));
+        columns.push(("level".to_owned(), Alignment::Right));
         let mut rows = Vec::new();
         for (i, depth) in instance.depth_first() {
             let (group, share) = (&instance.groups()[i], &allocation.groups[i]);
@@ -62,7 +62,7 @@ pub fn json(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&'
     let mut object = Map::new();
     object.insert("policy".to_owned(), super::POLICY.into());
     object.extend(rules.iter().map(|(key, value)| ((*key).to_owned(), value.clone().into())));
-    let one = |(group, share): (&crate::fair::quota::Group, &crate::fair::quota::GroupShare)| {
+    let one = |(group, share): (&crate::fair::quota::QuotaGroup, &crate::fair::quota::GroupShare)| {
         let mut object = Map::new();
         object.insert("name".to_owned(), group.name.clone().into());
         object.insert("parent".to_owned(), parent(group.parent).into());

@@ -14,7 +14,7 @@ pub(super) static ROW: KindRow = KindRow {
     table: Table::Runs,
     x: X::Names,
     takes: &["series", "facet", "stat", "scale", "bands"],
-    draw: Draw::Rows(|request, rows| bars(request, &Means::of(request, rows))),
+    draw: Draw::Rows(|request, rows| bars(request, &Means::new(request, rows))),
     ..KindRow::PLAIN
 };
 

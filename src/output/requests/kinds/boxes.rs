@@ -4,7 +4,7 @@ use super::{Draw, KindRow, X, category, key, names_axis, x_name};
 use crate::output::figure::{BoxPanel, BoxSeries, Category, Data, Spread, boxes, exactly};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::Picture;
-use crate::output::requests::rows::{Mark, Order, Row};
+use crate::output::requests::rows::{FigureRow, Mark, NameOrder};
 use crate::output::schema::Table;
 
 pub(super) static ROW: KindRow = KindRow {
@@ -19,11 +19,11 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Distributions over names: of all runs together.
-fn boxed(request: &Request, rows: &[Row]) -> Picture {
-    let (mut facets, mut series, mut places) = (Order::new(), Order::new(), Order::new());
+fn boxed(request: &Request, rows: &[FigureRow]) -> Picture {
+    let (mut facets, mut series, mut places) = (NameOrder::new(), NameOrder::new(), NameOrder::new());
     let mut groups: std::collections::HashMap<(usize, usize, usize), Vec<f64>> = std::collections::HashMap::new();
     for row in rows {
-        let place = row.at.first().map_or(Mark::Text(String::new()), Mark::of);
+        let place = row.at.first().map_or(Mark::Text(String::new()), Mark::from_datum);
         let key = (facets.place(&row.facet), series.place(&row.series), places.place(&place));
         groups.entry(key).or_default().push(row.y);
     }
@@ -45,7 +45,7 @@ fn boxed(request: &Request, rows: &[Row]) -> Picture {
                 label: name.label.clone(),
                 key: key(request, name),
                 spreads: (0..places.all.len())
-                    .map(|place| groups.get(&(facet, one, place)).and_then(|values| Spread::of(values)))
+                    .map(|place| groups.get(&(facet, one, place)).and_then(|values| Spread::from_values(values)))
                     .collect(),
             })
             .collect(),

@@ -7,7 +7,7 @@ use crate::output::figure::{Axis, Data, Panel, Series, cdf_panels, ecdf};
 use crate::output::numbers::{capital, thousands};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::{Picture, list, lower, split};
-use crate::output::requests::rows::{Row, Rows};
+use crate::output::requests::rows::{FigureRow, FigureRows};
 use crate::output::schema::Table;
 
 /// More points than this of a distribution are thinned, by rank.
@@ -26,12 +26,12 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Distributions: of all runs together, or with bands the mean of those of the runs.
-fn cdf(request: &Request, all: &Rows) -> Picture {
+fn cdf(request: &Request, all: &FigureRows) -> Picture {
     let rows = &all.rows;
     let (facets, names, groups) = split(rows);
     let bands = request.bands.unwrap_or(false);
-    let values = |rows: &[&Row]| rows.iter().map(|row| row.y).collect::<Vec<f64>>();
-    let many = |rows: &[&Row]| rows.iter().map(|row| row.weight.max(1)).sum::<u64>();
+    let values = |rows: &[&FigureRow]| rows.iter().map(|row| row.y).collect::<Vec<f64>>();
+    let many = |rows: &[&FigureRow]| rows.iter().map(|row| row.weight.max(1)).sum::<u64>();
     let axis = grid(rows, request.log[0]);
     let one_panel = facets.len() == 1;
     let (mut panels, mut averaged) = (Vec::new(), BTreeSet::new());
@@ -44,7 +44,7 @@ fn cdf(request: &Request, all: &Rows) -> Picture {
                 false => name.label.clone(),
             };
             let one = Series { label, key: name.key.clone(), ..Series::default() };
-            let runs: Vec<&[&Row]> = rows.chunk_by(|a, b| a.run == b.run).collect();
+            let runs: Vec<&[&FigureRow]> = rows.chunk_by(|a, b| a.run == b.run).collect();
             curves.push(if bands && runs.len() > 1 {
                 let numbers: Vec<usize> = runs.iter().map(|run| run[0].run).collect();
                 all.add_averaged(&numbers, &mut averaged);
@@ -93,7 +93,7 @@ fn cdf(request: &Request, all: &Rows) -> Picture {
 }
 
 /// Returns the distribution of rows, weighted by their numbers of jobs or tasks: points `(value, part at or below)`.
-fn weighted(rows: &[&Row]) -> Vec<(f64, f64)> {
+fn weighted(rows: &[&FigureRow]) -> Vec<(f64, f64)> {
     if rows.iter().all(|row| row.weight <= 1) {
         return ecdf(&rows.iter().map(|row| row.y).collect::<Vec<f64>>());
     }
@@ -110,7 +110,7 @@ fn weighted(rows: &[&Row]) -> Vec<(f64, f64)> {
 }
 
 /// Places over the range of all values.
-fn grid(rows: &[Row], log: bool) -> Vec<f64> {
+fn grid(rows: &[FigureRow], log: bool) -> Vec<f64> {
     let usable = || rows.iter().map(|row| row.y).filter(|y| !log || *y > 0.0);
     let (low, high) = usable().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
     let part = |step: usize| step as f64 / STEPS as f64;

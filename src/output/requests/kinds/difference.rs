@@ -7,7 +7,7 @@ use crate::output::folder::DIFFERENCES;
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::Picture;
 use crate::output::requests::field::{Datum, Field};
-use crate::output::requests::rows::{Order, Whole};
+use crate::output::requests::rows::{NameOrder, Whole};
 use crate::output::schema::Table;
 
 pub(super) static ROW: KindRow = KindRow {
@@ -61,7 +61,7 @@ fn difference(request: &Request, whole: &Whole) -> Result<Option<Picture>> {
         }
         words.join(", ")
     };
-    let mut names = Order::new();
+    let mut names = NameOrder::new();
     let mut found: Vec<(usize, usize, ForestRow, f64)> = Vec::new();
     for &at in &shown {
         let Some(panel) = request.y.iter().position(|column| column.name == metrics[at]) else { continue };

@@ -14,7 +14,7 @@ pub(super) static ROW: KindRow = KindRow {
     table: Table::Runs,
     x: X::Names,
     takes: &["facet", "stat", "scale"],
-    draw: Draw::Rows(|request, rows| map(request, &Means::of(request, rows))),
+    draw: Draw::Rows(|request, rows| map(request, &Means::new(request, rows))),
     pairs: true,
     ..KindRow::PLAIN
 };

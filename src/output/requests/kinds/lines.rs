@@ -5,7 +5,7 @@ use crate::output::figure::{Join, Panel, Series, small_multiples};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::{FEW, Picture, over};
 use crate::output::requests::field::Datum;
-use crate::output::requests::rows::{Means, Rows};
+use crate::output::requests::rows::{FigureRows, Means};
 use crate::output::schema::Table;
 
 pub(super) static ROW: KindRow = KindRow {
@@ -19,8 +19,8 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Means over numbers, with bands.
-fn lines(request: &Request, rows: &Rows) -> Picture {
-    let means = Means::of(request, rows);
+fn lines(request: &Request, rows: &FigureRows) -> Picture {
+    let means = Means::new(request, rows);
     let order = means.sorted();
     let bands = request.bands.unwrap_or(true);
     let mut few_any = false;

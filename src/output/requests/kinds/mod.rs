@@ -15,7 +15,7 @@ use std::fmt;
 use super::check::Request;
 use super::draw::Picture;
 use super::field::Field;
-use super::rows::{Rows, Series, Whole};
+use super::rows::{FigureRows, Series, Whole};
 use crate::error::Result;
 use crate::output::figure::{Axis, Category, Chart, Data, Measure, Panel};
 use crate::output::numbers::thousands;
@@ -73,7 +73,7 @@ pub(super) enum X {
 /// How a kind is drawn.
 pub(super) enum Draw {
     /// From the rows of its table.
-    Rows(fn(&Request, &Rows) -> Picture),
+    Rows(fn(&Request, &FigureRows) -> Picture),
     /// From the differences of policies; `None` where there are none.
     Differences(fn(&Request, &Whole) -> Result<Option<Picture>>),
 }
@@ -151,7 +151,7 @@ fn key(request: &Request, name: &Series) -> String {
 }
 
 /// Returns a chart that repeats the baseline's curve in each panel if each curve has its own panel.
-fn beside(rows: &Rows, chart: Chart) -> Chart {
+fn beside(rows: &FigureRows, chart: Chart) -> Chart {
     Chart { reference: Some(rows.baseline.clone()), ..chart }
 }
 

@@ -6,7 +6,7 @@ use crate::output::figure::{Axis, Data, FOREST_ROW, ForestPanel, ForestRow, Inte
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::{Picture, over};
 use crate::output::requests::kind::Stat;
-use crate::output::requests::rows::{Means, Rows};
+use crate::output::requests::rows::{FigureRows, Means};
 use crate::output::schema::Table;
 
 pub(super) static ROW: KindRow = KindRow {
@@ -48,8 +48,8 @@ fn order(panels: &[Vec<Option<f64>>]) -> Vec<usize> {
 }
 
 /// Means in order, the best first.
-fn ranked(request: &Request, rows: &Rows) -> Picture {
-    let means = Means::of(request, rows);
+fn ranked(request: &Request, rows: &FigureRows) -> Picture {
+    let means = Means::new(request, rows);
     let whiskers = request.bands.unwrap_or(true);
     let all = 0..means.series.len();
     let at = |facet: usize, one: usize| means.at(facet, one, 0, 0);

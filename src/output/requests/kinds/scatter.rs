@@ -5,7 +5,7 @@ use crate::output::figure::{Chart, Panel, Series, points};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::{Picture, split};
 use crate::output::requests::field::Datum;
-use crate::output::requests::rows::Row;
+use crate::output::requests::rows::FigureRow;
 use crate::output::schema::Table;
 
 pub(super) static ROW: KindRow = KindRow {
@@ -19,10 +19,10 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Pairs of values, a point a row.
-fn scatter(request: &Request, rows: &[Row]) -> Picture {
+fn scatter(request: &Request, rows: &[FigureRow]) -> Picture {
     let (facets, names, groups) = split(rows);
-    let point = |row: &&Row| if let Some(Datum::Number(x)) = row.at.first() { Some((*x, row.y)) } else { None };
-    let panel = |(title, panel): (&String, &Vec<Vec<&Row>>)| Panel {
+    let point = |row: &&FigureRow| if let Some(Datum::Number(x)) = row.at.first() { Some((*x, row.y)) } else { None };
+    let panel = |(title, panel): (&String, &Vec<Vec<&FigureRow>>)| Panel {
         title: title.clone(),
         series: names
             .iter()

@@ -9,7 +9,7 @@ use crate::output::figure::{Join, Panel, Series, small_multiples};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::{Picture, over, split};
 use crate::output::requests::field::Datum;
-use crate::output::requests::rows::{Row, Rows};
+use crate::output::requests::rows::{FigureRow, FigureRows};
 use crate::output::schema::Table;
 
 pub(super) static ROW: KindRow = KindRow {
@@ -23,19 +23,19 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Means over time, with bands; of one run its own steps.
-fn time(request: &Request, all_rows: &Rows) -> Picture {
-    let Rows { rows, ends, grids, .. } = all_rows;
+fn time(request: &Request, all_rows: &FigureRows) -> Picture {
+    let FigureRows { rows, ends, grids, .. } = all_rows;
     let (facets, names, groups) = split(rows);
     let (mut panels, mut averaged) = (Vec::new(), BTreeSet::new());
     let (mut least, mut most) = (usize::MAX, 0);
     for (title, panel) in facets.iter().zip(&groups) {
         let mut all = Vec::new();
         for (name, rows) in names.iter().zip(panel).filter(|(_, rows)| !rows.is_empty()) {
-            let groups: Vec<&[&Row]> = rows.chunk_by(|a, b| a.run == b.run).collect();
+            let groups: Vec<&[&FigureRow]> = rows.chunk_by(|a, b| a.run == b.run).collect();
             let numbers: Vec<usize> = groups.iter().map(|group| group[0].run).collect();
             all_rows.add_averaged(&numbers, &mut averaged);
-            let steps = |(group, &run): (&&[&Row], &usize)| {
-                (run, Steps::of(request, group, ends[run], grids.get(run).map_or(&[][..], |grid| &grid[..])))
+            let steps = |(group, &run): (&&[&FigureRow], &usize)| {
+                (run, Steps::from_rows(request, group, ends[run], grids.get(run).map_or(&[][..], |grid| &grid[..])))
             };
             let runs = all_rows.by_seed(groups.iter().zip(&numbers).map(steps));
             (least, most) = (least.min(runs.len()), most.max(runs.len()));
@@ -108,12 +108,12 @@ impl Steps {
 
     /// Of rows in the order of time: those of one instant become one value. Where there is a grid, instants of it
     /// without a row have the value 0.
-    fn of(request: &Request, rows: &[&Row], end: f64, grid: &[f64]) -> Steps {
-        let time = |row: &&Row| if let Some(Datum::Number(time)) = row.at.first() { *time } else { 0.0 };
+    fn from_rows(request: &Request, rows: &[&FigureRow], end: f64, grid: &[f64]) -> Steps {
+        let time = |row: &&FigureRow| if let Some(Datum::Number(time)) = row.at.first() { *time } else { 0.0 };
         let groups = rows.chunk_by(|a, b| time(a) == time(b));
-        let value = |group: &[&Row]| {
+        let value = |group: &[&FigureRow]| {
             let values: Vec<f64> = group.iter().map(|row| row.y).collect();
-            (time(&group[0]), request.stat.of(&values))
+            (time(&group[0]), request.stat.value(&values))
         };
         let mut points: Vec<(f64, f64)> = groups.map(value).collect();
         if !grid.is_empty() {

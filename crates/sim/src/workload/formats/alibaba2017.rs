@@ -9,11 +9,11 @@
 //! Cluster Trace Program, cluster-trace-v2017.
 
 use super::detect::are_numbers;
-use super::{FormatRow, Once, dim};
+use super::{FirstNames, FormatRow, dim};
 use crate::workload::{Input, Names, TaskSet, Workload};
 use plimsoll_base::error::Result;
-use plimsoll_base::rows::{Column, Row, Rows, Separator};
-use plimsoll_base::units::{JobId, MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId};
+use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
+use plimsoll_base::units::{JobId, MAX_DIMS, Resources, Rounding, Span, Time, US_PER_S, Unit, UserId};
 
 pub(super) static ROW: FormatRow = FormatRow {
     about: "Alibaba 2017 batch_task.csv: task sets with cores and normalised memory",
@@ -63,18 +63,18 @@ const HEADER: [&str; 8] = [
     "normalized_memory_requested_per_instance_in_the_task",
 ];
 
-const fn column(at: usize) -> Column<'static> {
-    Column::new(at, HEADER[at])
+const fn column(at: usize) -> InputColumn<'static> {
+    InputColumn::new(at, HEADER[at])
 }
 
-const CREATE: Column<'_> = column(0);
-const END: Column<'_> = column(1);
-const JOB: Column<'_> = column(2);
-const TASK: Column<'_> = column(3);
-const INSTANCES: Column<'_> = column(4);
-const STATUS: Column<'_> = column(5);
-const CPU: Column<'_> = column(6);
-const MEMORY: Column<'_> = column(7);
+const CREATE: InputColumn<'_> = column(0);
+const END: InputColumn<'_> = column(1);
+const JOB: InputColumn<'_> = column(2);
+const TASK: InputColumn<'_> = column(3);
+const INSTANCES: InputColumn<'_> = column(4);
+const STATUS: InputColumn<'_> = column(5);
+const CPU: InputColumn<'_> = column(6);
+const MEMORY: InputColumn<'_> = column(7);
 
 /// Whether the fields of a first line are a header. Copies differ in how they call the other columns.
 fn is_header<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> bool {
@@ -85,7 +85,7 @@ fn is_header<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> bool {
 fn read(input: &Input, options: &Alibaba2017Options, strict: bool) -> Result<Workload> {
     let mut trace = Trace { jobs: options.jobs, ..Trace::default() };
     trace.workload.dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Normalised)];
-    let mut rows = Rows::new(input.reader()?, input.path(), Separator::Comma);
+    let mut rows = InputRows::new(input.reader()?, input.path(), Separator::Comma);
     let mut first = true;
     while let Some(row) = rows.read()? {
         if !(std::mem::take(&mut first) && is_header(row.record.iter())) {
@@ -102,19 +102,19 @@ struct Trace {
     jobs: Alibaba2017Jobs,
     workload: Workload,
     created_us: Vec<i64>,
-    seen: Once,
+    seen: FirstNames,
     job_ids: Names,
 }
 
 impl Trace {
-    fn row(&mut self, row: &Row<'_>) -> Result<()> {
+    fn row(&mut self, row: &InputRow<'_>) -> Result<()> {
         const SECONDS: &str = "seconds (negative ones lie before the trace's origin)";
         const WHOLE: &str = "a whole number from 0";
         row.expect_fields(8..=8, "8: created, ended, job, task, instances, status, cpu and memory")?;
         let created = row.signed(CREATE, US_PER_S, SECONDS)?;
         let ended = if row.is_null(END) { None } else { Some(row.signed(END, US_PER_S, SECONDS)?) };
-        let (job, task) = (row.whole(JOB, WHOLE)?, row.whole(TASK, WHOLE)?);
-        let instances = row.whole(INSTANCES, WHOLE)?;
+        let (job, task) = (row.integer(JOB, WHOLE)?, row.integer(TASK, WHOLE)?);
+        let instances = row.integer(INSTANCES, WHOLE)?;
         let status = row.name(STATUS)?;
         if !status.bytes().all(|byte| byte.is_ascii_alphabetic()) {
             return Err(row.wrong(STATUS, "is not a status", "a word such as Terminated, Waiting, Running or Failed"));
@@ -157,13 +157,13 @@ impl Trace {
     }
 
     /// Both demands of an instance, or `None` if one is absent.
-    fn demand(&self, row: &Row<'_>) -> Result<Option<Resources>> {
+    fn demand(&self, row: &InputRow<'_>) -> Result<Option<Resources>> {
         if row.is_null(CPU) || row.is_null(MEMORY) {
             return Ok(None);
         }
         let mut demand = [0; MAX_DIMS];
-        demand[0] = row.number(CPU, 10, Round::Up, "hundredths of a core from 0")?;
-        demand[1] = row.number(MEMORY, 1_000_000, Round::Up, "a part of the largest machine's memory, from 0")?;
+        demand[0] = row.number(CPU, 10, Rounding::Up, "hundredths of a core from 0")?;
+        demand[1] = row.number(MEMORY, 1_000_000, Rounding::Up, "a part of the largest machine's memory, from 0")?;
         Ok(Some(Resources(demand)))
     }
 

@@ -25,7 +25,7 @@ pub use tenants::Tenants;
 
 use super::{Input, Workload};
 use plimsoll_base::error::{Error, Result, did_you_mean, either};
-use plimsoll_base::rows::{Column, Row};
+use plimsoll_base::rows::{InputColumn, InputRow};
 use plimsoll_base::units::{Dim, Unit};
 
 /// The declaration of a format for the rest of the program, in the format's own file.
@@ -201,10 +201,10 @@ fn dim(name: &str, unit: Unit) -> Dim {
 
 /// The names met so far and their lines: a job that comes twice is an error.
 #[derive(Default)]
-struct Once(HashMap<String, u64>);
+struct FirstNames(HashMap<String, u64>);
 
-impl Once {
-    fn check(&mut self, row: &Row<'_>, column: Column<'_>, name: &str) -> Result<()> {
+impl FirstNames {
+    fn check(&mut self, row: &InputRow<'_>, column: InputColumn<'_>, name: &str) -> Result<()> {
         match self.0.insert(name.to_owned(), row.line) {
             None => Ok(()),
             Some(line) => Err(row.error(column.name, format!("'{name}' was on line {line} already; expected it once"))),

@@ -8,11 +8,11 @@
 //! Not modelled: the models of GPU that a pod accepts (a warning counts these pods). Source: Weng et al., USENIX ATC 2023;
 //! cluster-trace-gpu-v2023.
 
-use super::{FormatRow, Once, Tenants, dim};
+use super::{FirstNames, FormatRow, Tenants, dim};
 use crate::workload::{Input, TaskSet, Workload};
 use plimsoll_base::error::Result;
-use plimsoll_base::rows::{Column, Row, Rows, Separator};
-use plimsoll_base::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId};
+use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
+use plimsoll_base::units::{MAX_DIMS, Resources, Rounding, Span, Time, US_PER_S, Unit, UserId};
 
 pub(super) static ROW: FormatRow = FormatRow {
     about: "Alibaba 2023 openb pod list: cores, memory and fractional GPUs",
@@ -59,11 +59,11 @@ const COLUMNS: [&str; 11] = [
 const OPTIONAL: [&str; 6] = ["gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time"];
 
 /// The columns of this file; `None` for one that it lacks.
-struct Header([Option<Column<'static>>; COLUMNS.len()]);
+struct Header([Option<InputColumn<'static>>; COLUMNS.len()]);
 
 impl Header {
     /// Reads the first line. A list that is read with `stay` needs no times, classes or models.
-    fn read(row: &Row<'_>, stay: bool, tenants: Tenants) -> Result<Header> {
+    fn read(row: &InputRow<'_>, stay: bool, tenants: Tenants) -> Result<Header> {
         let mut columns = [None; COLUMNS.len()];
         for (column, name) in columns.iter_mut().zip(COLUMNS) {
             let at = row.record.iter().position(|field| field == name.as_bytes());
@@ -74,7 +74,7 @@ impl Header {
                 let expected = COLUMNS.join(", ");
                 return Err(row.error(name, format!("is missing; expected a header with {expected}{stay}")));
             }
-            *column = at.map(|at| Column::new(at, name));
+            *column = at.map(|at| InputColumn::new(at, name));
         }
         Ok(Header(columns))
     }
@@ -94,7 +94,7 @@ struct Pod {
 }
 
 impl Pod {
-    fn read(row: &Row<'_>, header: &Header) -> Result<Pod> {
+    fn read(row: &InputRow<'_>, header: &Header) -> Result<Pod> {
         const SECONDS: &str = "seconds from 0";
         // A row that is cut short must not pass for one with nulls at its end.
         let least = header.0.iter().flatten().map(|column| column.at + 1).max().unwrap_or(0);
@@ -103,17 +103,21 @@ impl Pod {
         let [name, cpu, memory, gpus, gpu_milli] =
             std::array::from_fn(|at| header.0[at].expect("the first five columns are required"));
         let mut demand = [0; MAX_DIMS];
-        demand[0] = row.number(cpu, 1, Round::Up, "milli-cores from 0")?;
-        demand[1] = row.number(memory, 1, Round::Up, "MiB from 0")?;
-        let each = row.number(gpu_milli, 1, Round::Up, "milli-GPUs from 0")?;
-        let gpus_wanted = row.whole(gpus, "a whole number of GPUs from 0")?;
+        demand[0] = row.number(cpu, 1, Rounding::Up, "milli-cores from 0")?;
+        demand[1] = row.number(memory, 1, Rounding::Up, "MiB from 0")?;
+        let each = row.number(gpu_milli, 1, Rounding::Up, "milli-GPUs from 0")?;
+        let gpus_wanted = row.integer(gpus, "a whole number of GPUs from 0")?;
         demand[2] = gpus_wanted
             .checked_mul(each)
             .filter(|&milli| milli <= u64::MAX >> 4)
             .ok_or_else(|| row.wrong(gpus, "is too large", "a number of GPUs that a machine could have"))?;
-        let time = |column: Option<Column<'_>>| -> Result<Option<u64>> {
+        let time = |column: Option<InputColumn<'_>>| -> Result<Option<u64>> {
             let Some(column) = column else { return Ok(None) };
-            if row.is_null(column) { Ok(None) } else { row.number(column, US_PER_S, Round::Nearest, SECONDS).map(Some) }
+            if row.is_null(column) {
+                Ok(None)
+            } else {
+                row.number(column, US_PER_S, Rounding::Nearest, SECONDS).map(Some)
+            }
         };
         Ok(Pod {
             line: row.line,
@@ -123,7 +127,7 @@ impl Pod {
             picky: gpu_spec.is_some_and(|column| !row.is_null(column)),
             demand: Resources(demand),
             created_us: match created {
-                Some(created) => row.number(created, US_PER_S, Round::Nearest, SECONDS)?,
+                Some(created) => row.number(created, US_PER_S, Rounding::Nearest, SECONDS)?,
                 None => 0,
             },
             scheduled_us: time(scheduled)?,
@@ -136,13 +140,13 @@ fn read(input: &Input, options: &OpenbOptions, strict: bool, tenants: Tenants) -
     let dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte), dim("gpu", Unit::Milli)];
     let mut workload = Workload { dims, ..Workload::default() };
     let (mut rows, mut seen, mut pods) =
-        (Rows::new(input.reader()?, input.path(), Separator::Comma), Once::default(), Vec::new());
+        (InputRows::new(input.reader()?, input.path(), Separator::Comma), FirstNames::default(), Vec::new());
     let Some(header) = rows.read()?.map(|row| Header::read(&row, options.stay, tenants)).transpose()? else {
         return Ok(workload);
     };
     while let Some(row) = rows.read()? {
         let read = Pod::read(&row, &header).and_then(|pod| {
-            seen.check(&row, Column::new(0, COLUMNS[0]), &pod.name)?;
+            seen.check(&row, InputColumn::new(0, COLUMNS[0]), &pod.name)?;
             pods.push(pod);
             Ok(())
         });
@@ -159,7 +163,7 @@ fn read(input: &Input, options: &OpenbOptions, strict: bool, tenants: Tenants) -
     } else {
         for pod in &pods {
             let before = workload.sets.len();
-            keep(pod, end, tenants, &mut workload);
+            add_pod(pod, end, tenants, &mut workload);
             picky += u64::from(pod.picky && workload.sets.len() > before);
         }
     }
@@ -178,7 +182,7 @@ fn read(input: &Input, options: &OpenbOptions, strict: bool, tenants: Tenants) -
 }
 
 /// Adds a pod to the workload, or counts why not. `end_us` is the last deletion of the trace.
-fn keep(pod: &Pod, end_us: Option<u64>, tenants: Tenants, workload: &mut Workload) {
+fn add_pod(pod: &Pod, end_us: Option<u64>, tenants: Tenants, workload: &mut Workload) {
     let quality = &mut workload.quality;
     let Some(scheduled) = pod.scheduled_us else { return quality.drop_row("never scheduled", pod.line) };
     let Some(end) = pod.deleted_us.or(end_us) else {

@@ -18,13 +18,13 @@ mod links;
 mod machine;
 
 use super::detect::are_numbers;
-use super::{FormatRow, Once, Tenants, dim};
+use super::{FirstNames, FormatRow, Tenants, dim};
 use crate::workload::{Input, TaskSet, Workload};
 use links::Link;
 use machine::{Machine, Size};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::rows::{Column, Row};
-use plimsoll_base::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId};
+use plimsoll_base::rows::{InputColumn, InputRow};
+use plimsoll_base::units::{MAX_DIMS, Resources, Rounding, Span, Time, US_PER_S, Unit, UserId};
 
 pub(super) static ROW: FormatRow = FormatRow {
     about: "Standard Workload Format: jobs of a parallel machine",
@@ -130,22 +130,22 @@ pub struct SwfOptions {
     pub dependencies: SwfDependencies,
 }
 
-const JOB: Column<'_> = Column::new(0, "job_number");
-const SUBMIT: Column<'_> = Column::new(1, "submit_time");
-const WAIT: Column<'_> = Column::new(2, "wait_time");
-const RUN: Column<'_> = Column::new(3, "run_time");
-const ALLOCATED: Column<'_> = Column::new(4, "allocated_processors");
-const USED_MEMORY: Column<'_> = Column::new(6, "used_memory");
-const REQUESTED: Column<'_> = Column::new(7, "requested_processors");
-const ESTIMATE: Column<'_> = Column::new(8, "requested_time");
-const REQUESTED_MEMORY: Column<'_> = Column::new(9, "requested_memory");
-const STATUS: Column<'_> = Column::new(10, "status");
+const JOB: InputColumn<'_> = InputColumn::new(0, "job_number");
+const SUBMIT: InputColumn<'_> = InputColumn::new(1, "submit_time");
+const WAIT: InputColumn<'_> = InputColumn::new(2, "wait_time");
+const RUN: InputColumn<'_> = InputColumn::new(3, "run_time");
+const ALLOCATED: InputColumn<'_> = InputColumn::new(4, "allocated_processors");
+const USED_MEMORY: InputColumn<'_> = InputColumn::new(6, "used_memory");
+const REQUESTED: InputColumn<'_> = InputColumn::new(7, "requested_processors");
+const ESTIMATE: InputColumn<'_> = InputColumn::new(8, "requested_time");
+const REQUESTED_MEMORY: InputColumn<'_> = InputColumn::new(9, "requested_memory");
+const STATUS: InputColumn<'_> = InputColumn::new(10, "status");
 /// The user of rows without one.
 const UNKNOWN_USER: &str = "unknown";
 
-const USER: Column<'_> = Column::new(11, "user_id");
-const PRECEDING: Column<'_> = Column::new(16, "preceding_job");
-const THINK: Column<'_> = Column::new(17, "think_time");
+const USER: InputColumn<'_> = InputColumn::new(11, "user_id");
+const PRECEDING: InputColumn<'_> = InputColumn::new(16, "preceding_job");
+const THINK: InputColumn<'_> = InputColumn::new(17, "think_time");
 
 /// Submit times from here on are seconds since 1970, not since the log's start: 16 years.
 const EPOCH_S: u64 = 500_000_000;
@@ -173,7 +173,7 @@ fn read(input: &Input, options: &SwfOptions, strict: bool, tenants: Tenants) -> 
             record.clear();
             let fields = text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
             fields.for_each(|field| record.push_field(field));
-            let read = log.row(&Row { path, line, record: &record });
+            let read = log.row(&InputRow { path, line, record: &record });
             log.workload.quality.count_row(read, strict)?;
         }
     }
@@ -185,7 +185,7 @@ struct Log<'a> {
     options: &'a SwfOptions,
     tenants: Tenants,
     workload: Workload,
-    seen: Once,
+    seen: FirstNames,
     header: bool,
     machine: Machine,
     fields_most: usize,
@@ -204,7 +204,7 @@ impl<'a> Log<'a> {
             options,
             tenants,
             workload: Workload::default(),
-            seen: Once::default(),
+            seen: FirstNames::default(),
             header: false,
             machine: Machine::default(),
             fields_most: 0,
@@ -220,19 +220,19 @@ impl<'a> Log<'a> {
         self.machine.comment(comment);
     }
 
-    fn row(&mut self, row: &Row<'_>) -> Result<()> {
+    fn row(&mut self, row: &InputRow<'_>) -> Result<()> {
         const SECONDS: &str = "seconds, or -1 if unknown";
         const COUNT: &str = "a whole number, or -1 if unknown";
         if row.fields() < 18 {
             return row.expect_fields(18..=18, "18 separated by blanks");
         }
         self.fields_most = self.fields_most.max(row.fields());
-        let number = row.whole(JOB, "a job number")?;
-        let submit = known(row, SUBMIT, US_PER_S, Round::Nearest, SECONDS)?;
-        let run = known(row, RUN, US_PER_S, Round::Nearest, SECONDS)?;
+        let number = row.integer(JOB, "a job number")?;
+        let submit = known(row, SUBMIT, US_PER_S, Rounding::Nearest, SECONDS)?;
+        let run = known(row, RUN, US_PER_S, Rounding::Nearest, SECONDS)?;
         // A zero is equivalent to no estimate.
-        let estimate = known(row, ESTIMATE, US_PER_S, Round::Nearest, SECONDS)?.filter(|&time| time > 0).map(Span);
-        self.waits_known += u64::from(known(row, WAIT, US_PER_S, Round::Nearest, SECONDS)?.is_some());
+        let estimate = known(row, ESTIMATE, US_PER_S, Rounding::Nearest, SECONDS)?.filter(|&time| time > 0).map(Span);
+        self.waits_known += u64::from(known(row, WAIT, US_PER_S, Rounding::Nearest, SECONDS)?.is_some());
         let (requested, allocated) = (count(row, REQUESTED, COUNT)?, count(row, ALLOCATED, COUNT)?);
         let [requested, allocated] = [requested, allocated].map(|procs| procs.filter(|&procs| procs > 0));
         let procs = match self.options.processors {
@@ -240,9 +240,9 @@ impl<'a> Log<'a> {
             SwfProcessors::Allocated => allocated.or(requested),
         };
         let differs = requested.zip(allocated).is_some_and(|(requested, allocated)| requested != allocated);
-        let memory = match known(row, REQUESTED_MEMORY, 1024, Round::Up, "kilobytes, or -1 if unknown")? {
+        let memory = match known(row, REQUESTED_MEMORY, 1024, Rounding::Up, "kilobytes, or -1 if unknown")? {
             Some(memory) if memory > 0 => Some(memory),
-            _ => known(row, USED_MEMORY, 1024, Round::Up, "kilobytes, or -1 if unknown")?.filter(|&used| used > 0),
+            _ => known(row, USED_MEMORY, 1024, Rounding::Up, "kilobytes, or -1 if unknown")?.filter(|&used| used > 0),
         };
         let status = count(row, STATUS, "a status from 0 to 5, or -1 if unknown")?;
         let user = count(row, USER, COUNT)?;
@@ -267,7 +267,7 @@ impl<'a> Log<'a> {
                 self.seen.check(row, JOB, &number.to_string())?;
                 let set =
                     TaskSet { submit: Time(submit), duration: Span(run), tasks: 1, estimate, ..TaskSet::default() };
-                self.keep(number, user, set, size);
+                self.add_row(number, user, set, size);
                 self.links.push(Link::read(row));
                 return Ok(());
             }
@@ -276,7 +276,7 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    fn keep(&mut self, number: u64, user: Option<u64>, set: TaskSet, size: Size) {
+    fn add_row(&mut self, number: u64, user: Option<u64>, set: TaskSet, size: Size) {
         let job = self.workload.job(&number.to_string());
         let user = match (self.tenants, user) {
             (Tenants::Column, Some(user)) => user.to_string(),
@@ -430,7 +430,13 @@ impl<'a> Log<'a> {
 }
 
 /// A number times `scale`, or `None` for -1.
-fn known(row: &Row<'_>, column: Column<'_>, scale: u64, round: Round, expected: &str) -> Result<Option<u64>> {
+fn known(
+    row: &InputRow<'_>,
+    column: InputColumn<'_>,
+    scale: u64,
+    round: Rounding,
+    expected: &str,
+) -> Result<Option<u64>> {
     match row.bytes(column) {
         b"-1" => Ok(None),
         [b'-', ..] if row.signed(column, 1000, expected)? == -1000 => Ok(None),
@@ -439,10 +445,10 @@ fn known(row: &Row<'_>, column: Column<'_>, scale: u64, round: Round, expected: 
 }
 
 /// A whole number, or `None` for -1.
-fn count(row: &Row<'_>, column: Column<'_>, expected: &str) -> Result<Option<u64>> {
-    match known(row, column, 1, Round::Up, expected)? {
+fn count(row: &InputRow<'_>, column: InputColumn<'_>, expected: &str) -> Result<Option<u64>> {
+    match known(row, column, 1, Rounding::Up, expected)? {
         None => Ok(None),
-        Some(_) => row.whole(column, expected).map(Some),
+        Some(_) => row.integer(column, expected).map(Some),
     }
 }
 

@@ -11,11 +11,11 @@
 //! Source: SWIM, UC Berkeley, New BSD; Chen et al., VLDB 2012. Demands: means of Ghodsi et al., NSDI 2011, Fig. 1.
 
 use super::detect::are_numbers;
-use super::{FormatRow, Once, dim};
+use super::{FirstNames, FormatRow, dim};
 use crate::workload::{Input, TaskSet, Workload};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::rows::{Column, Row, Rows, Separator};
-use plimsoll_base::units::{MAX_DIMS, Resources, Round, Span, TIME_MAX_US, Time, US_PER_S, Unit, UserId};
+use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
+use plimsoll_base::units::{MAX_DIMS, Resources, Rounding, Span, TIME_MAX_US, Time, US_PER_S, Unit, UserId};
 
 pub(super) static ROW: FormatRow = FormatRow {
     about: "SWIM, Facebook 2009 and 2010: bytes of map, shuffle and output",
@@ -128,12 +128,12 @@ impl SwimOptions {
     }
 }
 
-const JOB: Column<'_> = Column::new(0, "job_id");
-const SUBMIT: Column<'_> = Column::new(1, "submit_time_s");
-const GAP: Column<'_> = Column::new(2, "inter_submit_gap_s");
-const INPUT: Column<'_> = Column::new(3, "map_input_bytes");
-const SHUFFLE: Column<'_> = Column::new(4, "shuffle_bytes");
-const OUTPUT: Column<'_> = Column::new(5, "reduce_output_bytes");
+const JOB: InputColumn<'_> = InputColumn::new(0, "job_id");
+const SUBMIT: InputColumn<'_> = InputColumn::new(1, "submit_time_s");
+const GAP: InputColumn<'_> = InputColumn::new(2, "inter_submit_gap_s");
+const INPUT: InputColumn<'_> = InputColumn::new(3, "map_input_bytes");
+const SHUFFLE: InputColumn<'_> = InputColumn::new(4, "shuffle_bytes");
+const OUTPUT: InputColumn<'_> = InputColumn::new(5, "reduce_output_bytes");
 
 const BYTES: &str = "bytes, a whole number from 0";
 const SECONDS: &str = "seconds from 0";
@@ -145,8 +145,8 @@ fn read(input: &Input, options: &SwimOptions, strict: bool) -> Result<Workload> 
     let assumptions = options.named().map(|(name, value, _)| (format!("swim.{name}"), value.to_string()));
     workload.quality.assumptions.extend(assumptions);
     workload.quality.assumptions.push(("swim.output".into(), "output bytes take no time".into()));
-    let mut seen = Once::default();
-    let mut rows = Rows::new(input.reader()?, input.path(), Separator::Tab);
+    let mut seen = FirstNames::default();
+    let mut rows = InputRows::new(input.reader()?, input.path(), Separator::Tab);
     while let Some(row) = rows.read()? {
         let read = job(&row, options, &mut seen, &mut workload);
         workload.quality.count_row(read, strict)?;
@@ -155,13 +155,13 @@ fn read(input: &Input, options: &SwimOptions, strict: bool) -> Result<Workload> 
 }
 
 /// Adds the task sets of one row.
-fn job(row: &Row<'_>, options: &SwimOptions, seen: &mut Once, workload: &mut Workload) -> Result<()> {
+fn job(row: &InputRow<'_>, options: &SwimOptions, seen: &mut FirstNames, workload: &mut Workload) -> Result<()> {
     row.expect_fields(6..=9, "6 (job, submit s, gap s, input, shuffle and output bytes), or up to 9 with paths")?;
     let name = row.name(JOB)?;
-    let submit = Time(row.number(SUBMIT, US_PER_S, Round::Nearest, SECONDS)?);
-    row.number(GAP, US_PER_S, Round::Nearest, SECONDS)?;
-    let (input, shuffle) = (row.whole(INPUT, BYTES)?, row.whole(SHUFFLE, BYTES)?);
-    let output = row.whole(OUTPUT, BYTES)?;
+    let submit = Time(row.number(SUBMIT, US_PER_S, Rounding::Nearest, SECONDS)?);
+    row.number(GAP, US_PER_S, Rounding::Nearest, SECONDS)?;
+    let (input, shuffle) = (row.integer(INPUT, BYTES)?, row.integer(SHUFFLE, BYTES)?);
+    let output = row.integer(OUTPUT, BYTES)?;
     let (maps, reduces, cut) = options.tasks(input, shuffle);
     let duration = |bytes, tasks: u64, speed| match tasks {
         0 => Ok(Span::ZERO),

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::workload::{Names, Workload};
 use plimsoll_base::error::{Error, Result, nearest};
-use plimsoll_base::units::{Round, decimal};
+use plimsoll_base::units::{Rounding, decimal};
 
 /// How names are hashed, for provenance.
 pub const HASH_NAME: &str = "fnv-1a-64, splitmix64 finaliser";
@@ -136,9 +136,9 @@ fn parse_users(text: &str) -> Option<u32> {
 
 fn parse_zipf(text: &str) -> Option<Tenants> {
     let (users, exponent) = text.split_once(':')?;
-    let milli = decimal(exponent.as_bytes(), 1000, Round::Up).ok()?;
+    let milli = decimal(exponent.as_bytes(), 1000, Rounding::Up).ok()?;
     // Finer than a thousandth would not come back from `Display`.
-    let exact = decimal(exponent.as_bytes(), 1000, Round::Down) == Ok(milli) && milli <= EXPONENT_MAX_MILLI;
+    let exact = decimal(exponent.as_bytes(), 1000, Rounding::Down) == Ok(milli) && milli <= EXPONENT_MAX_MILLI;
     exact.then_some(Tenants::Zipf { users: parse_users(users)?, exponent_milli: milli as u32 })
 }
 

@@ -111,7 +111,7 @@ impl Synthetic {
     /// Makes the workload of a seed. Errors: [`Error::Plan`] at `workload.<parameter>`.
     pub fn generate(&self, seed: u64) -> Result<Workload> {
         let mut workload = Workload::default();
-        let table = Table::new(self, &mut workload)?;
+        let table = ClassTable::new(self, &mut workload)?;
         let mut clock = Clock::new(self, seed)?;
         let mut draws = Draws::new(seed);
         let end = self.hours.map_or(Time::NEVER, |hours| Time::ZERO + to_span(hours * 3600.0));
@@ -135,7 +135,7 @@ impl Synthetic {
     /// The workload without its jobs. Errors: [`Error::Plan`] at `workload.<parameter>`.
     pub(super) fn outline(&self, seed: u64) -> Result<Workload> {
         let mut workload = Workload::default();
-        Table::new(self, &mut workload)?;
+        ClassTable::new(self, &mut workload)?;
         Clock::new(self, seed)?;
         Ok(workload)
     }
@@ -262,7 +262,7 @@ impl Draws {
 }
 
 /// The classes, checked and ready to draw from.
-struct Table {
+struct ClassTable {
     class: Weighted,
     classes: Vec<ReadyClass>,
 }
@@ -286,8 +286,8 @@ struct ReadyStage {
     demand: ReadyDemand,
 }
 
-impl Table {
-    fn new(spec: &Synthetic, workload: &mut Workload) -> Result<Table> {
+impl ClassTable {
+    fn new(spec: &Synthetic, workload: &mut Workload) -> Result<ClassTable> {
         let weights = Weighted::new(spec.classes.iter().map(|class| class.weight)).ok_or_else(|| {
             let given = format!("{:?}", spec.classes.iter().map(|class| class.weight).collect::<Vec<_>>());
             Error::plan("workload.class", format!("weights {given}"), "at least one class, and a weight above 0")
@@ -301,7 +301,7 @@ impl Table {
             .zip(&spec.classes)
             .map(|(index, class)| ready_class(&format!("workload.class[{index}]"), class, workload))
             .collect();
-        Ok(Table { class: weights, classes: classes? })
+        Ok(ClassTable { class: weights, classes: classes? })
     }
 
     /// Adds one job.

@@ -261,7 +261,7 @@ impl Source for LoopSource {
         Ok(self.rows.front())
     }
 
-    fn take(&mut self) -> Result<Option<TaskSet>> {
+    fn next_set(&mut self) -> Result<Option<TaskSet>> {
         if !self.started {
             self.prepare();
         }

@@ -17,12 +17,12 @@ use plimsoll_base::units::{Span, TIME_MAX_US, US_PER_S, span};
 
 /// A distribution of non-negative numbers; times are in seconds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Distribution(Shape);
+pub struct Distribution(DistributionFamily);
 
 /// The families; `lower` and `upper` are inclusive limits of truncation.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
-enum Shape {
+enum DistributionFamily {
     Constant { value: f64 },
     Uniform { min: f64, max: f64 },
     Normal { mean: f64, sd: f64, min: Option<f64>, max: Option<f64> },
@@ -35,15 +35,15 @@ enum Shape {
 
 impl<'de> Deserialize<'de> for Distribution {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader).map(Distribution)
+        deserializer.deserialize_any(DistributionVisitor).map(Distribution)
     }
 }
 
 /// Accepts a number, a time or a table; the errors of an untagged enum would hide the wrong part.
-struct Reader;
+struct DistributionVisitor;
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = Shape;
+impl<'de> Visitor<'de> for DistributionVisitor {
+    type Value = DistributionFamily;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
@@ -51,31 +51,31 @@ impl<'de> Visitor<'de> for Reader {
         )
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> std::result::Result<Shape, E> {
+    fn visit_i64<E: de::Error>(self, value: i64) -> std::result::Result<DistributionFamily, E> {
         self.visit_f64(value as f64)
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> std::result::Result<Shape, E> {
+    fn visit_u64<E: de::Error>(self, value: u64) -> std::result::Result<DistributionFamily, E> {
         self.visit_f64(value as f64)
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> std::result::Result<Shape, E> {
-        Ok(Shape::Constant { value })
+    fn visit_f64<E: de::Error>(self, value: f64) -> std::result::Result<DistributionFamily, E> {
+        Ok(DistributionFamily::Constant { value })
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> std::result::Result<Shape, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> std::result::Result<DistributionFamily, E> {
         let span = span(text).map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))?;
         self.visit_f64(span.seconds())
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, map: M) -> std::result::Result<Shape, M::Error> {
-        Shape::deserialize(MapAccessDeserializer::new(map))
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> std::result::Result<DistributionFamily, M::Error> {
+        DistributionFamily::deserialize(MapAccessDeserializer::new(map))
     }
 }
 
 impl From<f64> for Distribution {
     fn from(value: f64) -> Self {
-        Distribution(Shape::Constant { value })
+        Distribution(DistributionFamily::Constant { value })
     }
 }
 
@@ -105,22 +105,22 @@ enum Prepared {
 impl Distribution {
     /// A choice among values in proportion to weights.
     pub fn choice(values: &[f64], weights: &[f64]) -> Distribution {
-        Distribution(Shape::Choice { values: values.to_vec(), weights: Some(weights.to_vec()) })
+        Distribution(DistributionFamily::Choice { values: values.to_vec(), weights: Some(weights.to_vec()) })
     }
 
     /// A lognormal distribution by its median and the standard deviation of its logarithm.
     pub fn lognormal(median: f64, sigma: f64) -> Distribution {
-        Distribution(Shape::Lognormal { median, sigma, min: None, max: None })
+        Distribution(DistributionFamily::Lognormal { median, sigma, min: None, max: None })
     }
 
     /// An exponential distribution by its mean.
     pub fn exponential(mean: f64) -> Distribution {
-        Distribution(Shape::Exponential { mean, min: None, max: None })
+        Distribution(DistributionFamily::Exponential { mean, min: None, max: None })
     }
 
     /// Whether it is an untruncated exponential one, so that draws as gaps make a Poisson process.
     pub fn is_memoryless(&self) -> bool {
-        matches!(self.0, Shape::Exponential { min: None, max: None, .. })
+        matches!(self.0, DistributionFamily::Exponential { min: None, max: None, .. })
     }
 
     /// Checks the parameters and makes them ready to draw from.
@@ -134,41 +134,41 @@ impl Distribution {
         let mean = |name: &str, value: f64| if positive { above(name, value) } else { least(name, value) };
         let (mut min, mut max) = (None, None);
         let kind = match &self.0 {
-            Shape::Constant { value } => {
+            DistributionFamily::Constant { value } => {
                 mean("", *value)?;
                 Prepared::Constant(*value)
             }
-            Shape::Uniform { min, max } => {
+            DistributionFamily::Uniform { min, max } => {
                 least("min", *min)?;
                 mean("max", *max)?;
                 check(key, "max", *max, max >= min, "a number of at least min")?;
                 Prepared::Uniform(*min, *max)
             }
-            Shape::Normal { mean: centre, sd, min: low, max: high } => {
+            DistributionFamily::Normal { mean: centre, sd, min: low, max: high } => {
                 mean("mean", *centre)?;
                 least("sd", *sd)?;
                 (min, max) = (*low, *high);
                 Prepared::Normal(valid(rand_distr::Normal::new(*centre, *sd)))
             }
-            Shape::Lognormal { median, sigma, min: low, max: high } => {
+            DistributionFamily::Lognormal { median, sigma, min: low, max: high } => {
                 above("median", *median)?;
                 least("sigma", *sigma)?;
                 (min, max) = (*low, *high);
                 Prepared::Lognormal(valid(rand_distr::LogNormal::new(median.ln(), *sigma)))
             }
-            Shape::Exponential { mean, min: low, max: high } => {
+            DistributionFamily::Exponential { mean, min: low, max: high } => {
                 above("mean", *mean)?;
                 (min, max) = (*low, *high);
                 Prepared::Exponential(valid(rand_distr::Exp::new(mean.recip())))
             }
-            Shape::Pareto { scale, alpha, max: high } => {
+            DistributionFamily::Pareto { scale, alpha, max: high } => {
                 above("scale", *scale)?;
                 above("alpha", *alpha)?;
                 (min, max) = (Some(*scale), *high);
                 Prepared::Pareto(valid(rand_distr::Pareto::new(*scale, *alpha)))
             }
-            Shape::Choice { values, weights } => choice(key, values, weights.as_deref(), positive)?,
-            Shape::Zipf { n, exponent } => {
+            DistributionFamily::Choice { values, weights } => choice(key, values, weights.as_deref(), positive)?,
+            DistributionFamily::Zipf { n, exponent } => {
                 above("n", f64::from(*n))?;
                 least("exponent", *exponent)?;
                 Prepared::Zipf(valid(rand_distr::Zipf::new(f64::from(*n), *exponent)))
@@ -275,11 +275,13 @@ pub struct Length(pub Span);
 impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let expected = "a number of seconds, or a time such as \"30m\"";
-        match deserializer.deserialize_any(Reader)? {
-            Shape::Constant { value } if (0.0..=TIME_MAX_US as f64 / 1e6).contains(&value) => {
+        match deserializer.deserialize_any(DistributionVisitor)? {
+            DistributionFamily::Constant { value } if (0.0..=TIME_MAX_US as f64 / 1e6).contains(&value) => {
                 Ok(Length(to_span(value)))
             }
-            Shape::Constant { value } => Err(de::Error::invalid_value(de::Unexpected::Float(value), &expected)),
+            DistributionFamily::Constant { value } => {
+                Err(de::Error::invalid_value(de::Unexpected::Float(value), &expected))
+            }
             _ => Err(de::Error::invalid_type(de::Unexpected::Map, &expected)),
         }
     }

@@ -155,7 +155,7 @@ const LOAD: f64 = 0.85;
 const MOST_JOBS: f64 = 1e7;
 
 /// One job before thinning. Its task sets are drawn twice, to measure and to keep them: most candidates are dropped.
-struct Candidate {
+struct JobDraft {
     /// The number that its draws depend on.
     number: u64,
     submit: Time,
@@ -193,13 +193,13 @@ impl Facebook {
     }
 
     /// All jobs before thinning.
-    fn candidates(&self, draws: &Draws, seed: u64) -> Vec<Candidate> {
+    fn candidates(&self, draws: &Draws, seed: u64) -> Vec<JobDraft> {
         let (arrivals, mut thinning) = (self.arrivals(seed), stream(seed, "facebook/thinning"));
         (0u64..)
             .zip(arrivals)
             .map(|(number, submit)| {
                 let work = draws.task_sets(self, number, submit).iter().map(cpu_work).sum();
-                Candidate { number, submit, key: thinning.random(), work }
+                JobDraft { number, submit, key: thinning.random(), work }
             })
             .collect()
     }
@@ -268,7 +268,7 @@ impl Facebook {
     }
 
     /// Drops candidates at random down to `thin` or `load` and gives the share of keys that was kept.
-    fn keep(&self, candidates: &mut Vec<Candidate>) -> Result<f64> {
+    fn keep(&self, candidates: &mut Vec<JobDraft>) -> Result<f64> {
         let limit = match self.thin {
             Some(thin) => (thin / f64::from(self.overlay) * 2f64.powi(64)) as u64,
             None => self.limit_for_load(candidates)?,
@@ -278,7 +278,7 @@ impl Facebook {
     }
 
     /// The key below which the kept work is nearest to the load.
-    fn limit_for_load(&self, candidates: &[Candidate]) -> Result<u64> {
+    fn limit_for_load(&self, candidates: &[JobDraft]) -> Result<u64> {
         let load = self.load.unwrap_or(LOAD);
         let capacity = self.cluster_cores * 1000.0 * self.hours * 3600e6;
         let target = (load * capacity) as u128;
@@ -313,7 +313,7 @@ impl Facebook {
         workload
     }
 
-    fn collect(&self, candidates: &[Candidate], draws: &Draws) -> Workload {
+    fn collect(&self, candidates: &[JobDraft], draws: &Draws) -> Workload {
         let mut workload = self.empty();
         for candidate in candidates {
             let job = workload.job(&format!("job{}", workload.jobs.len() + 1));

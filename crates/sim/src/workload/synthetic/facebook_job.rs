@@ -6,7 +6,7 @@ use rand_distr::{Distribution, LogNormal};
 
 use super::distributions::{to_amount, to_span};
 use super::facebook::{DemandRule, Facebook, Users};
-use super::published::{self, Bin, Demands};
+use super::published::{self, Demands, SizeRange};
 use super::random::{Weighted, numbered, parts, stream};
 use crate::workload::TaskSet;
 use plimsoll_base::units::{Resources, Span, Time, UserId};
@@ -17,7 +17,7 @@ pub(super) struct Draws {
     users: ChaCha8Rng,
     demands: ChaCha8Rng,
     durations: ChaCha8Rng,
-    bins: Vec<Bin>,
+    bins: Vec<SizeRange>,
     bin: Weighted,
     user: Weighted,
     /// The chance that a job of several tasks has no reduce.
@@ -87,12 +87,12 @@ impl Draws {
 }
 
 /// The bins of sizes in percent of jobs, without sizes above `max_tasks`.
-fn size_bins(max_tasks: u32) -> Vec<Bin> {
+fn size_bins(max_tasks: u32) -> Vec<SizeRange> {
     let most = u64::from(max_tasks);
     let large = published::DRF_BINS[1..].iter();
-    let large = large.map(|bin| Bin { jobs: bin.jobs * 100.0 / published::JOBS_PER_DAY, ..*bin });
+    let large = large.map(|bin| SizeRange { jobs: bin.jobs * 100.0 / published::JOBS_PER_DAY, ..*bin });
     let all = published::SMALL_BINS.into_iter().chain(large);
-    all.filter(|bin| bin.from <= most).map(|bin| Bin { to: bin.to.min(most), ..bin }).collect()
+    all.filter(|bin| bin.from <= most).map(|bin| SizeRange { to: bin.to.min(most), ..bin }).collect()
 }
 
 /// A whole number from `from` to `to`, in equal proportions in equal ratios; `uniform` is from 0 to 1.

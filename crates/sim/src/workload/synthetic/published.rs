@@ -107,7 +107,7 @@ pub static TASK_DURATIONS: LazyLock<Cdf> = LazyLock::new(|| durations(2));
 
 /// Jobs with a number of tasks in this range: both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bin {
+pub struct SizeRange {
     /// The fewest tasks.
     pub from: u64,
     /// The most tasks.
@@ -116,13 +116,13 @@ pub struct Bin {
     pub jobs: f64,
 }
 
-const fn bin(from: u64, to: u64, jobs: f64) -> Bin {
-    Bin { from, to, jobs }
+const fn bin(from: u64, to: u64, jobs: f64) -> SizeRange {
+    SizeRange { from, to, jobs }
 }
 
 /// Job sizes of one day (24,442 jobs) of the SWIM trace FB-2010 at a 64 MB block, in the bins of the DRF paper's
 /// Figure 14. The paper labels 2001-2500 as "2501-3000" a first time, a misprint.
-pub const DRF_BINS: [Bin; 7] = [
+pub const DRF_BINS: [SizeRange; 7] = [
     bin(1, 500, 22_078.0),
     bin(501, 1000, 623.0),
     bin(1001, 1500, 306.0),
@@ -133,7 +133,7 @@ pub const DRF_BINS: [Bin; 7] = [
 ];
 
 /// Job sizes by number of maps, in percent of jobs (delay scheduling, EuroSys 2010; the percentages are rounded).
-pub const DELAY_BINS: [Bin; 9] = [
+pub const DELAY_BINS: [SizeRange; 9] = [
     bin(1, 1, 39.0),
     bin(2, 2, 16.0),
     bin(3, 20, 14.0),
@@ -149,7 +149,7 @@ pub const DELAY_BINS: [Bin; 9] = [
 /// ten tasks (FB-2010 at 64 MB). A job of one map is 39/63.9 of these (delay scheduling) and has no reduce in 34 of 100
 /// cases (FB-2010), else one at least: so one task 14.5 %, two 34 %, three to nine the rest. From ten on the shares of
 /// the delay-scheduling bins, scaled to the rest of the first bin.
-pub const SMALL_BINS: [Bin; 8] = [
+pub const SMALL_BINS: [SizeRange; 8] = [
     bin(1, 1, 14.5),
     bin(2, 2, 34.0),
     bin(3, 9, 21.5),

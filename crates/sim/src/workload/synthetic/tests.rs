@@ -209,7 +209,7 @@ fn unhindered(source: &mut dyn Source) -> Vec<(String, u64, u64, u32)> {
         let end = running.first().map(|&(end, ..)| end);
         match (next, end) {
             (Some(submit), end) if end.is_none_or(|end| submit < end) => {
-                let row = source.take().expect("no errors").expect("as peeked");
+                let row = source.next_set().expect("no errors").expect("as peeked");
                 let name = source.job_names().text(&source.job_name());
                 log.push((name, row.submit.0 / 1_000_000, row.row, row.job.0));
                 let end = row.submit + row.duration;
@@ -254,7 +254,7 @@ fn closed_loops_may_have_nothing_for_now_and_an_earlier_job_later() {
     let mut source = loop_source(LOOP, 1);
     let peeked =
         |source: &mut LoopSource| source.peek().expect("no errors").map(|row| (row.user.0, row.submit.0 / 1_000_000));
-    let take = |source: &mut LoopSource| source.take().expect("no errors").expect("a row");
+    let take = |source: &mut LoopSource| source.next_set().expect("no errors").expect("a row");
     let (a, b1) = (take(&mut source), take(&mut source));
     assert_eq!((a.job, b1.job, b1.user), (JobId(0), JobId(1), UserId(1)));
     assert_eq!(peeked(&mut source), Some((2, 5)));
@@ -263,7 +263,7 @@ fn closed_loops_may_have_nothing_for_now_and_an_earlier_job_later() {
     assert_eq!(peeked(&mut source), Some((0, 2)));
     let (second, third) = (take(&mut source), take(&mut source));
     assert_eq!((second.job, second.row, third.job, third.row, third.user), (JobId(2), 2, JobId(3), 3, UserId(2)));
-    assert_eq!((peeked(&mut source), source.take().expect("no errors")), (None, None));
+    assert_eq!((peeked(&mut source), source.next_set().expect("no errors")), (None, None));
     source.job_finished(b1.job, b1.user, Time(15_000_000));
     assert_eq!(peeked(&mut source), Some((1, 18)));
 }
@@ -278,7 +278,7 @@ fn closed_loop_jobs_depend_on_their_number_and_not_on_when_they_run() {
         let mut source = loop_source(text, 4);
         let mut rows: Vec<TaskSet> = Vec::new();
         while rows.len() < 8 {
-            match source.take().expect("no errors") {
+            match source.next_set().expect("no errors") {
                 Some(row) if row.user == UserId(0) => {
                     rows.push(row.clone());
                     if rows.len().is_multiple_of(2) {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::{Log, PRECEDING, SwfDependencies, THINK, known};
 use crate::workload::Preceding;
-use plimsoll_base::rows::Row;
-use plimsoll_base::units::{Round, Span, US_PER_S};
+use plimsoll_base::rows::InputRow;
+use plimsoll_base::units::{Rounding, Span, US_PER_S};
 
 /// Fields 17 and 18 of a kept row.
 pub(super) enum Link {
@@ -20,12 +20,12 @@ pub(super) enum Link {
 }
 
 impl Link {
-    pub fn read(row: &Row<'_>) -> Link {
-        let think = known(row, THINK, US_PER_S, Round::Nearest, "");
-        match (known(row, PRECEDING, 1, Round::Up, ""), think) {
+    pub fn read(row: &InputRow<'_>) -> Link {
+        let think = known(row, THINK, US_PER_S, Rounding::Nearest, "");
+        match (known(row, PRECEDING, 1, Rounding::Up, ""), think) {
             (Ok(None), Ok(Some(1..))) => Link::ThinkAlone,
             (Ok(None), _) => Link::None,
-            (Ok(Some(_)), Ok(think)) => match row.whole(PRECEDING, "") {
+            (Ok(Some(_)), Ok(think)) => match row.integer(PRECEDING, "") {
                 Ok(number) => Link::After(number, Span(think.unwrap_or(0))),
                 Err(_) => Link::Unreadable,
             },
@@ -36,7 +36,7 @@ impl Link {
 
 /// Rows with ignored fields 17 and 18, by reason.
 #[derive(Default)]
-struct Left {
+struct IgnoredLinks {
     absent: u64,
     below: u64,
     unreadable: u64,
@@ -53,7 +53,7 @@ impl Log<'_> {
                 .assume("swf.dependencies", format!("ignored; {named} of {kept} kept rows have a preceding job"));
         }
         let rows: HashMap<u64, usize> = self.numbers.iter().copied().zip(0..).collect();
-        let (mut followed, mut left) = (0, Left::default());
+        let (mut followed, mut left) = (0, IgnoredLinks::default());
         for (at, link) in std::mem::take(&mut self.links).into_iter().enumerate() {
             match link {
                 Link::None => {}

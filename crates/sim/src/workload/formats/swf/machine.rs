@@ -1,7 +1,7 @@
 //! The machine that the header of a log names, and the rows that exceed it.
 
 use super::{SwfMemoryOf, SwfOptions};
-use plimsoll_base::units::{Round, decimal};
+use plimsoll_base::units::{Rounding, decimal};
 
 /// The processors and memory of a kept row.
 pub(super) struct Size {
@@ -39,7 +39,7 @@ impl Machine {
         let (key, value) = (comment[..colon].trim_ascii(), comment[colon + 1..].trim_ascii());
         // The sizes of partitions may follow in parentheses.
         let first = value.split(|byte| byte.is_ascii_whitespace() || *byte == b'(').next().unwrap_or_default();
-        let number = decimal(first, 1, Round::Down).ok().filter(|&value| value > 0);
+        let number = decimal(first, 1, Rounding::Down).ok().filter(|&value| value > 0);
         match key {
             b"UnixStartTime" => self.unix_start_s = number,
             b"MaxNodes" => self.nodes = number,

@@ -1,0 +1,145 @@
+//! The service time of FuxiMaster: messages queue until the ones before them are processed.
+//!
+//! It processes all queued messages as one batch and answers at the end: the busier it is, the more it decides in one round. A heartbeat
+//! without news costs nothing.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::net::Letter;
+use super::plan::{Cost, Script};
+use super::{CLOCKS, Event, World};
+use crate::master;
+use crate::message::{Endpoint, Message};
+use plimsoll_base::units::{Span, Time};
+use plimsoll_sim::workload::synthetic::random::stream;
+
+/// How busy FuxiMaster was.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MasterLoad {
+    /// Requests that it went through.
+    pub requests: u64,
+    /// How long it was at work.
+    pub busy: Span,
+    /// From when each request arrived until it was answered, in microseconds, if that takes any time.
+    pub response_us: Vec<u64>,
+    /// The most requests that it had at once.
+    pub peak: u64,
+    /// Units that it granted.
+    pub granted: u64,
+}
+
+/// Messages that lie on the desk.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    cost: Cost,
+    rng: ChaCha8Rng,
+    waiting: Vec<Letter>,
+    at_work: Vec<Letter>,
+    /// Since when FuxiMaster goes through something, and when it last had.
+    since: Option<Time>,
+    decided: Option<Time>,
+    pub load: MasterLoad,
+}
+
+impl Inbox {
+    pub fn new(script: &Script) -> Inbox {
+        let rng = stream(script.seed, "control/desk");
+        let (waiting, at_work) = Default::default();
+        Inbox {
+            cost: script.decide.clone(),
+            rng,
+            waiting,
+            at_work,
+            since: None,
+            decided: None,
+            load: MasterLoad::default(),
+        }
+    }
+
+    /// Whether a round may be held at this instant.
+    pub fn is_free(&self, now: Time) -> bool {
+        self.since.is_none() || self.decided == Some(now)
+    }
+
+    fn cost(&mut self) -> Span {
+        match &self.cost {
+            Cost::Constant(span) => *span,
+            Cost::Measured(spans) => spans[self.rng.random_range(0..spans.len())],
+        }
+    }
+
+    /// FuxiMaster aborts the current batch.
+    pub fn rest(&mut self, now: Time) {
+        let busy = self.since.take().map_or(Span::ZERO, |since| now.since(since));
+        self.load.busy = Span(self.load.busy.0 + busy.0);
+    }
+
+    /// FuxiMaster is gone, and everything on its desk.
+    pub fn clear(&mut self, now: Time) {
+        self.rest(now);
+        self.decided = None;
+        self.waiting.clear();
+        self.at_work.clear();
+    }
+}
+
+/// Whether a message asks FuxiMaster to do something.
+fn is_request(message: &Message) -> bool {
+    !matches!(message, Message::TuboBeat { restarted: false, .. } | Message::AppBeat { .. })
+}
+
+impl World {
+    /// A message has reached FuxiMaster.
+    pub(super) fn put_on_desk(&mut self, mut letter: Letter) {
+        if self.desk.cost.is_nothing() {
+            self.desk.load.requests += u64::from(is_request(&letter.message));
+            return self.master_input(master::MasterInput::Message(letter.message));
+        }
+        letter.arrived = self.now;
+        self.desk.waiting.push(letter);
+        let there = (self.desk.waiting.len() + self.desk.at_work.len()) as u64;
+        self.desk.load.peak = self.desk.load.peak.max(there);
+        if self.desk.since.is_none() {
+            self.begin();
+        }
+    }
+
+    /// Starts the next batch with all queued messages.
+    fn begin(&mut self) {
+        let desk = &mut self.desk;
+        desk.at_work = std::mem::take(&mut desk.waiting);
+        let mut total = Span::ZERO;
+        let mut last: Option<(Endpoint, Time)> = None;
+        for at in 0..desk.at_work.len() {
+            let letter = &desk.at_work[at];
+            // What one peer says in one message is one request.
+            let same = last == Some((letter.from, letter.arrived));
+            if is_request(&letter.message) && !same {
+                last = Some((letter.from, letter.arrived));
+                desk.load.requests += 1;
+                total = Span(total.0 + desk.cost().0);
+            }
+        }
+        desk.since = Some(self.now);
+        self.after(total, CLOCKS, Event::Decided(self.epoch));
+    }
+
+    /// FuxiMaster has finished a batch: a round follows, and then the messages that arrived meanwhile.
+    pub(super) fn decided(&mut self, epoch: u32) {
+        if epoch != self.epoch || self.desk.since.is_none() {
+            return;
+        }
+        for letter in std::mem::take(&mut self.desk.at_work) {
+            if is_request(&letter.message) {
+                self.desk.load.response_us.push(self.now.since(letter.arrived).0);
+            }
+            self.master_input(master::MasterInput::Message(letter.message));
+        }
+        self.desk.rest(self.now);
+        self.desk.decided = Some(self.now);
+        if !self.desk.waiting.is_empty() {
+            self.begin();
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The log of an episode: sums for rewards and metrics, and the tasks that have ended since the agent's last decision.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
+use plimsoll_metrics::{Delays, FinishedJob, JainSum, Totals, fixed_share};
+use plimsoll_sim::books::Books;
+use plimsoll_sim::policy::{Ask, Policy, Queue, Rank, Reason, Verdict};
+use plimsoll_sim::record::{JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
+use plimsoll_sim::workload::TaskSet;
+
+/// Admits no task: the agent starts tasks.
+pub(crate) struct AdmitNone;
+
+impl Policy for AdmitNone {
+    fn rank(&self, _queue: &Queue, _books: &Books) -> Rank {
+        Rank::default()
+    }
+
+    fn admit(&self, _queue: &Queue, _ask: &Ask, _books: &Books) -> Verdict {
+        Verdict::Wait(Reason::Rule("the agent decides"))
+    }
+}
+
+/// When a job was submitted, started and ended; `None` for events to come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JobTimes {
+    /// When it was submitted.
+    pub submit: Option<Time>,
+    /// When its first task was launched.
+    pub start: Option<Time>,
+    /// When its last task ended.
+    pub finish: Option<Time>,
+}
+
+/// The standing of a job.
+#[derive(Clone, Copy, Debug, Default)]
+struct JobState {
+    times: JobTimes,
+    /// Some of its tasks can never start.
+    stuck: bool,
+    /// 1 over its ideal completion time, in microseconds, while it is in the system; 0 before that is known.
+    rate: f64,
+    /// The part of its user's sums that is its own.
+    used: Resources,
+    waiting: u64,
+}
+
+/// The sums of a user, over its jobs.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfUser {
+    used: Resources,
+    waiting: u64,
+    share: u64,
+}
+
+/// Integrals over time since they were last taken: in jobs times seconds, and for slowdowns in seconds over seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Sums {
+    /// Of jobs that have not ended.
+    pub completion: f64,
+    /// The waiting time of jobs without a started task.
+    pub wait: f64,
+    /// Of 1 / ideal completion time over jobs that have not ended.
+    pub slowdown: f64,
+}
+
+/// Tasks of a job that have ended or were stopped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub job: u32,
+    pub number: u32,
+    pub start: Time,
+    pub count: u32,
+}
+
+/// The log of an episode so far.
+#[derive(Default)]
+pub(crate) struct EpisodeLog {
+    /// Jobs that hold or wait for something else since they were last looked at.
+    pub changed: Vec<UserId>,
+    /// Tasks that do not run any more since then.
+    pub ended: Vec<Ended>,
+    /// Rows that were submitted.
+    pub rows: usize,
+    /// When the last job arrived.
+    pub arrival: Time,
+    pub sums: Sums,
+    pub totals: Totals,
+    pub delays: Delays,
+    jobs: Vec<JobState>,
+    in_system: u64,
+    unstarted: u64,
+    slowdown: f64,
+    owners: Vec<UserId>,
+    users: Vec<OfUser>,
+    jain: JainSum,
+    capacity: Resources,
+}
+
+impl EpisodeLog {
+    /// Of jobs of these users, before anything has happened.
+    pub fn new(owners: &[UserId], capacity: Resources) -> EpisodeLog {
+        let users = owners.iter().map(|user| user.index() + 1).max().unwrap_or(0);
+        EpisodeLog {
+            jobs: vec![JobState::default(); owners.len()],
+            owners: owners.to_vec(),
+            users: vec![OfUser::default(); users],
+            capacity,
+            ..EpisodeLog::default()
+        }
+    }
+
+    /// How many users submitted jobs.
+    pub fn users(&self) -> u64 {
+        let appeared = self.jobs.iter().zip(&self.owners).filter(|(job, _)| job.times.submit.is_some());
+        let mut users: Vec<UserId> = appeared.map(|(_, user)| *user).collect();
+        users.sort_unstable();
+        users.dedup();
+        users.len() as u64
+    }
+
+    /// The times of a job.
+    pub fn times(&self, job: usize) -> JobTimes {
+        self.jobs[job].times
+    }
+
+    /// The ideal completion time of a job in the system is known.
+    pub fn ideal(&mut self, job: usize, ideal: Span) {
+        let standing = &mut self.jobs[job];
+        if standing.rate == 0.0 && ideal > Span::ZERO && !standing.stuck {
+            standing.rate = 1.0 / ideal.0 as f64;
+            self.slowdown += standing.rate;
+        }
+    }
+
+    /// A job holds or waits for something else: brings its user's sums up to date.
+    pub fn update_job(&mut self, job: usize, books: &Books) {
+        let (id, dims) = (UserId(job as u32), books.dims());
+        let (now, waiting) = (books.used(id), books.waiting(id));
+        let standing = &mut self.jobs[job];
+        let user = &mut self.users[self.owners[job].index()];
+        let backlogged = user.waiting > 0;
+        for d in 0..dims {
+            user.used.0[d] = user.used.0[d] - standing.used.0[d] + now[d];
+            standing.used.0[d] = now[d];
+        }
+        user.waiting = user.waiting - standing.waiting + waiting;
+        standing.waiting = waiting;
+        let parts = (0..dims).filter(|d| self.capacity.0[*d] > 0);
+        let share = fixed_share(parts.map(|d| user.used.0[d] as f64 / self.capacity.0[d] as f64).fold(0.0, f64::max));
+        if backlogged {
+            self.jain.remove(user.share);
+        }
+        user.share = share;
+        if user.waiting > 0 {
+            self.jain.add(share);
+        }
+    }
+
+    /// A job leaves the system.
+    fn leave(&mut self, job: usize) {
+        self.in_system -= 1;
+        self.slowdown -= std::mem::take(&mut self.jobs[job].rate);
+        if self.in_system == 0 {
+            // Rounding leaves nothing behind.
+            self.slowdown = 0.0;
+        }
+    }
+}
+
+/// The engine's end of it.
+pub(crate) struct RecorderHandle(Arc<Mutex<EpisodeLog>>);
+
+impl RecorderHandle {
+    /// Creates a recorder that writes to this log.
+    pub fn new(heard: Arc<Mutex<EpisodeLog>>) -> RecorderHandle {
+        RecorderHandle(heard)
+    }
+
+    fn log(&self) -> MutexGuard<'_, EpisodeLog> {
+        locked(&self.0)
+    }
+}
+
+/// Locks the log, which no other thread uses while the engine is not stepped.
+pub(crate) fn locked(heard: &Mutex<EpisodeLog>) -> MutexGuard<'_, EpisodeLog> {
+    heard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Recorder for RecorderHandle {
+    fn submitted(&mut self, row: &TaskSet, _stage: Option<&str>, first_of_job: bool) {
+        let mut heard = self.log();
+        heard.rows += 1;
+        heard.totals.submitted(row, first_of_job);
+        if first_of_job {
+            heard.jobs[row.job.index()].times.submit = Some(row.submit);
+            heard.arrival = row.submit;
+            heard.in_system += 1;
+            heard.unstarted += 1;
+        }
+    }
+
+    fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
+        let mut heard = self.log();
+        let (span, jain) = (to.since(from), heard.jain.jain());
+        heard.totals.interval(to, span, state.books, jain);
+        let seconds = span.seconds();
+        heard.sums.completion += heard.in_system as f64 * seconds;
+        heard.sums.wait += heard.unstarted as f64 * seconds;
+        heard.sums.slowdown += heard.slowdown * span.0 as f64;
+        Ok(())
+    }
+
+    fn launched(&mut self, launch: &Launch) {
+        let mut heard = self.log();
+        let now = heard.totals.now;
+        heard.totals.launched(launch, true);
+        let standing = &mut heard.jobs[launch.user.index()];
+        if standing.times.start.is_none() {
+            standing.times.start = Some(now);
+            heard.unstarted -= u64::from(!heard.jobs[launch.user.index()].stuck);
+        }
+    }
+
+    fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
+        let mut heard = self.log();
+        let ran = tasks.finish.unwrap_or(heard.totals.now).since(tasks.start);
+        heard.totals.tasks(tasks, ran);
+        let (job, number) = (tasks.user.0, tasks.first as u32);
+        heard.ended.push(Ended { job, number, start: tasks.start, count: tasks.count });
+        Ok(())
+    }
+
+    fn job(&mut self, job: &JobRecord) -> Result<()> {
+        let mut heard = self.log();
+        heard.totals.job(job);
+        let at = job.user.index();
+        if let (Some(start), Some(finish)) = (job.start, job.finish) {
+            let (submit, tasks, ideal) = (job.submit, job.tasks, job.ideal);
+            heard.delays.record(&FinishedJob { submit, start, finish, tasks, ideal });
+            heard.jobs[at].times.finish = Some(finish);
+            if !heard.jobs[at].stuck {
+                heard.leave(at);
+            }
+        }
+        Ok(())
+    }
+
+    fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
+        let mut heard = self.log();
+        heard.totals.stuck(stuck);
+        let at = stuck.user.index();
+        if stuck.why == Stuck::TooLarge && !std::mem::replace(&mut heard.jobs[at].stuck, true) {
+            // It never ends, whatever the agent does.
+            heard.unstarted -= u64::from(heard.jobs[at].times.start.is_none());
+            heard.leave(at);
+        }
+        Ok(())
+    }
+
+    fn settled(&mut self, _now: Time, changed: &[UserId], _books: &Books) -> Result<()> {
+        self.log().changed.extend_from_slice(changed);
+        Ok(())
+    }
+}
+
+/// The parts of a cluster that amounts are, each at most 1.
+pub(crate) fn shares(amounts: impl Fn(usize) -> f64, capacity: &Resources, dims: usize) -> [f32; MAX_DIMS] {
+    std::array::from_fn(|d| match capacity.0[d] {
+        _ if d >= dims => 0.0,
+        0 => f32::from(u8::from(amounts(d) > 0.0)),
+        whole => (amounts(d) / whole as f64).min(1.0) as f32,
+    })
+}

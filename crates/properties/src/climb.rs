@@ -1,0 +1,66 @@
+//! A local search that climbs the violation: from a random case, changes of single numbers that do not lower it.
+
+use super::change::Change;
+use super::domain::Domain;
+use super::draft::Draft;
+use super::random::{self, Purpose};
+use super::survey::{Attempt, attempt};
+use super::{Candidate, Effort, Property, Requirement};
+
+/// The largest number of users in a climb.
+const USERS_MOST: usize = 4;
+
+/// Numbers go up to this.
+const NUMBER_MOST: u64 = 32;
+
+/// The outcome of a climb.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Climbed {
+    /// Cases that the promise was decided in.
+    pub cases: u64,
+    /// Cases that the policy did not solve.
+    pub unsolved: u64,
+    /// A case that breaks the promise.
+    pub found: Option<(Draft, Option<Change>)>,
+}
+
+/// One climb: number `number` of a seed.
+pub(super) fn climb(
+    candidate: &Candidate,
+    promise: Requirement,
+    domain: Domain,
+    effort: &Effort,
+    seed: u64,
+    number: u64,
+) -> Climbed {
+    // Each property has starts of its own.
+    let place = promise.property as u64;
+    let mut rng = random::stream(seed, Purpose::Climb, domain, number * Property::ALL.len() as u64 + place);
+    let mut climbed = Climbed::default();
+    let mut draft = random::draft(&mut rng, domain, USERS_MOST, NUMBER_MOST);
+    let Some(mut change) = random::change(&mut rng, &draft, promise.property, domain) else { return climbed };
+    let mut height = f64::NEG_INFINITY;
+    for _ in 0..effort.steps {
+        let (mut next, mut then) = (draft.clone(), change.clone());
+        if !random::mutate(&mut rng, &mut next, &mut then, domain, NUMBER_MOST) {
+            continue;
+        }
+        match attempt(candidate, promise, &next, then.as_ref()) {
+            Attempt::Decided(judged) => {
+                climbed.cases += 1;
+                if judged.judgement.broken {
+                    climbed.found = Some((next, then));
+                    return climbed;
+                }
+                if judged.judgement.amount >= height {
+                    (draft, change, height) = (next, then, judged.judgement.amount);
+                }
+            }
+            Attempt::Unsolved => climbed.unsolved += 1,
+            // Before the first height is known, any neighbour is accepted.
+            Attempt::Silent if height == f64::NEG_INFINITY => (draft, change) = (next, then),
+            Attempt::Silent => {}
+        }
+    }
+    climbed
+}

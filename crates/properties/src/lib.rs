@@ -1,0 +1,152 @@
+//! Fairness properties that a policy may keep, checked on many instances, with minimal counterexamples.
+//!
+//! A [`Promise`] is a [`Property`] and how strictly it is read. [`judge`] decides it for one [`Case`] (an instance,
+//! a mechanism's allocation of it and, where the property compares two worlds, the changed instance): exactly where the
+//! allocation is exact. [`survey`] looks for a case that breaks it: every small instance on a grid, random ones, and a
+//! climb along the violation; each finding is shrunk until no user, no resource and no number can be spared.
+//!
+//! That a promise `holds` means that no counterexample was found among the instances tried; a counterexample is a
+//! proof.
+//!
+//! Sources: Ghodsi et al., NSDI 2011, sections 3 and 6; Parkes, Procaccia and Shah, EC 2012 (zero demands, weights,
+//! whole tasks).
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod bottleneck;
+mod candidate;
+mod change;
+mod climb;
+mod counterexample;
+mod domain;
+mod draft;
+mod effort;
+mod envy;
+mod feasibility;
+mod grid;
+mod judge;
+mod levels;
+mod pareto;
+mod population;
+mod random;
+mod resource;
+mod sharing;
+mod shrink;
+mod simulated;
+mod single;
+mod strategy;
+mod survey;
+mod view;
+mod water;
+
+pub use candidate::Candidate;
+pub use change::Change;
+pub use counterexample::{Counterexample, instance_toml};
+pub use domain::Domain;
+pub use draft::{Draft, DraftUser};
+pub use effort::Effort;
+pub use grid::{InstanceGrid, shapes};
+pub use judge::{After, Case, JudgedNumber, Judgement, TOLERANCE, judge};
+pub use simulated::Simulated;
+pub use survey::{Finding, Phase, SearchSpace, survey};
+
+use plimsoll_base::named;
+
+named! {
+    /// A promise that a fair policy may keep.
+    ///
+    /// In the order of the paper's Table 2 between the two that it does not have. A meaning is its name in tables and figures.
+    Property {
+        /// No capacity is exceeded.
+        Feasibility "feasibility": "Feasibility",
+        /// No user is worse off than with its part of the cluster alone.
+        SharingIncentive "sharing-incentive": "Sharing incentive",
+        /// No user gains by lying about its demand.
+        StrategyProofness "strategy-proofness": "Strategy-proofness",
+        /// No user prefers the bundle of another.
+        EnvyFreeness "envy-freeness": "Envy-freeness",
+        /// No user could have more without another having less.
+        ParetoEfficiency "pareto-efficiency": "Pareto efficiency",
+        /// With one resource it is max-min fairness.
+        SingleResource "single-resource-fairness": "Single-resource fairness",
+        /// If all users need one resource most, the allocation is max-min fair in it.
+        Bottleneck "bottleneck-fairness": "Bottleneck fairness",
+        /// No user loses if another leaves.
+        Population "population-monotonicity": "Population monotonicity",
+        /// No user loses if there is more of a resource.
+        Resource "resource-monotonicity": "Resource monotonicity",
+        /// Dominant shares of users that wait differ by one task at most.
+        Levels "one-task-bound": "One-task bound",
+    }
+}
+
+/// How strictly a property is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reading {
+    /// Tasks are divisible: as the papers define it.
+    Divisible,
+    /// Tasks are whole, and so is the number that a user can run with a bundle.
+    Whole,
+    /// Tasks are whole, with a tolerance of one task. The worst-off user is granted as many of its tasks as reach the dominant share of the
+    /// largest task of any user (as in the DRF paper's theorem 7); of envy one task of the envied bundle; of max-min fairness the last task
+    /// of the user ahead.
+    UpToOneTask,
+    /// Tasks are whole, and of the envied bundle the demand of one task of the envious user is forgiven.
+    UpToOneOwnTask,
+}
+
+/// A property and how strictly it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Requirement {
+    /// The property.
+    pub property: Property,
+    /// How it is read.
+    pub reading: Reading,
+}
+
+impl Requirement {
+    /// The checks of divisible tasks: feasibility, and the eight properties of the paper's Table 2.
+    pub fn divisible() -> Vec<Requirement> {
+        let kept =
+            Property::ALL.iter().map(|(_, property, _)| *property).filter(|property| *property != Property::Levels);
+        kept.map(|property| Requirement { property, reading: Reading::Divisible }).collect()
+    }
+
+    /// The checks of whole tasks: each property as it is, where that makes sense, then up to one task.
+    ///
+    /// Max-min fairness of whole tasks is defined up to one task only; Pareto efficiency needs no allowance.
+    pub fn integral() -> Vec<Requirement> {
+        let readings = |property: Property| -> &'static [Reading] {
+            match property {
+                Property::Feasibility | Property::ParetoEfficiency => &[Reading::Whole],
+                Property::SingleResource | Property::Bottleneck | Property::Levels => &[Reading::UpToOneTask],
+                Property::EnvyFreeness => &[Reading::Whole, Reading::UpToOneTask, Reading::UpToOneOwnTask],
+                _ => &[Reading::Whole, Reading::UpToOneTask],
+            }
+        };
+        let both =
+            |property: Property| readings(property).iter().map(move |&reading| Requirement { property, reading });
+        Property::ALL.iter().flat_map(|(_, property, _)| both(*property)).collect()
+    }
+
+    /// The name in a table or a figure.
+    pub fn title(self) -> String {
+        match (self.property, self.reading) {
+            (Property::Levels, _) => self.property.meaning().to_owned(),
+            (_, Reading::UpToOneTask) => format!("{}, up to one task", self.property.meaning()),
+            (_, Reading::UpToOneOwnTask) => format!("{}, up to one own task", self.property.meaning()),
+            _ => self.property.meaning().to_owned(),
+        }
+    }
+
+    /// A name for files.
+    pub fn slug(self) -> String {
+        match (self.property, self.reading) {
+            (Property::Levels, _) | (_, Reading::Divisible) => self.property.name().to_owned(),
+            (_, Reading::UpToOneOwnTask) => format!("{}-up-to-one-own-task", self.property.name()),
+            (_, Reading::Whole) => format!("{}-whole", self.property.name()),
+            (_, Reading::UpToOneTask) => format!("{}-up-to-one-task", self.property.name()),
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The search: the grid, random instances, climbs; then the shrinking of the findings.
+//!
+//! Work is done in chunks side by side and taken in order, so that findings are the same whatever the number of
+//! threads. An instance is solved once for all requirements that it is tried on.
+
+use rayon::prelude::*;
+
+use super::change::{Change, changes};
+use super::climb::climb;
+use super::counterexample::{Counterexample, in_a_line};
+use super::domain::Domain;
+use super::draft::Draft;
+use super::grid::{InstanceGrid, shapes};
+use super::random::{self, Purpose};
+use super::shrink::{broken, shrink};
+use super::{After, Candidate, Case, Effort, Judgement, Property, Reading, Requirement, judge};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_fair::{Instance, Tasks};
+
+/// The number of instances per parallel batch.
+const CHUNK: usize = 256;
+
+/// The largest number of users in random instances.
+const USERS_MOST: usize = 6;
+
+/// Numbers of random instances go up to this.
+const NUMBER_MOST: u64 = 100;
+
+/// Changes tried on a random instance, for each property.
+const CHANGES: usize = 40;
+
+/// The instances searched.
+#[derive(Clone, Debug)]
+pub struct SearchSpace {
+    /// The class of instances.
+    pub domain: Domain,
+    /// How much of it.
+    pub effort: Effort,
+    /// Where random streams start.
+    pub seed: u64,
+}
+
+/// How a counterexample was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Among all small instances.
+    Grid,
+    /// Among random ones.
+    Random,
+    /// On a climb.
+    Climb,
+}
+
+/// The verdict on a promise in a domain.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The promise.
+    pub promise: Requirement,
+    /// Instances that it was decided on, up to the first that breaks it.
+    pub instances: u64,
+    /// Cases decided: lies, leaves and growths each count, and the steps of climbs.
+    pub cases: u64,
+    /// Cases that the policy could not solve.
+    pub unsolved: u64,
+    /// Why the first of them was not.
+    pub unsolved_why: Option<String>,
+    /// The case that breaks it, as small as it gets.
+    pub counterexample: Option<Counterexample>,
+}
+
+impl Finding {
+    /// Whether some case was decided and none violated the property.
+    pub fn holds(&self) -> bool {
+        self.counterexample.is_none() && self.cases > 0
+    }
+}
+
+impl SearchSpace {
+    /// The shapes of the grid.
+    pub fn shapes(&self) -> Vec<InstanceGrid> {
+        shapes(self.domain, self.effort.grid)
+    }
+
+    /// How many instances the grid and the random draws have.
+    pub fn instances(&self) -> u64 {
+        self.shapes().iter().map(|shape| shape.count() as u64).sum::<u64>() + self.effort.random
+    }
+
+    /// The instances searched, in words.
+    pub fn describe(&self) -> Vec<String> {
+        let shape = |shape: &InstanceGrid| format!("{}x{} up to {}", shape.users, shape.resources, shape.most);
+        let shapes = self.shapes();
+        let count: u128 = shapes.iter().map(InstanceGrid::count).sum();
+        let Effort { random, climbs, steps, .. } = self.effort;
+        vec![
+            format!(
+                "all {count} instances on a grid, users x resources with numbers {}",
+                shapes.iter().map(shape).collect::<Vec<_>>().join(", ")
+            ),
+            format!(
+                "{random} random instances, up to {USERS_MOST} users and numbers up to {NUMBER_MOST} (seed {})",
+                self.seed
+            ),
+            format!("{climbs} climbs of {steps} steps for each property that still holds"),
+        ]
+    }
+}
+
+/// A decided case.
+#[derive(Clone, Debug)]
+pub(super) struct JudgedCase {
+    pub judgement: Judgement,
+    pub instance: Instance,
+    pub tasks: Tasks,
+    pub after: Option<(Instance, Tasks)>,
+}
+
+/// The outcome of judging a case.
+pub(super) enum Attempt {
+    /// The promise was decided.
+    Decided(Box<JudgedCase>),
+    /// The policy has no allocation for it.
+    Unsolved,
+    /// The promise says nothing about it, or the allocation exceeds the capacity.
+    Silent,
+}
+
+/// An instance with its allocation, and whether that fits.
+struct Solved {
+    instance: Instance,
+    tasks: Tasks,
+    fits: bool,
+}
+
+/// Solves an instance; an error shows the instance.
+fn solve(candidate: &Candidate, instance: Result<Instance>) -> std::result::Result<Solved, String> {
+    let instance = instance.map_err(|error| error.to_string())?;
+    let told = |error: Error| format!("{error} ({})", in_a_line(&instance));
+    let tasks = candidate.allocate(&instance).map_err(told)?.tasks;
+    let promise = Requirement { property: Property::Feasibility, reading: Reading::Divisible };
+    let judged = judge(promise, &Case { instance: &instance, tasks: &tasks, after: None });
+    Ok(Solved { fits: judged.is_some_and(|judgement| !judgement.broken), instance, tasks })
+}
+
+/// Decides a promise in one case from scratch.
+pub(super) fn attempt(candidate: &Candidate, promise: Requirement, draft: &Draft, change: Option<&Change>) -> Attempt {
+    match solve(candidate, draft.instance(candidate.resources())) {
+        Err(_) => Attempt::Unsolved,
+        Ok(solved) => match decide(candidate, promise, &solved, change) {
+            Err(_) => Attempt::Unsolved,
+            Ok(None) => Attempt::Silent,
+            Ok(Some((judgement, after))) => Attempt::Decided(Box::new(JudgedCase {
+                judgement,
+                instance: solved.instance,
+                tasks: solved.tasks,
+                after,
+            })),
+        },
+    }
+}
+
+type Decided = Option<(Judgement, Option<(Instance, Tasks)>)>;
+
+fn decide(
+    candidate: &Candidate,
+    promise: Requirement,
+    truth: &Solved,
+    change: Option<&Change>,
+) -> std::result::Result<Decided, String> {
+    if promise.property != Property::Feasibility && !truth.fits {
+        return Ok(None);
+    }
+    let case = Case { instance: &truth.instance, tasks: &truth.tasks, after: None };
+    let Some(change) = change else {
+        return Ok(judge(promise, &case).map(|judgement| (judgement, None)));
+    };
+    let then = solve(candidate, change.apply(&truth.instance))?;
+    if !then.fits {
+        return Ok(None);
+    }
+    let after = Some(After { change, instance: &then.instance, tasks: &then.tasks });
+    Ok(judge(promise, &Case { after, ..case }).map(|judgement| (judgement, Some((then.instance, then.tasks)))))
+}
+
+/// The verdict of one instance on one promise.
+#[derive(Default)]
+struct Evaluation {
+    cases: u64,
+    unsolved: u64,
+    why: Option<String>,
+    found: Option<Option<Change>>,
+}
+
+impl Evaluation {
+    fn unsolved(&mut self, why: &str) {
+        self.unsolved += 1;
+        if self.why.is_none() {
+            self.why = Some(why.to_owned());
+        }
+    }
+}
+
+fn evaluate(
+    candidate: &Candidate,
+    promise: Requirement,
+    solved: &std::result::Result<Solved, String>,
+    changes: Vec<Option<Change>>,
+) -> Evaluation {
+    let mut look = Evaluation::default();
+    match solved {
+        Err(why) => look.unsolved(why),
+        Ok(solved) => {
+            for change in changes {
+                match decide(candidate, promise, solved, change.as_ref()) {
+                    Err(why) => look.unsolved(&why),
+                    Ok(None) => {}
+                    Ok(Some((judgement, _))) => {
+                        look.cases += 1;
+                        if judgement.broken {
+                            look.found = Some(change);
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    look
+}
+
+/// One promise on its way.
+struct Open {
+    finding: Finding,
+    found: Option<(Draft, Option<Change>, Phase)>,
+}
+
+impl Open {
+    fn record(&mut self, draft: &Draft, look: Evaluation, phase: Phase) {
+        self.finding.instances += u64::from(look.cases > 0);
+        self.finding.cases += look.cases;
+        self.finding.unsolved += look.unsolved;
+        if self.finding.unsolved_why.is_none() {
+            self.finding.unsolved_why = look.why;
+        }
+        if let Some(change) = look.found {
+            self.found = Some((draft.clone(), change, phase));
+        }
+    }
+}
+
+/// Searches for cases that violate properties. `tick` is called every few hundred instances with their number, and can end the search with
+/// an error. Errors: those of `tick`; instances that a policy cannot solve are counted.
+pub fn survey(
+    candidate: &Candidate,
+    requirements: &[Requirement],
+    search: &SearchSpace,
+    tick: &(dyn Fn(u64) -> Result<()> + Sync),
+) -> Result<Vec<Finding>> {
+    let open = |&promise| Open {
+        finding: Finding { promise, instances: 0, cases: 0, unsolved: 0, unsolved_why: None, counterexample: None },
+        found: None,
+    };
+    let mut open: Vec<Open> = requirements.iter().map(open).collect();
+    for shape in search.shapes() {
+        let all = |draft: &Draft, promise: Requirement, _: u64| {
+            changes(draft, promise.property, search.domain, shape.most + 1)
+        };
+        search_instances(candidate, &mut open, &shape.drafts(), Phase::Grid, &all, tick)?;
+    }
+    let draw = |number: u64| {
+        let mut rng = random::stream(search.seed, Purpose::Draw, search.domain, number);
+        random::draft(&mut rng, search.domain, USERS_MOST, NUMBER_MOST)
+    };
+    let drafts: Vec<Draft> = (0..search.effort.random).map(draw).collect();
+    let some = |draft: &Draft, promise: Requirement, number: u64| {
+        // Far from the streams of the drafts themselves.
+        let mut rng = random::stream(search.seed, Purpose::Draw, search.domain, number | 1 << 40);
+        random::sample(&mut rng, changes(draft, promise.property, search.domain, NUMBER_MOST), CHANGES)
+    };
+    search_instances(candidate, &mut open, &drafts, Phase::Random, &some, tick)?;
+    for one in open.iter_mut().filter(|one| one.found.is_none() && one.finding.cases > 0) {
+        let promise = one.finding.promise;
+        let climbs: Vec<_> = (0..search.effort.climbs)
+            .into_par_iter()
+            .map(|number| climb(candidate, promise, search.domain, &search.effort, search.seed, number))
+            .collect();
+        for climbed in climbs {
+            one.finding.cases += climbed.cases;
+            one.finding.unsolved += climbed.unsolved;
+            if let (None, Some((draft, change))) = (&one.found, climbed.found) {
+                one.found = Some((draft, change, Phase::Climb));
+            }
+        }
+        tick(0)?;
+    }
+    Ok(open.into_par_iter().map(|one| finish(candidate, search.domain, one)).collect())
+}
+
+fn search_instances(
+    candidate: &Candidate,
+    open: &mut [Open],
+    drafts: &[Draft],
+    phase: Phase,
+    changes: &(dyn Fn(&Draft, Requirement, u64) -> Vec<Option<Change>> + Sync),
+    tick: &(dyn Fn(u64) -> Result<()> + Sync),
+) -> Result<()> {
+    for (nth, chunk) in drafts.chunks(CHUNK).enumerate() {
+        let still: Vec<usize> = (0..open.len()).filter(|&at| open[at].found.is_none()).collect();
+        let requirements: Vec<Requirement> = still.iter().map(|&at| open[at].finding.promise).collect();
+        let looks: Vec<Vec<Evaluation>> = chunk
+            .par_iter()
+            .enumerate()
+            .map(|(at, draft)| {
+                let solved = solve(candidate, draft.instance(candidate.resources()));
+                let number = (nth * CHUNK + at) as u64;
+                let look =
+                    |&promise: &Requirement| evaluate(candidate, promise, &solved, changes(draft, promise, number));
+                requirements.iter().map(look).collect()
+            })
+            .collect();
+        for (draft, looks) in chunk.iter().zip(looks) {
+            for (&at, look) in still.iter().zip(looks) {
+                if open[at].found.is_none() {
+                    open[at].record(draft, look, phase);
+                }
+            }
+        }
+        tick(chunk.len() as u64)?;
+    }
+    Ok(())
+}
+
+/// Shrinks the findings.
+fn finish(candidate: &Candidate, domain: Domain, open: Open) -> Finding {
+    let Open { mut finding, found } = open;
+    let promise = finding.promise;
+    finding.counterexample = found.and_then(|(draft, change, phase)| {
+        let (draft, change) = shrink(candidate, promise, domain, draft, change);
+        let judged = broken(candidate, promise, &draft, change.as_ref())?;
+        Some(Counterexample {
+            promise,
+            domain,
+            phase,
+            draft,
+            change,
+            instance: judged.instance,
+            tasks: judged.tasks,
+            after: judged.after,
+            judgement: judged.judgement,
+        })
+    });
+    finding
+}
