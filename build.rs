@@ -1,11 +1,11 @@
-//! Passes the commit of the sources to the program, if they are from Git.
+//! Passes the commit of the sources to the program if they are in a Git repository.
 //!
-//! It is the last commit that changed what the program is made of, so that the same sources make the same bytes of results,
-//! and it is looked up only when these change. `+changes` behind it says that they were not as committed.
+//! This is the last commit that changed a source of the program, so that equal sources produce equal bytes of results. It is determined
+//! again only if a source changes. The suffix `+changes` means that the sources have uncommitted changes.
 
 use std::process::Command;
 
-/// What the program is made of.
+/// The sources of the program.
 const SOURCES: [&str; 5] = ["crates", "src", "build.rs", "Cargo.toml", "Cargo.lock"];
 
 fn main() {
@@ -15,7 +15,7 @@ fn main() {
     }
 }
 
-/// `None` without Git, and in a folder that is no repository of its own, as a registry unpacks one.
+/// Returns `None` without Git, and in a folder that is not the root of a repository, such as sources unpacked from a registry.
 fn commit() -> Option<String> {
     let root = std::env::var("CARGO_MANIFEST_DIR").ok()?;
     let git = |args: &[&str]| {
@@ -32,7 +32,7 @@ fn commit() -> Option<String> {
     (commit.len() >= 40).then(|| if changes.is_empty() { commit } else { format!("{commit}+changes") })
 }
 
-/// What Cargo wrote when it packed the sources for a registry.
+/// Returns the commit that Cargo recorded when it packed the sources for a registry.
 fn packaged() -> Option<String> {
     let text = std::fs::read_to_string(".cargo_vcs_info.json").ok()?;
     let commit = text.split("\"sha1\": \"").nth(1)?.split('"').next()?;

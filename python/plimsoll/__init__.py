@@ -62,24 +62,24 @@ def run(
     """Runs an experiment: all runs, tables, figures and the report.
 
     Args:
-        plan: The path of a plan in TOML, or a dict with the same keys, in which ``workload["trace"]`` may be a frame, and
-            ``policies`` may have some of your own (`policy`). Paths in a dict are relative to the working directory. A frame becomes a file
-            that goes away with the results: where runs in `out` are to be kept, or results to be bundled, give a path.
-        out: The folder for the results; one of their own that goes away with them if it is None. Runs that are there already and
-            belong to this plan are kept.
-        changes: Keys of the plan and their values, which may be policies of your own, such as ``{"workload.load": 0.7}``.
-        jobs: Threads; all cores if it is None.
-        restart: Run everything again, and remove what is there.
-        quiet: Show no progress.
+        plan: The path of a plan in TOML, or a dict with the same keys. In a dict ``workload["trace"]`` may be a frame, ``policies`` may
+            contain your own (`policy`), and paths are relative to the working directory. A frame is written to a file that is deleted with
+            the results; give a path instead to reuse runs in `out` or to bundle the results.
+        out: The folder for the results. If None, a temporary folder that is deleted with the results. Runs of this plan that are
+            already in the folder are kept.
+        changes: Keys of the plan with their new values, such as ``{"workload.load": 0.7}``; values may be policies of your own.
+        jobs: The number of threads. If None, all cores.
+        restart: Whether to remove existing runs and run everything again.
+        quiet: Whether to hide the progress.
         **more: Further changes: ``seeds=2`` is ``changes={"seeds": 2}``.
 
     Returns:
         `Results`.
 
     Raises:
-        InputError: The plan is not accepted, at the place that the message gives.
+        InputError: The plan is not accepted; the message has the place.
         RunError: The results cannot be written, or no task of a run started.
-        KeyboardInterrupt: Ctrl-C; runs that had ended are kept in `out`.
+        KeyboardInterrupt: Ctrl-C; complete runs are kept in `out`.
     """
     place, kept = folder(out)
     frames = Frames(kept)
@@ -101,19 +101,19 @@ def replay(
     """Replays a trace under some policies.
 
     Args:
-        trace: A path (CSV, Parquet or a public format), or a frame: anything with ``__arrow_c_stream__``, such as those of polars,
-            pandas and pyarrow and relations of DuckDB, with the columns of a canonical trace (docs/traces.md).
+        trace: A path (CSV, Parquet or a public format), or a frame with the columns of a canonical trace (docs/traces.md): any object with
+            ``__arrow_c_stream__``, such as the frames of polars, pandas and pyarrow and the relations of DuckDB.
         machines: ``"400x16c32g"``, or the path of a CSV of machines.
-        policies: The name of a policy or one of your own (`policy`), or a list of them.
-        out: The folder for the results; one of their own that goes away with them if it is None.
-        quiet: Show no progress.
+        policies: The name of a policy, a policy of your own (`policy`), or a list of these.
+        out: The folder for the results. If None, a temporary folder that is deleted with the results.
+        quiet: Whether to hide the progress.
         **more: Options of ``plimsoll replay``: ``placement="first-fit"``, ``tasks=True``, ``weights="weights.csv"``, ``jobs=1``.
 
     Returns:
         `Results`.
 
     Raises:
-        InputError: The trace or an option is not accepted; of a trace with row and column.
+        InputError: The trace or an option is not accepted. For a trace, the message has row and column.
         RunError: The results cannot be written, or no task started.
         TypeError: The trace is neither a path nor a frame.
         KeyboardInterrupt: Ctrl-C.
@@ -132,18 +132,18 @@ def solve(
     policies: str | Sequence[str] | None = None,
     **more: Any,
 ) -> list[dict[str, Any]]:
-    """Computes what a fair allocation would be, without a clock.
+    """Computes the allocation of each policy for an instance, without a simulation.
 
     Args:
         instance: The path of an instance in TOML or JSON, or a dict with the same keys (docs/solve.md).
-        policies: The name of a policy, or a list of names; all that have an answer if it is None.
+        policies: The name of a policy, or a list of names. If None, all policies that can solve the instance.
         **more: Options of ``plimsoll solve``: ``whole_tasks=True``, ``on_blocked="stop"``, ``variant=...``.
 
     Returns:
-        A list with the JSON document of ``plimsoll solve --format json`` for each policy, as lists and dicts. Fractions are text.
+        For each policy the JSON document of ``plimsoll solve --format json``, as lists and dicts. Fractions are text.
 
     Raises:
-        InputError: The instance is not accepted, at the place that the message gives.
+        InputError: The instance is not accepted; the message has the place.
         RunError: A solver did not converge.
     """
     name, text = given(instance, "instance", Frames())
@@ -153,15 +153,15 @@ def solve(
 
 
 def check(policies: str | Policy | Sequence[str | Policy], **more: Any) -> list[dict[str, Any]]:
-    """Looks for instances in which policies break the fairness properties that the literature asks of them.
+    """Searches for instances in which policies violate the fairness properties of the literature.
 
     Args:
-        policies: The name of a policy or one of your own (`policy`), or a list of them. Where one of your own is among them, all are
-            checked as they run, with whole tasks.
+        policies: The name of a policy, a policy of your own (`policy`), or a list of these. If the list has a policy of your own, all
+            policies are checked in runs, with whole tasks.
         **more: Options of ``plimsoll check``: ``property=[...]``, ``effort="quick"``, ``whole_tasks=True``.
 
     Returns:
-        The JSON document of ``plimsoll check --format json``: for each property what was found, with a smallest counterexample.
+        The JSON document of ``plimsoll check --format json``: the finding for each property, with a smallest counterexample.
 
     Raises:
         InputError: A policy or an option is not accepted.
@@ -179,18 +179,18 @@ def decide(
     policies: str | Policy | Sequence[str | Policy],
     **more: Any,
 ) -> list[dict[str, Any]]:
-    """Says what policies decide on a given state: what starts, what is stopped, what waits, and why.
+    """Computes the decisions of policies on a given state: the tasks that start, are stopped and wait, with reasons.
 
     Args:
         state: The path of a state in TOML or JSON, or a dict with the same keys (docs/court.md).
-        policies: The name of a policy or one of your own (`policy`), or a list of them.
+        policies: The name of a policy, a policy of your own (`policy`), or a list of these.
         **more: Options of ``plimsoll decide``: ``rounds=3``.
 
     Returns:
-        A list with the JSON document of ``plimsoll decide --format json`` for each policy: ``launched``, ``evicted``, ``waiting``, ``shares``.
+        For each policy the JSON document of ``plimsoll decide --format json``: ``launched``, ``evicted``, ``waiting``, ``shares``.
 
     Raises:
-        InputError: The state or a policy is not accepted, at the place that the message gives.
+        InputError: The state or a policy is not accepted; the message has the place.
         RunError: A policy of your own raised.
     """
     frames = Frames()
@@ -205,22 +205,22 @@ def court(
     policies: str | Policy | Sequence[str | Policy] | None = None,
     **more: Any,
 ) -> list[dict[str, Any]]:
-    """Plays scenarios of production schedulers to a verdict, or searches small states for one.
+    """Runs scenarios of production schedulers to a verdict, or searches small states for a verdict.
 
     Args:
-        scenario: The path of a scenario in TOML or JSON, the name of one that ships, or a dict with the same keys (docs/court.md); all that
-            ship if it is None.
-        policies: The name of a policy or one of your own (`policy`), or a list of them; those of which the scenario expects something
-            if it is None.
+        scenario: The path of a scenario in TOML or JSON, the name of a built-in scenario, or a dict with the same keys (docs/court.md). If
+            None, all built-in scenarios.
+        policies: The name of a policy, a policy of your own (`policy`), or a list of these. If None, the policies with an expected outcome
+            in the scenario.
         **more: Options of ``plimsoll court``: ``rounds=1000``, ``names=True``, ``search=True, size=6``.
 
     Returns:
-        The JSON document of ``plimsoll court --format json``: ``verdict``, and of a livelock the ``cycle`` of rounds that come back; of a
-        search one for each policy, with ``found``.
+        The JSON document of ``plimsoll court --format json``: ``verdict``, and for a livelock the ``cycle`` of rounds that recur. For a
+        search, one document for each policy, with ``found``.
 
     Raises:
         InputError: The scenario or an option is not accepted.
-        RunError: A scenario came out otherwise than it expects.
+        RunError: The outcome of a scenario differs from the expected one.
         KeyboardInterrupt: Ctrl-C.
     """
     frames = Frames()
@@ -234,9 +234,9 @@ def court(
 
 
 def read(folder: str | os.PathLike) -> Results:
-    """Reads a results folder, of the command line or of another call.
+    """Reads a results folder that the command line or another call has written.
 
     Raises:
-        InputError: It is none, or a table in it is not as it was written.
+        InputError: The folder has no results, or one of its tables was modified.
     """
     return Results(folder)

@@ -1,4 +1,4 @@
-"""A call of the command line from Python: arguments, errors and warnings."""
+"""Calls of the command line from Python: arguments, errors and warnings."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ._policies import Policy, names_of
 
 atexit.register(_plimsoll.end_calls)
 
-#: The name of a plan or an instance that is no file. Relative paths in it are relative to the working directory.
+#: The name of a plan or an instance that is not a file. Relative paths in it are relative to the working directory.
 GIVEN = "<plan>"
 
 
 class Kept:
-    """A folder that goes away with this object."""
+    """A temporary folder that is deleted with this object."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="plimsoll-"))
@@ -36,11 +36,11 @@ class Kept:
 
 
 class Frames:
-    """The frames of a call, as files that live as long as its results, and policies of the user's own.
+    """The frames of a call, as files with the lifetime of its results, and the user's own policies.
 
     Attributes:
-        kept: The folder that holds the files, or None if there are none.
-        policies: The policies.
+        kept: The folder of the files, or None if there are none.
+        policies: The user's own policies.
     """
 
     def __init__(self, kept: Kept | None = None) -> None:
@@ -49,9 +49,9 @@ class Frames:
         self._names: dict[str, str] = {}
 
     def file(self, rows: Any, name: str) -> str:
-        """Writes a frame to a file, by a name that says which rows it has. Messages call it `name`."""
+        """Writes a frame to a file with a digest of its rows in the file name; returns the path. Messages call the file `name`."""
         self.kept = self.kept or Kept()
-        # The index of a pandas frame is no column; of other frames nothing is known by this name.
+        # Drops the index of a pandas frame, which is not a column. Other frames have no method of this name.
         if hasattr(rows, "reset_index"):
             rows = rows.reset_index(drop=True)
         place = self.kept.path / "frame.parquet"
@@ -64,11 +64,11 @@ class Frames:
         return path
 
     def told(self, message: str) -> str:
-        """A message that calls frames by their names."""
+        """Returns a message with the names of frames in place of their files."""
         for path, name in self._names.items():
-            # The names of columns stand in no line of a frame.
+            # A frame has no line for the names of its columns.
             message = message.replace(f"{path}, line 1,", f"{name},")
-            # Not as the value of a key, which a plan has.
+            # A path without a comma or colon after it is the value of a key of a plan, and remains.
             message = message.replace(f"{path},", f"{name},").replace(f"{path}:", f"{name}:")
             if path in message:
                 message += f"\n{name} is a frame, which is another file in every call. Where runs are to be kept, give the path of a file."
@@ -76,19 +76,19 @@ class Frames:
 
 
 class Line:
-    """A line on standard error that changes."""
+    """A line on standard error that is overwritten."""
 
     def __init__(self) -> None:
         self._length = 0
 
     def __call__(self, text: str) -> None:
-        """Writes another text over the last one."""
+        """Overwrites the last text with another one."""
         sys.stderr.write("\r" + text.ljust(self._length))
         sys.stderr.flush()
         self._length = len(text)
 
     def end(self) -> None:
-        """What follows stands in a line of its own."""
+        """Ends the line, so that further output is on a new line."""
         if self._length:
             sys.stderr.write("\n")
             sys.stderr.flush()
@@ -96,11 +96,14 @@ class Line:
 
 
 def call(args: Iterable[Any], text: tuple[str, str] | None = None, frames: Frames | None = None) -> str:
-    """Runs the program with arguments for the caller's caller, and returns what it prints. Raises `plimsoll.Error`, of what a policy of
-    the user's own has raised; warns with `plimsoll.Warning`."""
+    """Runs the program with these arguments and returns its output.
+
+    Warns with `plimsoll.Warning`, attributed to the caller's caller. Raises `plimsoll.Error`; its cause is the exception of the user's own
+    policy, if there is one.
+    """
     policies = frames.policies if frames else []
     args = [os.fspath(arg) for arg in args]
-    # Without a terminal there are no bars; a notebook shows a line that changes.
+    # Without a terminal there are no progress bars; a notebook shows a line that is overwritten.
     line = Line() if "ipykernel" in sys.modules and "--quiet" not in args else None
     try:
         code, printed, problem, noted, raised = _plimsoll.call(args, text, policies, line)
@@ -111,12 +114,12 @@ def call(args: Iterable[Any], text: tuple[str, str] | None = None, frames: Frame
     for note in noted:
         warnings.warn(told(note), Warning, stacklevel=3)
     if code or raised:
-        # A policy may have failed in the very last round, after which nobody asked.
+        # A policy may have failed in the last round, after the last check for errors: then the exit code is 0.
         raise (InputError if code == 2 else RunError)(told(problem or str(raised))) from raised
     return printed
 
 
-#: The message for an option that the command does not have, and the nearest one.
+#: The message about an option that the command does not have, with the most similar option.
 UNKNOWN = re.compile(r"unexpected argument '--(\S+)' found(?:.*?a similar argument exists: '--([^']+)')?", re.DOTALL)
 
 #: An option of the command line in a message.
@@ -124,20 +127,20 @@ OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
 
 
 def argument(option: str) -> str:
-    """The keyword of an option: ``on_blocked`` of ``on-blocked``."""
+    """Returns the keyword of an option: ``on_blocked`` for ``on-blocked``."""
     return option.replace("-", "_")
 
 
 def telling(command: str, text: tuple[str, str] | None, frames: Frames | None) -> Callable[[str], str]:
-    """A function that puts the messages of a command into the words of this package: arguments for options, keys for places in a dict, and
-    the names of frames for their files. Raises TypeError for the message about an option that the command does not have."""
+    """Returns a function that translates the messages of a command into the terms of this package: arguments for options, keys for places
+    in a dict, and the names of frames for their files. The function raises TypeError for an option that the command does not have."""
 
     def told(message: str) -> str:
         if unknown := UNKNOWN.search(message):
             name, near = unknown.groups()
             hint = f"; did you mean '{argument(near)}'?" if near else ""
             raise TypeError(f"{command}() got an unexpected keyword argument '{argument(name)}'{hint}")
-        # How to call the command line is of no use here.
+        # Removes the usage of the command line.
         message = message.split("\n\nUsage: ")[0]
         message = frames.told(message) if frames else message
         if text:
@@ -148,8 +151,8 @@ def telling(command: str, text: tuple[str, str] | None, frames: Frames | None) -
 
 
 def by_key(message: str, text: tuple[str, str]) -> str:
-    """A message in which places in a text that was made of a dict are keys: ``workload.class[0].demand`` for a line and a column, which
-    nobody has seen."""
+    """Returns a message with keys in place of positions in a text that was generated from a dict, which the caller has never seen:
+    ``workload.class[0].demand`` for a line and a column."""
     name, lines = text[0], text[1].splitlines()
 
     def key(place: re.Match[str]) -> str:
@@ -167,13 +170,13 @@ def by_key(message: str, text: tuple[str, str]) -> str:
         return ".".join([*path, *([found[1]] if found else [])]) or "the dict"
 
     marked = re.compile(re.escape(name) + r": line (\d+), column \d+")
-    # The line itself is not shown: it is none that the caller wrote.
+    # Removes the quoted line, which the caller did not write.
     return re.sub(r"\n *\|\n *\d+ \|.*\n *\|.*(?=\n|$)", "", marked.sub(key, message)).rstrip()
 
 
 def options(given: Mapping[str, Any]) -> list[str]:
-    """Options of the command line from keywords: ``on_blocked="stop"`` is ``--on-blocked stop``, ``tasks=True`` is ``--tasks``, and
-    a list gives an option several times. What is None or False is left out. Raises TypeError for a value that is no word."""
+    """Returns options of the command line for keywords: ``on_blocked="stop"`` is ``--on-blocked stop``, ``tasks=True`` is ``--tasks``, and
+    a list repeats its option. Values None and False are omitted. Raises TypeError for a value of a type that `WORDS` does not have."""
     args = []
     for name, value in given.items():
         flag = "--" + name.replace("_", "-")
@@ -183,18 +186,18 @@ def options(given: Mapping[str, Any]) -> list[str]:
             args.append(flag)
         else:
             values = value if isinstance(value, (list, tuple)) else [value]
-            # As one word, so that a value with a hyphen in front is no option.
+            # As one argument, so that a value with a leading hyphen is not an option.
             args.extend(f"{flag}={word(one, name)}" for one in values)
     return args
 
 
-#: What an option of the command line may be.
+#: The types of the values of command-line options.
 WORDS = (str, numbers.Number, os.PathLike)
 
 
 def word(value: Any, name: str, example: str = "") -> str:
-    """The value of an option as a word of the command line. Raises TypeError, which names the argument, for anything but text, a number or
-    a path, such as a dict or a frame."""
+    """Returns the value of an option as text for the command line. Raises TypeError with the name of the argument unless the value is text,
+    a number or a path; a dict or a frame is not accepted."""
     if isinstance(value, bool) or not isinstance(value, WORDS):
         expected = "text, a number or the path of a file" + (f", such as {example}" if example else "")
         raise TypeError(f"{name}: a value of type {type(value).__name__} is not accepted; expected {expected}")
@@ -202,7 +205,7 @@ def word(value: Any, name: str, example: str = "") -> str:
 
 
 def named(policies: Any, frames: Frames) -> list[str]:
-    """The names of policies, of which one alone may be given without a list. Raises TypeError for anything else."""
+    """Returns the names of policies; a single policy may be given without a list. Raises TypeError for anything else."""
     given = list(policies) if isinstance(policies, (list, tuple)) else [policies]
     if all(isinstance(one, (str, Policy)) for one in given):
         return names_of(given, frames.policies)
@@ -211,7 +214,7 @@ def named(policies: Any, frames: Frames) -> list[str]:
 
 
 def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, str] | None]:
-    """A plan or an instance as an argument, and the text that stands for it if it is no file."""
+    """Returns a plan or an instance as an argument, and its name and text if it is not a file."""
     if isinstance(what, Mapping):
         try:
             return GIVEN, (GIVEN, _plimsoll.toml(json.dumps(framed(what, frames, ""), default=plain)))
@@ -223,7 +226,7 @@ def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, 
 
 
 def framed(value: Any, frames: Frames, key: str) -> Any:
-    """A value of a plan in which each frame is the path of a file with its rows."""
+    """Returns a value of a plan with a file path in place of each frame, and a name in place of each policy."""
     if isinstance(value, Mapping):
         return {name: framed(of, frames, f"{key}.{name}".lstrip(".")) for name, of in value.items()}
     if isinstance(value, (list, tuple)):
@@ -244,7 +247,7 @@ def framed(value: Any, frames: Frames, key: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON has no word for, in plain words: paths as text, numbers and arrays of NumPy as numbers and lists."""
+    """Converts a value that JSON cannot represent: paths to text, numbers and arrays of NumPy to numbers and lists."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "tolist"):
@@ -253,7 +256,7 @@ def plain(value: Any) -> Any:
 
 
 def literal(value: Any) -> str:
-    """A value as it stands in a plan."""
+    """Returns a value in the syntax of a plan."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{json.dumps(name)} = {literal(of)}" for name, of in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -262,7 +265,7 @@ def literal(value: Any) -> str:
 
 
 def changes(given: Mapping[str, Any], frames: Frames) -> list[str]:
-    """Changes of a plan: ``--set KEY=VALUE`` for each."""
+    """Returns ``--set=KEY=VALUE`` for each change of a plan."""
     try:
         return [f"--set={key}={literal(framed(value, frames, key))}" for key, value in given.items()]
     except TypeError as error:
@@ -270,7 +273,7 @@ def changes(given: Mapping[str, Any], frames: Frames) -> list[str]:
 
 
 def folder(out: str | os.PathLike | None) -> tuple[Path, Kept | None]:
-    """The folder for results, and what keeps it: one of its own that goes away with the results if `out` is None."""
+    """Returns the folder for results and its owner: if `out` is None, a temporary folder that is deleted with the results."""
     if out is not None:
         return Path(out), None
     kept = Kept()

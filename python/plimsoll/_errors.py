@@ -1,21 +1,21 @@
-"""What goes wrong, as exceptions with the messages of the command line."""
+"""Exceptions with the messages of the command line."""
 
 
 class Error(Exception):
-    """Something is wrong; ``exit_code`` is that of the command line."""
+    """The base class of errors; ``exit_code`` is that of the command line."""
 
     exit_code = 1
 
 
 class InputError(Error, ValueError):
-    """A plan, a trace, an instance or an option is not accepted: the message has the place, and what would be."""
+    """A plan, a trace, an instance or an option is not accepted: the message has the place and the accepted values."""
 
     exit_code = 2
 
 
 class RunError(Error, RuntimeError):
-    """The input was right, and there is no result: an output that cannot be written, runs in which no task could start."""
+    """The input is valid but there is no result: an output cannot be written, or no task of a run could start."""
 
 
 class Warning(UserWarning):  # noqa: A001 - plimsoll.Warning is what a filter names.
-    """Something about the results that is easily missed, such as tasks that never started."""
+    """A property of the results that is easily missed, such as tasks that never started."""

@@ -1,4 +1,4 @@
-"""Policies of one's own: an expression, a function that ranks users, or one that says how many tasks each should run."""
+"""User-defined policies: an expression, a function that ranks users, or a function that returns how many tasks each user should run."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Policy:
-    """A policy of one's own; it goes wherever the name of a policy goes. `policy` makes it.
+    """A user-defined policy, accepted wherever the name of a policy is. `policy` creates it.
 
     Attributes:
-        name: What tables and figures call it.
-        expression: ``expr:(...)`` if it is an expression.
-        rank: The function that ranks users, if there is one.
-        targets: The function that says how many tasks each user should run, if there is one.
-        resolve: When targets are solved anew.
-        text: Its text, which stands in the metadata of tables; runs in a results folder are known by it.
-        version: What its author calls this version.
+        name: The name in tables and figures.
+        expression: ``expr:(...)``, or None if the policy is a function.
+        rank: The function that ranks users, or None.
+        targets: The function that returns how many tasks each user should run, or None.
+        resolve: When targets are computed again.
+        text: The source text. The metadata of tables contain it, and it identifies runs in a results folder.
+        version: The author's name for this version.
     """
 
     name: str
@@ -57,25 +57,25 @@ def policy(
     name: str | None = None,
     version: str = "",
 ) -> Policy:
-    """Makes a policy of one's own, of exactly one of an expression, `rank` and `targets`.
+    """Creates a user-defined policy from exactly one of an expression, `rank` and `targets`.
 
     Args:
-        expression: The value by which users are served, the least first, such as ``"max(held[r] / (capacity[r] * weight[r]))"``, perhaps
-            with more parts: ``"RANK; admit CONDITION; order KEY"``. It is compiled (docs/policies.md has the language).
-        rank: ``rank(users)`` returns a number for each row of `Users`, the least served first.
-        targets: ``targets(problem)`` returns how many tasks each user of a `Problem` should run at a time. The user furthest below, as
-            running / target, is served first.
-        resolve: When targets are solved anew: ``"change"``, ``"every:60s"`` or ``"tolerance:0.01"``.
-        name: What tables and figures call it; the function's name, or the expression itself.
-        version: A name for this version. Runs that are kept in a results folder are known by a policy's name, text and version: give another
-            version where something else changes that the function reads, such as a variable of the function around it.
+        expression: The rank of users, the lowest first, such as ``"max(held[r] / (capacity[r] * weight[r]))"``, optionally with more
+            parts: ``"RANK; admit CONDITION; order KEY"``. It is compiled (docs/policies.md has the language).
+        rank: ``rank(users)`` returns a number for each row of `Users`. The lowest is served first.
+        targets: ``targets(problem)`` returns how many tasks each user of a `Problem` should run at a time. The user with the lowest
+            running / target is served first.
+        resolve: When targets are computed again: ``"change"``, ``"every:60s"`` or ``"tolerance:0.01"``.
+        name: The name in tables and figures. If None, the function's name, or the expression.
+        version: A name for this version. Runs in a results folder are identified by the policy's name, text and version. Give another
+            version if a value changes that the function reads and its text does not show, such as a variable of an enclosing function.
 
     Returns:
         A `Policy`: ``plimsoll.replay(trace, machines, [mine, "drf"])``.
 
     Raises:
-        InputError: An expression that is none, or a name that a built-in policy has.
-        TypeError: Not exactly one of the three, or something that cannot be called.
+        InputError: The expression is invalid, or the name is invalid or that of a built-in policy.
+        TypeError: Not exactly one of the three is given, or the function is not callable.
     """
     if sum(one is not None for one in (expression, rank, targets)) != 1:
         raise TypeError("policy: expected exactly one of an expression, rank=FUNCTION and targets=FUNCTION")
@@ -108,8 +108,8 @@ def policy(
 
 
 def source(function: Callable[..., Any]) -> str:
-    """The text of a function: of every function that it wraps, with the arguments that a partial one has. Where there is no text, a digest of
-    its code."""
+    """Returns the source text of a function and of the functions that it wraps, with the arguments of partial functions. A function without
+    source text has a digest of its code instead."""
     if isinstance(function, functools.partial):
         return f"partial{function.args!r}{sorted(function.keywords.items())!r} of\n{source(function.func)}"
     code = getattr(function, "__code__", None)
@@ -125,7 +125,7 @@ def source(function: Callable[..., Any]) -> str:
 
 
 def compiled(value: Any) -> Any:
-    """The content of code or of a constant in it, the same in every process."""
+    """Returns the content of a code object or of a constant in it, which is the same in every process."""
     if hasattr(value, "co_code"):
         return (value.co_name, value.co_code, value.co_names, [compiled(constant) for constant in value.co_consts])
     if isinstance(value, frozenset):
@@ -134,7 +134,7 @@ def compiled(value: Any) -> Any:
 
 
 def names_of(policies: Sequence[Any], own: list[Policy]) -> list[str]:
-    """The names of policies, of which those of one's own are added to `own`."""
+    """Returns the names of policies, and adds the user-defined ones to `own`. Raises InputError if two of these have the same name."""
     for one in policies:
         if isinstance(one, Policy) and one not in own:
             if any(other.name == one.name for other in own):
@@ -144,7 +144,7 @@ def names_of(policies: Sequence[Any], own: list[Policy]) -> list[str]:
 
 
 def told(error: BaseException, function: Callable[..., Any]) -> str:
-    """An exception in a line, with the place in the user's code where it comes from."""
+    """Returns an exception as one line, with its place in the user's code."""
     summary = f"{type(error).__name__}: {error}".strip().splitlines()[0]
     steps = traceback.walk_tb(error.__traceback__)
     frames = [(frame.f_code, line) for frame, line in steps if frame.f_globals.get("__name__") != __name__]
@@ -163,30 +163,30 @@ def _numpy() -> Any:
     return numpy
 
 
-#: Columns of one number a row, in the order in which they stand in memory; then come those of one a resource, and the answers.
+#: Columns with one number per row, in their order in memory. Columns with one number per resource follow, then the answers.
 _SINGLE = ["running", "waiting", "launch", "user", "dominant_share", "weight"]
 _EACH = ["held", "demand", "weights"]
 
 
 class Users:
-    """The users that wait, as columns: NumPy arrays of floats that the simulator writes, not to be written or kept beyond the call.
+    """The waiting users as columns: NumPy arrays of floats. The simulator overwrites them: do not modify them or keep them after a call.
 
-    A user has four rows: for its next task, and for the three after it, as if the tasks before them ran. Where a user launches more
-    in a round, or tasks of another demand, the function is called again in the round, for that user's sake.
+    A user has four rows: for its next task, and for the three after it, as if the tasks before them ran. If a user launches more
+    tasks in a round, or tasks with another demand, the function is called again in the round for that user.
 
     Attributes:
-        running: Tasks that run. Shape (rows,), as below unless another is named.
-        waiting: Tasks that wait.
-        launch: Which of the user's next tasks the row is for: 0, 1, 2 or 3.
-        user: The user's number, from 0 in order of appearance: its place in `names`.
-        dominant_share: The largest part of the cluster that the user holds of a resource; weights play no part.
-        weight: The user's weight; NaN where weights differ by resource.
-        held: What the user holds, in cores, GiB, ...; shape (resources, rows).
-        demand: What its next task demands; shape (resources, rows).
-        weights: Its weight by resource; shape (resources, rows).
-        capacity: The cluster; shape (resources, 1).
-        resources: Their names, in order.
-        now_s: The instant, in seconds.
+        running: Running tasks. Shape (rows,), as all columns below without a shape.
+        waiting: Waiting tasks.
+        launch: The index of the row's task among the user's next tasks: 0, 1, 2 or 3.
+        user: The user's number, from 0 in order of appearance: its index in `names`.
+        dominant_share: The largest share of the user in the capacity of a resource, without weights.
+        weight: The user's weight; NaN if weights differ by resource.
+        held: The user's allocation, in cores, GiB, ...; shape (resources, rows).
+        demand: The demand of the user's next task; shape (resources, rows).
+        weights: The user's weight by resource; shape (resources, rows).
+        capacity: The capacity of the cluster; shape (resources, 1).
+        resources: The names of the resources, in order.
+        now_s: The current time, in seconds.
     """
 
     running: numpy.ndarray
@@ -215,7 +215,7 @@ class Users:
         return self._rows
 
     def __getattr__(self, name: str) -> numpy.ndarray:
-        # Made when somebody asks, and kept as long as the number of rows is the same.
+        # Created at the first access, and cached until the number of rows changes.
         column = self.__dict__.get("_columns", {}).get(name)
         if column is None:
             known = ", ".join([*_SINGLE, *_EACH, "capacity", "resources", "names", "now_s"])
@@ -230,7 +230,7 @@ class Users:
 
 
 class Ranking:
-    """The arrays of a run under a function that ranks users, and the way to call it."""
+    """Owns the arrays of a run under a function that ranks users, and calls this function."""
 
     def __init__(self, function: Callable[[Users], Any], resources: list[str], capacity: list[float]) -> None:
         self._numpy = _numpy()
@@ -241,7 +241,7 @@ class Ranking:
         self._answers = self._base
 
     def room(self, rows: int) -> int:
-        """Makes room for so many rows, keeps those that are there, and returns the address of all columns, one behind the other."""
+        """Allocates arrays for `rows` rows, copies the existing rows, and returns the address of all columns, one after the other."""
         old, resources = self._base, len(self._users.resources)
         self._base = self._numpy.zeros((len(_SINGLE) + len(_EACH) * resources + 1, rows))
         if old.size:
@@ -257,11 +257,11 @@ class Ranking:
         return self._base.__array_interface__["data"][0]
 
     def know(self, names: list[str]) -> None:
-        """More users have appeared."""
+        """Adds the names of users that have appeared."""
         self.names.extend(names)
 
     def ask(self, rows: int, now_s: float) -> None:
-        """Has the function rank so many rows."""
+        """Calls the function, which ranks the first `rows` rows."""
         users = self._users
         if rows != users._rows:
             users._cut(rows)
@@ -273,7 +273,7 @@ class Ranking:
         self._answers[:] = found
 
     def _numbers(self, found: Any, rows: int) -> numpy.ndarray:
-        """Values of another type as numbers; of one number, all are that."""
+        """Converts values of another type to numbers. A single number applies to all rows."""
         try:
             numbers = self._numpy.asarray(found)
             if numbers.dtype.kind in "biuf" and numbers.shape in ((), (rows,)):
@@ -285,15 +285,15 @@ class Ranking:
 
 
 class Problem:
-    """What users demand, for a function that says how many tasks each should run at a time.
+    """The demands of users, for a function that returns how many tasks each user should run at a time.
 
     Attributes:
-        demand: What a task of each user demands, as a part of the whole cluster; the mean over its running and waiting tasks. Shape
+        demand: The demand of a task of each user, as a part of the whole cluster: the mean over its running and waiting tasks. Shape
             (resources, users).
         weight: The users' weights. Shape (users,).
-        tasks: How many tasks each has, running and waiting: it can use no more. Shape (users,).
-        resources: The names of resources, in order.
-        capacity: The cluster, in cores, GiB, ...; shape (resources, 1).
+        tasks: The number of each user's running and waiting tasks, which is the most that it can use. Shape (users,).
+        resources: The names of the resources, in order.
+        capacity: The capacity of the cluster, in cores, GiB, ...; shape (resources, 1).
     """
 
     def __init__(self, resources: list[str], capacity: numpy.ndarray, demand: Any, weight: Any, tasks: Any) -> None:
@@ -307,7 +307,7 @@ class Problem:
 
 
 class Solver:
-    """The way to call a function that says how many tasks users should run."""
+    """Calls a function that returns how many tasks each user should run."""
 
     def __init__(self, function: Callable[[Problem], Any], resources: list[str], capacity: list[float]) -> None:
         self._numpy = _numpy()
@@ -315,7 +315,7 @@ class Solver:
         self._resources, self._capacity = resources, self._numpy.array(capacity).reshape(-1, 1)
 
     def ask(self, demand: bytes, weight: bytes, tasks: bytes) -> list[float]:
-        """The targets; all arrays are of doubles."""
+        """Returns the targets; all arrays are of doubles."""
         of = self._numpy.frombuffer
         weights = of(weight)
         problem = Problem(self._resources, self._capacity, of(demand).reshape(-1, len(weights)), weights, of(tasks))

@@ -1,4 +1,4 @@
-"""Results: tables, figures and the words in which the program sums them up."""
+"""Results: tables, figures and the summary of the program."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ._errors import InputError
 
 
 class Figure:
-    """A figure of the results; a notebook shows it.
+    """A figure of the results, which a notebook displays.
 
     Attributes:
-        path: The SVG file. Files of the same name that end in ``.png`` and ``.pdf`` may stand beside it.
+        path: The SVG file. Its folder may also have files of the same name that end in ``.png`` and ``.pdf``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,7 +33,7 @@ class Figure:
 
 
 def without_runs(folder: Path) -> dict[str, Any] | None:
-    """The description of the results of a plan without runs (``[solve]``, ``[check]``, ``[failover]``); None of others."""
+    """Returns the description of the results of a plan without runs (``[solve]``, ``[check]``, ``[failover]``), or None for others."""
     try:
         return json.loads((folder / "made.json").read_text(encoding="utf-8")).get("about")
     except (OSError, ValueError):
@@ -41,16 +41,16 @@ def without_runs(folder: Path) -> dict[str, Any] | None:
 
 
 class Results:
-    """A results folder: what `plimsoll.run`, `plimsoll.replay` and `plimsoll.read` return.
+    """A results folder, as returned by `plimsoll.run`, `plimsoll.replay`, `plimsoll.study` and `plimsoll.read`.
 
-    Every table is an attribute (``results.runs``, ``results.users``, ``results.jobs``, ...; `tables` lists those that are there) and can
-    be given to whatever takes Arrow's ``__arrow_c_stream__``: ``polars.DataFrame(results.runs)``, ``pyarrow.table(results.runs)``,
-    ``pandas.DataFrame.from_arrow(results.runs)``, and as a variable in a query of DuckDB. Rows stand by policy, then by seed; columns have
-    their unit in their name and are described by ``plimsoll schema``. A plan without runs has figures and a report, but no tables.
+    Every table is an attribute (``results.runs``, ``results.users``, ``results.jobs``, ...; `tables` lists the existing ones). Every
+    library that accepts Arrow's ``__arrow_c_stream__`` can read it: ``polars.DataFrame(results.runs)``, ``pyarrow.table(results.runs)``,
+    ``pandas.DataFrame.from_arrow(results.runs)``, and DuckDB as a variable in a query. Rows are ordered by policy, then by seed. Columns
+    have their unit in their name; ``plimsoll schema`` describes them. A plan without runs has figures and a report, but no tables.
 
     Attributes:
-        folder: Where they are. Without a folder of their own, they go away with this object: see `save`.
-        summary: What the command line prints, or None if the results were read.
+        folder: The folder of the results. A temporary folder is deleted with this object: see `save`.
+        summary: The output of the command line, or None if the results were read.
     """
 
     def __init__(self, folder: str | os.PathLike, summary: str | None = None, kept: Kept | None = None) -> None:
@@ -69,11 +69,11 @@ class Results:
 
     @property
     def tables(self) -> list[str]:
-        """The names of the tables that are there."""
+        """The names of the existing tables."""
         return list(self._files)
 
     def table(self, name: str) -> _plimsoll.Table:
-        """The table of this name. Raises AttributeError if it was not written."""
+        """Returns the table of this name. Raises AttributeError if it was not written."""
         if name not in self._files:
             there = ", ".join(self._files)
             raise AttributeError(f"these results have no table '{name}'; they have {there} (docs/formats.md says how to get others)")
@@ -104,7 +104,7 @@ class Results:
 
     @property
     def figures(self) -> dict[str, Figure]:
-        """The figures by name, in the order of their names; none before `draw` or of a replay."""
+        """The figures by name, in the order of their names; empty for a replay before `draw`."""
         paths = sorted((self.folder / "figures").glob("*.svg"))
         return {path.stem: Figure(path) for path in paths}
 
@@ -115,13 +115,13 @@ class Results:
         return page if page.exists() else None
 
     def draw(self) -> Results:
-        """Draws figures and the report of a replay, or anew. Returns these results."""
+        """Draws figures and the report of a replay, or draws existing ones again. Returns these results."""
         call(["report", self.folder])
         return self
 
     def save(self, folder: str | os.PathLike) -> Results:
-        """Copies the results to a folder that is not there yet, which is then what the command line would have written. Returns them as
-        they stand there. Raises `plimsoll.InputError` if something is in the way."""
+        """Copies the results to a new folder, which then has the content that the command line would have written. Returns the results in
+        that folder. Raises `plimsoll.InputError` if a file or folder of this name exists."""
         folder = Path(folder)
         if folder.exists():
             raise InputError(f"{folder}: something of this name is there; expected a folder that is not")

@@ -1,4 +1,4 @@
-"""A study's runs as shards for an executor: processes of this machine, or the workers of a cluster."""
+"""Runs of a study as shards on an executor: processes of this machine, or the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ._errors import InputError, RunError, Warning
 from ._policies import Policy
 from ._results import Results
 
-#: Shards for each worker, so that one which gets long runs does not keep the others waiting.
+#: Shards per worker: several, so that the others are busy while one has a shard with long runs.
 PER_WORKER = 4
 
-#: Seconds between two looks at whether Ctrl-C was pressed: one just before a thread waits does not wake it.
+#: Seconds between two checks for Ctrl-C: a Ctrl-C just before a thread waits does not wake it.
 LOOK = 1
 
-#: Shards where it cannot be told how many workers there are.
+#: Shards if the number of workers is unknown.
 UNTOLD = 16
 
 
 class NoFrames(Frames):
-    """The frames of a study: there are none, since a file of this process is none of its workers."""
+    """The frames of a study, which accepts none: a temporary file of this process may not exist for its workers."""
 
     def file(self, rows: Any, name: str) -> str:
         raise InputError(f"{name}: a frame is not accepted where workers run the study; expected the path of a file that all of them see")
@@ -47,34 +47,33 @@ def study(
     quiet: bool = False,
     **more: Any,
 ) -> Results:
-    """Runs an experiment on the workers of an executor, each run on one thread, and sums it up in this process.
+    """Runs an experiment on the workers of an executor, each run on one thread, and summarises it in this process.
 
-    Runs are dealt out as the shards of ``plimsoll run --shard`` and summed up as by ``--gather``: the tables are those of `plimsoll.run`,
-    byte for byte. Runs that are in `out` already and belong to this plan are kept, so that a call after one that was interrupted makes
-    only what is missing.
+    Runs are distributed as the shards of ``plimsoll run --shard`` and combined as by ``--gather``: the tables are those of `plimsoll.run`,
+    byte for byte. Runs of this plan that are already in `out` are kept, so a call after an interrupted one makes only the missing runs.
 
     Args:
-        plan: The path of a plan in TOML, or a dict with the same keys, in which ``policies`` may have some of your own (`policy`) that
-            the executor can hand to its workers: for a process pool a function that stands in a module. Paths in a dict are relative to
-            the working directory of this process, and all workers must see the files of these names. No trace may be a frame.
+        plan: The path of a plan in TOML, or a dict with the same keys. ``policies`` may contain your own (`policy`) if the executor can
+            send them to its workers: a process pool requires functions of a module. Paths in a dict are relative to the working
+            directory of this process, and all workers must see the files under these names. A trace must not be a frame.
         out: The folder for the results, which this process and all workers see under the same path.
-        executor: An executor of the kind of ``concurrent.futures``, or a client of Dask. None: threads of this process, as
+        executor: An executor as in ``concurrent.futures``, or a client of Dask. If None, threads of this process, as in
             `plimsoll.run`.
-        shards: How many tasks for the executor; 4 for each worker if it is None, or 16 where it cannot be told how many workers there
-            are, and no more than there are runs.
-        changes: Keys of the plan and their values, such as ``{"workload.load": 0.7}``.
+        shards: The number of tasks for the executor. If None, 4 for each worker, or 16 if the number of workers is unknown, and at most
+            the number of missing runs.
+        changes: Keys of the plan with their new values, such as ``{"workload.load": 0.7}``.
         retries: How many times a shard is submitted again if its worker dies.
-        quiet: Show no progress.
+        quiet: Whether to hide the progress.
         **more: Further changes: ``seeds=2`` is ``changes={"seeds": 2}``.
 
     Returns:
-        `Results`, as they stand in `out`.
+        The `Results` in `out`.
 
     Raises:
-        InputError: The plan is not accepted, which is told before a shard is submitted, or a worker does not find its files.
-        RunError: A shard has no result however many times it was submitted, or no task of a run started.
-        TypeError: The executor is none.
-        KeyboardInterrupt: Ctrl-C; shards that have not begun are cancelled, and runs that had ended are kept in `out`.
+        InputError: The plan is not accepted, which is reported before any shard is submitted, or a worker does not find its files.
+        RunError: A shard failed at every submission, or no task of a run started.
+        TypeError: The executor is not accepted.
+        KeyboardInterrupt: Ctrl-C; shards that have not begun are cancelled, and complete runs are kept in `out`.
     """
     if out is None:
         raise InputError("out: is missing; expected a folder that this process and all workers see")
@@ -89,7 +88,7 @@ def study(
     if not listed:
         raise InputError("plan: has no runs to deal out; expected one with policies (plimsoll.run runs a plan of another kind)")
     missing = sum(not run["there"] for run in json.loads(listed))
-    # Workers may have other working directories. Relative paths in a plan begin at the folder of its name.
+    # Workers may have other working directories. Paths in a plan are relative to the folder in its name.
     name = Path.cwd() / name
     text = text and (os.fspath(name), text[1])
     args = [os.fspath(arg) for arg in ["run", name, f"--output={out.absolute()}", "--jobs=1", "--quiet", *changed]]
@@ -108,8 +107,8 @@ def study(
 
 
 def checked(executor: Any, shards: Any, retries: Any) -> Any:
-    """An executor of the kind of ``concurrent.futures``; for Dask's client the one that it gives. Raises TypeError for anything else,
-    and InputError for numbers that are none."""
+    """Returns an executor as in ``concurrent.futures``; for a client of Dask, the executor of the client. Raises TypeError for other types,
+    and InputError for invalid numbers."""
     if shards is not None and shards < 1:
         raise InputError(f"shards: {shards} is not accepted; expected at least 1")
     if retries < 0:
@@ -122,7 +121,7 @@ def checked(executor: Any, shards: Any, retries: Any) -> Any:
 
 
 def workers(executor: Any) -> int:
-    """How many calls an executor makes at a time; 0 where it cannot be told."""
+    """Returns how many calls an executor makes at a time, or 0 if this is unknown."""
     client = getattr(executor, "_client", None)
     if hasattr(client, "nthreads"):
         return sum(client.nthreads().values())
@@ -130,9 +129,9 @@ def workers(executor: Any) -> int:
 
 
 def shard(args: list[str], text: tuple[str, str] | None, policies: list[Policy], token: str) -> tuple[int, str, list[str], str]:
-    """Makes the runs of a shard, in a worker. Returns the exit code, what is wrong if it is not 0, warnings, and the name of the machine.
+    """Makes the runs of a shard, in a worker. Returns the exit code, the problem if it is not 0, warnings, and the name of the machine.
 
-    `token` is another one in every call: Dask takes calls with equal arguments for one call.
+    `token` differs in every call, because Dask treats calls with equal arguments as one call.
     """
     del token
     code, _, problem, noted, _ = _plimsoll.call(args, text, policies)
@@ -140,7 +139,7 @@ def shard(args: list[str], text: tuple[str, str] | None, policies: list[Policy],
 
 
 class Told:
-    """How far a study is, on standard error: a line that changes on a terminal and in a notebook, lines elsewhere."""
+    """The progress of a study on standard error: a line that is overwritten on a terminal and in a notebook, otherwise new lines."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
@@ -151,7 +150,7 @@ class Told:
         self._print(f"\r{line}{'' if ended < of else chr(10)}" if self.changes else f"{line}\n")
 
     def note(self, line: str) -> None:
-        """Prints a line that stays."""
+        """Prints a line that is not overwritten."""
         self._print(f"\n{line}\n" if self.changes else f"{line}\n")
 
     def _print(self, text: str) -> None:
@@ -161,7 +160,7 @@ class Told:
 
 
 class Shards:
-    """The shards of a study, with an executor."""
+    """The shards of a study on an executor."""
 
     def __init__(
         self,
@@ -180,11 +179,11 @@ class Shards:
         self.noted: list[str] = []
 
     def run(self) -> tuple[list[str], list[str]]:
-        """Has all shards run. Returns the problems of those that have ended, which may miss runs, and the warnings.
+        """Runs all shards. Returns the problems of shards that ended, possibly with missing runs, and the warnings.
 
         Raises:
-            InputError: A shard did not accept its input.
-            RunError: A shard has failed more times than it may.
+            InputError: A shard rejected its input.
+            RunError: A shard failed more often than `retries` allows.
         """
         try:
             for index in range(self.of):
@@ -200,7 +199,7 @@ class Shards:
         return self.problems, self.noted
 
     def submit(self, index: int) -> None:
-        """Hands a shard to the executor. Raises `plimsoll.RunError` if that takes none any more."""
+        """Submits a shard to the executor. Raises `plimsoll.RunError` if the executor accepts no more tasks."""
         args = [*self.args, f"--shard={index}/{self.of}"]
         try:
             future = self.executor.submit(shard, args, self.text, self.policies, uuid.uuid4().hex)
@@ -213,11 +212,11 @@ class Shards:
         self.waiting[future] = index
 
     def take(self, index: int, future: concurrent.futures.Future) -> None:
-        """Takes what became of a shard; submits it again if its worker died. Raises as `run`."""
+        """Processes the outcome of a shard; submits it again if its worker died. Raises as `run`."""
         name = f"shard {index}/{self.of}"
         try:
             code, problem, noted, machine = future.result()
-        # Not KeyboardInterrupt, which a process of this machine hears as well as this one.
+        # Not KeyboardInterrupt: Ctrl-C interrupts worker processes of this machine as well as this process.
         except Exception as error:
             why = f"{name}: {type(error).__name__}: {error}"
             if self.left[index] == 0:

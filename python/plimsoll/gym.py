@@ -1,11 +1,11 @@
-"""Environments of Gymnasium, in which an agent learns to choose the jobs that start.
+"""Environments of Gymnasium for agents that learn to choose the jobs that start.
 
     >>> import gymnasium, plimsoll.gym
     >>> environment = gymnasium.make("plimsoll/Window-v0", workload="trace.csv", machines="4x16c64g", jobs=256)
 
-An episode is some jobs of a workload on a cluster. Whenever there is room for one of the first jobs in line, the agent decides: the
-number of a place in this window starts as many tasks of the next task set of the job there as there is room for; the last action waits
-until a job arrives or a task ends. docs/howto/gym.md has the observations, rewards and measures.
+An episode is some jobs of a workload on a cluster. Its window is the first jobs of the queue. The agent decides whenever one of these fits:
+an action is the number of a place in the window, and starts as many tasks of the next task set of the job there as fit. The last action
+waits until a job arrives or a task ends. docs/howto/gym.md has the observations, rewards and measures.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Environment", "VectorEnvironment"]
 
 
 class _Simulations:
-    """Simulations as arrays of NumPy."""
+    """Simulations with states as arrays of NumPy."""
 
     def __init__(self, workload: Any, machines: Any, count: int, begins_anew: bool, keys: Mapping[str, Any]) -> None:
         if not isinstance(workload, (str, os.PathLike, Mapping)) and not hasattr(workload, "__arrow_c_stream__"):
@@ -39,7 +39,7 @@ class _Simulations:
         if not isinstance(machines, (str, Mapping)):
             expected = "text such as '4x16c64g', or a dict such as the table [cluster] of a plan"
             raise TypeError(f"machines: {machines!r} is not accepted; expected {expected}")
-        # Rows of a frame are read again where a seed draws anything of them.
+        # Keeps the files of frames: a reset reads their rows again if the workload depends on the seed.
         self._frames = Frames()
         try:
             setting = {
@@ -52,12 +52,12 @@ class _Simulations:
         except ValueError as error:
             raise InputError(self._frames.told(str(error))) from error
         self.count, self.shape, self.actions = count, self._simulations.shape, self._simulations.actions
-        #: Whether there is an episode that a step goes on with, or after which it begins the next one.
+        #: Whether a step is allowed: there is an episode that it continues, or it begins the next one.
         self.live = False
         self.masks = numpy.zeros((count, self.actions), numpy.int8)
 
     def reset(self, seeds: Sequence[int | None]) -> numpy.ndarray:
-        """Begins episodes; the observations."""
+        """Begins episodes; returns the observations."""
         for seed in seeds:
             if seed is not None and not 0 <= seed < 2**63:
                 raise InputError(f"seed: {seed} is not accepted; expected 0 to {2**63 - 1}")
@@ -66,7 +66,7 @@ class _Simulations:
         return observations
 
     def step(self, actions: list[int]) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
-        """Takes decisions; observations, rewards, and which episodes are over."""
+        """Takes one action in each simulation; returns observations, rewards, and whether each episode has ended."""
         if not self.live:
             raise RunError("there is no episode that goes on; expected a call of reset() first")
         return self._seen(self._simulations.step, actions)
@@ -81,11 +81,11 @@ class _Simulations:
         return observations, numpy.frombuffer(rewards, numpy.float64), numpy.frombuffer(ends, numpy.bool_)
 
     def metrics(self, number: int) -> dict[str, float]:
-        """The metrics of the episode that ended last."""
+        """Returns the metrics of the episode that ended last."""
         return dict(self._simulations.metrics(number))
 
     def jobs(self, number: int) -> dict[str, numpy.ndarray]:
-        """The jobs of the episode, a column each for what is known of them."""
+        """Returns the jobs of the episode as columns."""
         columns = list(zip(*self._simulations.jobs(number))) or [()] * 5
         names = ["job", "user", "submit_s", "start_s", "finish_s"]
         # None becomes NaN.
@@ -94,27 +94,28 @@ class _Simulations:
 
 
 class Environment(gymnasium.Env):
-    """One simulation after the other, as an environment of Gymnasium.
+    """A sequence of simulations as an environment of Gymnasium.
 
     Args:
         workload: A path (CSV, Parquet or a public format), a frame, or a dict with the keys of the table ``[workload]`` of a plan, such
-            as a generator with its parameters. Of a trace, an episode has consecutive jobs from a place that the seed draws.
+            as a generator with its parameters. An episode of a trace has consecutive jobs from a position that the seed determines.
         machines: ``"4x16c64g"``, or a dict with keys of the table ``[cluster]``, such as
             ``{"machines": "4x16c64g", "placement": "first-fit"}``.
         observation: ``"window"``, rows of numbers as in RLScheduler (Zhang et al., SC 2020), or ``"image"``, as in DeepRM (Mao et al.,
             HotNets 2016).
-        reward: A column of the table ``runs``: the rewards of an episode add up to its value, or to minus its value where less is
-            better. Of ``"slowdown_mean"``, ``"completion_mean_s"`` and ``"wait_mean_s"`` they come as time passes, else at the end.
-        jobs: How many jobs an episode has; all if it is None.
-        window: How many jobs the agent can choose from; 128, or 10 with the image, if it is None.
-        longest: The time that is 1 in the rows, as is all that is longer: ``"12h"`` if it is None.
-        step: The time that a row of the image stands for: ``"60s"`` if it is None.
-        horizon: How many rows the image has; 20 if it is None.
-        slots: How many cells wide a resource is in the image; 10 if it is None.
+        reward: A column of the table ``runs``: the rewards of an episode add up to its value, or to minus its value if less is
+            better. Rewards for ``"slowdown_mean"``, ``"completion_mean_s"`` and ``"wait_mean_s"`` are given as time passes, others at the
+            end.
+        jobs: The number of jobs of an episode. If None, all.
+        window: The number of jobs that the agent can choose from. If None, 128, or 10 with the image.
+        longest: The time with the value 1 in the rows; longer times are 1 too. If None, ``"12h"``.
+        step: The time that a row of the image represents. If None, ``"60s"``.
+        horizon: The number of rows of the image. If None, 20.
+        slots: The width of a resource in the image, in cells. If None, 10.
 
     Raises:
         InputError: A workload, machines or an option is not accepted.
-        TypeError: An argument is of another kind.
+        TypeError: An argument has the wrong type.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -141,8 +142,8 @@ class Environment(gymnasium.Env):
         self.action_space = gymnasium.spaces.Discrete(self._simulations.actions)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[numpy.ndarray, dict[str, Any]]:
-        """Begins an episode: with a seed the run of that seed in a plan, else the next one of the sequence that began with the last
-        seed."""
+        """Begins an episode. With a seed, it is the run of that seed in a plan; otherwise it is the next episode of the sequence that began
+        with the last seed."""
         super().reset(seed=seed)
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(2**63 - 1))
@@ -151,9 +152,9 @@ class Environment(gymnasium.Env):
         return observation, {"action_mask": self._simulations.masks[0]}
 
     def step(self, action: int) -> tuple[numpy.ndarray, float, bool, bool, dict[str, Any]]:
-        """Takes a decision and goes on to the next one.
+        """Takes an action and simulates until the next decision.
 
-        An action that the mask does not allow is a wait, or starts the first job that fits if there is nothing to wait for.
+        An action that the mask does not allow waits, or starts the first job that fits if there is no event to wait for.
         """
         observations, rewards, ends = self._simulations.step([int(action)])
         info: dict[str, Any] = {"action_mask": self._simulations.masks[0]}
@@ -164,11 +165,11 @@ class Environment(gymnasium.Env):
         return observations[0], float(rewards[0]), over, False, info
 
     def action_masks(self) -> numpy.ndarray:
-        """Which actions are allowed now."""
+        """Returns whether each action is allowed now. Shape (actions,)."""
         return self._simulations.masks[0].astype(numpy.bool_)
 
     def jobs(self) -> dict[str, numpy.ndarray]:
-        """The jobs of this episode: name, user, and when each was submitted, started and ended; NaN for what has not happened."""
+        """Returns the jobs of this episode: name, user, and times of submission, start and end, in seconds. Future times are NaN."""
         return self._simulations.jobs(0)
 
 
@@ -176,7 +177,7 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
     """Several simulations, stepped together on threads, as a vector environment of Gymnasium.
 
     The arguments are those of `Environment`, and `num_envs` is the number of simulations. The step after the end of an episode begins
-    the next one, whatever its action (``AutoresetMode.NEXT_STEP``).
+    the next episode, whatever its action (``AutoresetMode.NEXT_STEP``).
     """
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -211,7 +212,8 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[numpy.ndarray, dict[str, Any]]:
-        """Begins an episode in each: with seeds, or `seed`, `seed` + 1 and so on; each goes on as an `Environment` would."""
+        """Begins an episode in each simulation, with these seeds, or with `seed`, `seed` + 1 and so on. Each simulation has the sequence of
+        episodes of an `Environment` with its seed."""
         if seed is None:
             seeds: list[int | None] = [None] * self.num_envs
             if not self._seeded:
@@ -227,7 +229,7 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
         return observations, self._infos()
 
     def step(self, actions: Any) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, numpy.ndarray, dict[str, Any]]:
-        """Takes a decision in each, as `Environment.step` does."""
+        """Takes one action in each simulation, as `Environment.step` does."""
         observations, rewards, ends = self._simulations.step(numpy.asarray(actions).tolist())
         infos = self._infos()
         for number in numpy.flatnonzero(ends).tolist():
@@ -238,11 +240,11 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
         return {"action_mask": self._simulations.masks, "_action_mask": numpy.ones(self.num_envs, numpy.bool_)}
 
     def action_masks(self) -> numpy.ndarray:
-        """Which actions are allowed now, a row for each simulation."""
+        """Returns whether each action is allowed now. Shape (simulations, actions)."""
         return self._simulations.masks.astype(numpy.bool_)
 
     def jobs(self, number: int) -> dict[str, numpy.ndarray]:
-        """The jobs of the episode of a simulation, as `Environment.jobs` gives them."""
+        """Returns the jobs of the episode of a simulation, as `Environment.jobs` does."""
         return self._simulations.jobs(number)
 
 
@@ -252,6 +254,6 @@ for _name in ["window", "image"]:
         entry_point="plimsoll.gym:Environment",
         vector_entry_point="plimsoll.gym:VectorEnvironment",
         kwargs={"observation": _name},
-        # Its own messages for wrong input come first.
+        # Gymnasium's checker would reject wrong input before this package can report it.
         disable_env_checker=True,
     )

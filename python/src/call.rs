@@ -1,4 +1,4 @@
-//! The command line, called.
+//! Calls of the command line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,14 +16,15 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::policy::{GivenPolicy, Raised, registry};
 
-/// Between two looks at whether Ctrl-C was pressed.
+/// The time between two checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Looks between two words on how far the work is.
+/// The number of checks between two progress reports.
 const TELL: u32 = 10;
 
-/// Threads for a call in a process that was forked (a worker of `multiprocessing`) from one that had made calls: of the threads which calls
-/// share there it has none, and would wait for them forever. `None` in any other process. Errors: the system gives no threads.
+/// Creates threads for a call in a process that was forked (a worker of `multiprocessing`) from a process that had made calls. The threads
+/// that calls share do not exist in the fork, so a call would wait for them without end. Returns `None` in any other process. Errors: the
+/// system provides no threads.
 fn own_threads() -> PyResult<Option<ThreadPool>> {
     static FIRST: OnceLock<u32> = OnceLock::new();
     if *FIRST.get_or_init(std::process::id) == std::process::id() {
@@ -32,15 +33,15 @@ fn own_threads() -> PyResult<Option<ThreadPool>> {
     ThreadPoolBuilder::new().build().map(Some).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// The calls that go on, each as what ends it.
+/// The stop requests of the calls in progress.
 static OPEN: Mutex<Vec<Stop>> = Mutex::new(Vec::new());
 
 fn open() -> MutexGuard<'static, Vec<Stop>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends all calls that go on in other threads, and waits until they have: an interpreter that ends would end their threads in the middle
-/// of whatever they do when they call a function next.
+/// Ends all calls in progress in other threads, and waits for their end. Otherwise an interpreter that ends would stop their threads at
+/// their next call of a function, in the middle of their work.
 #[pyfunction]
 pub fn end_calls(py: Python) {
     for stop in open().iter() {
@@ -57,13 +58,14 @@ pub fn end_calls(py: Python) {
 /// The longest wait for calls to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs the program with these arguments on a thread of its own, without the lock of the interpreter. A text, if there is one, is
-/// found under its name as if it were a file's.
+/// Runs the program with these arguments on a separate thread, without the lock of the interpreter. `text` is a name and the text that
+/// is read under this name as if it were a file.
 ///
-/// `tell`, if there is one, hears twice a second how far a run is, in a line.
+/// Calls `tell` twice a second with a line on the progress of a run.
 ///
-/// Returns the exit code, what was printed, what is wrong if the code is not 0, the warnings, and what a policy of the user's own raised. Raises
-/// KeyboardInterrupt, once what goes on has ended and dropped what it had half written; `solve` asks nobody and is left to end by itself.
+/// Returns the exit code, the output, the problem if the code is not 0, the warnings, and the exception of a user's own policy. Raises
+/// KeyboardInterrupt after the work has stopped and its partial files are removed. `solve` cannot be stopped: it continues until its end,
+/// and the exception does not wait for it.
 #[pyfunction]
 #[pyo3(signature = (args, text=None, policies=Vec::new(), tell=None))]
 pub fn call(
@@ -95,7 +97,7 @@ pub fn call(
             };
             drop(registry);
             open().retain(|other| !other.is(&stop));
-            // Nobody may wait for it any more.
+            // The error means that the caller no longer waits.
             let _ = sender.send(result);
         }
     };
@@ -122,7 +124,7 @@ pub fn call(
                 if let Err(raised) = py.check_signals().and(told.transpose()) {
                     stop.request();
                     if waits {
-                        // What it came to is of no interest.
+                        // The result is not used.
                         let _ = py.detach(move || receiver.recv());
                     }
                     return Err(raised);
@@ -132,13 +134,13 @@ pub fn call(
     }
 }
 
-/// Runs the program with these arguments, its name first, as the program itself does; returns the exit code.
+/// Runs the program as the executable does, with these arguments after its name; returns the exit code.
 #[pyfunction]
 pub fn main(py: Python, args: Vec<OsString>) -> u8 {
     py.detach(|| cli::execute(&Registry::default(), args))
 }
 
-/// A plan or an instance that is given as JSON, as TOML. Raises ValueError for what TOML has no word for.
+/// Converts a plan or an instance from JSON to TOML. Raises ValueError for a value that TOML cannot represent.
 #[pyfunction]
 pub fn toml(json: &str) -> PyResult<String> {
     let table: ::toml::Table = serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Simulations for agents that learn: `plimsoll.gym` makes environments of them.
+//! Simulations for agents that learn, which `plimsoll.gym` wraps as environments.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,17 +10,16 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
-/// The observations (float32), masks (uint8), rewards (float64) and ends (uint8) of all simulations, as bytes in the order of the
-/// machine.
+/// The observations (float32), masks (uint8), rewards (float64) and ends (uint8) of all simulations, as bytes in native order.
 type Seen<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
 
-/// A job: its name, its user, and when it was submitted, started and ended.
+/// A job: its name, its user, and the times of its submission, start and end, in seconds.
 type Job = (String, String, Option<f64>, Option<f64>, Option<f64>);
 
 /// Simulations of one setting, stepped together on threads without the lock of the interpreter.
 #[pyclass(frozen, module = "plimsoll")]
 pub struct Simulations {
-    /// Of threads that call at once one waits for the other.
+    /// Locked, so that threads that call at the same time wait for one another.
     fleet: Mutex<Fleet>,
     count: usize,
     shape: (usize, usize),
@@ -29,8 +28,8 @@ pub struct Simulations {
 
 #[pymethods]
 impl Simulations {
-    /// So many simulations of a setting in TOML. Where it begins anew, a step of an episode that is over begins the next one. Raises
-    /// ValueError for a setting that is not accepted.
+    /// Creates `count` simulations of a setting in TOML. With `begins_anew`, a step after the end of an episode begins the next one.
+    /// Raises ValueError for a setting that is not accepted.
     #[new]
     fn new(py: Python, setting: String, count: usize, begins_anew: bool) -> PyResult<Simulations> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -45,14 +44,14 @@ impl Simulations {
         self.shape
     }
 
-    /// How many actions there are; the last one is to wait.
+    /// The number of actions; the last one waits.
     #[getter]
     fn actions(&self) -> usize {
         self.actions
     }
 
-    /// Begins an episode in each, with a seed or with the next one of its sequence. Raises ValueError for a workload that is not
-    /// accepted.
+    /// Begins an episode in each simulation, with a seed or with the next seed of its sequence. Raises ValueError for a workload that is
+    /// not accepted.
     fn reset<'py>(&self, py: Python<'py>, seeds: Vec<Option<u64>>) -> PyResult<Seen<'py>> {
         if seeds.len() != self.count {
             let problem = format!("seeds: {} are not accepted; expected {}, one each", seeds.len(), self.count);
@@ -62,7 +61,8 @@ impl Simulations {
         self.seen(py, &steps)
     }
 
-    /// Takes a decision in each. Raises ValueError for actions that are none, and for a workload that is found to be wrong on the way.
+    /// Takes one action in each simulation. Raises ValueError for invalid actions, and for a workload with an error that only the episode
+    /// shows.
     fn step<'py>(&self, py: Python<'py>, actions: Vec<i64>) -> PyResult<Seen<'py>> {
         if actions.len() != self.count {
             let problem = format!("actions: {} are not accepted; expected {}, one each", actions.len(), self.count);
@@ -77,13 +77,13 @@ impl Simulations {
         self.seen(py, &steps)
     }
 
-    /// The metrics of the episode of a simulation that ended last, by the names of the columns of the table `runs`.
+    /// Returns the metrics of the last episode that ended in a simulation, by column name of the table `runs`.
     fn metrics(&self, py: Python, number: usize) -> PyResult<Vec<(String, f64)>> {
         self.known(number)?;
         Ok(py.detach(|| self.fleet().simulation(number).metrics().to_vec()))
     }
 
-    /// The jobs of the episode of a simulation: name, user, and when each was submitted, started and ended, in seconds.
+    /// Returns the jobs of the episode of a simulation: name, user, and times of submission, start and end, in seconds.
     fn jobs(&self, py: Python, number: usize) -> PyResult<Vec<Job>> {
         self.known(number)?;
         let seconds = |time: Option<Time>| time.map(|time| time.seconds());

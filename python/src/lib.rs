@@ -1,8 +1,8 @@
-//! The part of the Python package that is in Rust: the command line as a function, tables by Arrow's C interface, and simulations for
-//! agents that learn.
+//! The Rust part of the Python package: the command line as a function, tables by Arrow's C interface, and simulations for agents that
+//! learn.
 //!
-//! All else is in `python/plimsoll`. Nothing is computed here: a call goes the way of the command line, from the plan reader to the
-//! results folder, and tables are read back from that.
+//! The other part is `python/plimsoll`. This crate computes no results: a call takes the same path as the command line, from the plan
+//! reader to the results folder, and tables are read from that folder.
 
 mod call;
 mod gym;
@@ -26,7 +26,7 @@ mod _plimsoll {
     use super::version;
 }
 
-/// The version, and the commit that the sources are of, where that is known.
+/// Returns the version, and the commit of the sources if it is known.
 #[pyfunction]
 fn version() -> (&'static str, Option<&'static str>) {
     use plimsoll::output::provenance::{COMMIT, VERSION};

@@ -1,4 +1,4 @@
-//! Tables of results, which others take by Arrow's C interface, and frames of others, which become files.
+//! Tables of results, which are exported by Arrow's C interface, and frames of other libraries, which are written to files.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -16,24 +16,24 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-/// The name that Arrow gives to capsules with a stream.
+/// Arrow's name for capsules with a stream.
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// A notebook shows so many rows.
+/// The number of rows that a notebook shows.
 const SHOWN: usize = 10;
 
-/// A table of results: its rows stand in files, and are read when somebody asks for them.
+/// A table of results. Its rows are in files and are read on demand.
 #[pyclass(frozen, module = "plimsoll")]
 pub struct Table {
     name: String,
     files: Files,
-    /// The owner of the folder that the files stand in: it goes away with it.
+    /// The owner of the files' folder, which is deleted with it.
     kept: Arc<Option<Py<PyAny>>>,
 }
 
 #[pymethods]
 impl Table {
-    /// The rows of these Parquet files, one behind the other, in a folder that is there as long as `kept` is.
+    /// Opens the rows of these Parquet files, in this order. `kept` is the owner of their folder.
     #[new]
     #[pyo3(signature = (name, paths, kept=None))]
     fn new(py: Python, name: String, paths: Vec<PathBuf>, kept: Option<Py<PyAny>>) -> PyResult<Table> {
@@ -41,13 +41,13 @@ impl Table {
         Ok(Table { name, files, kept: Arc::new(kept) })
     }
 
-    /// Its name.
+    /// The name of the table.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The columns: a pair of a name and a type for each.
+    /// The columns, as pairs of a name and a type.
     #[getter]
     fn columns(&self) -> Vec<(String, String)> {
         self.files.columns().map(|(name, kind)| (name.to_owned(), kind)).collect()
@@ -62,7 +62,7 @@ impl Table {
         format!("<plimsoll.Table {}: {} rows of {}>", self.name, self.files.rows(), columns.join(", "))
     }
 
-    /// The first rows as a table in HTML, and how many there are. Raises ValueError if a file is damaged, or no longer there.
+    /// Returns the first rows as a table in HTML, and the number of rows. Raises ValueError if a file is damaged or missing.
     fn _repr_html_(&self, py: Python) -> PyResult<String> {
         let rows = py.detach(|| self.files.first(SHOWN)).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let line = |cells: &mut dyn Iterator<Item = &str>, tag: &str| {
@@ -79,7 +79,7 @@ impl Table {
         Ok(format!("<table><thead>{head}</thead><tbody>{body}</tbody></table><p>{told}</p>"))
     }
 
-    /// The rows as an Arrow stream. Another schema than its own is not made: who takes the stream may cast it.
+    /// Returns the rows as an Arrow stream. A requested schema is ignored: the consumer may cast the stream.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -93,7 +93,7 @@ impl Table {
     }
 }
 
-/// The rows of a table, a chunk at a time, and what keeps their files.
+/// The rows of a table in chunks, and the owner of their files.
 struct Chunks<I> {
     chunks: I,
     _kept: Arc<Option<Py<PyAny>>>,
@@ -107,8 +107,8 @@ impl<I: Iterator> Iterator for Chunks<I> {
     }
 }
 
-/// The tables of a results folder that are as they were written: for each that is there its files, run by run, of a sweep cell by
-/// cell. Raises ValueError for a folder without results, or with a table that is damaged.
+/// Checks and returns the tables of a results folder: for each existing table its files, ordered by cell of a sweep, then by run. Raises
+/// ValueError for a folder without results, or with a damaged table.
 #[pyfunction]
 pub fn tables(py: Python, folder: PathBuf) -> PyResult<Vec<(String, Vec<PathBuf>)>> {
     py.detach(|| all(&folder)).map_err(|error| PyValueError::new_err(error.to_string()))
@@ -130,14 +130,15 @@ fn all(folder: &Path) -> Result<Vec<(String, Vec<PathBuf>)>> {
     Ok(tables)
 }
 
-/// Results were copied from one folder to another: their record finds the plan from there. Raises ValueError if it cannot be written.
+/// Updates the record of results that were copied to another folder, so that its path of the plan is valid from there. Raises ValueError
+/// if the record cannot be written.
 #[pyfunction]
 pub fn moved(from_: PathBuf, to: PathBuf) -> PyResult<()> {
     plimsoll::cli::moved(&from_, &to).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Writes a frame, which is anything that gives an Arrow stream, to a Parquet file; `name` is what messages call it. Returns the digest
-/// of the file. Raises TypeError for anything else, and ValueError for a column that no trace can have.
+/// Writes a frame, which is any object with an Arrow stream, to a Parquet file; messages call the frame `name`. Returns the digest of
+/// the file. Raises TypeError for any other object, and ValueError for a column that a trace cannot have.
 #[pyfunction]
 pub fn write_frame(frame: &Bound<PyAny>, name: &str, path: PathBuf) -> PyResult<String> {
     let kind = frame.get_type().name().map(|name| name.to_string()).unwrap_or_default();
@@ -149,21 +150,21 @@ pub fn write_frame(frame: &Bound<PyAny>, name: &str, path: PathBuf) -> PyResult<
     let stream = frame.getattr("__arrow_c_stream__").map_err(|_| wrong())?;
     let capsule = stream.call0()?.cast_into::<PyCapsule>().map_err(|_| wrong())?;
     let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<ArrowArrayStream>();
-    // SAFETY: a capsule of this name holds such a stream (the PyCapsule interface of Arrow), which is taken out of it here: an empty
-    // one, whose release is none, stays behind for its destructor.
+    // SAFETY: a capsule of this name contains such a stream (the PyCapsule interface of Arrow). The stream is moved out here; an empty one
+    // without a release callback replaces it for the capsule's destructor.
     let stream = Box::new(unsafe { pointer.replace(ArrowArrayStream::empty()) });
     // SAFETY: as above.
     let mut reader = unsafe { ArrowArrayStreamReader::try_new(stream) }
         .map_err(|error| PyValueError::new_err(unknown(name, &error.to_string())))?;
     let field = reader.field().clone();
-    // SAFETY: as above. A stream of Python's may need the interpreter, so its lock is kept.
+    // SAFETY: as above. A stream from Python may need the interpreter, so its lock is not released.
     let mut chunks = std::iter::from_fn(|| unsafe { reader.next() });
     import(name, &path, &field, &mut chunks).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// What is said of a frame with a column that cannot be taken over.
+/// Returns the message about a frame with a column that cannot be imported.
 fn unknown(name: &str, problem: &str) -> String {
-    // Arrow's sign for such a column, of which there is no name here.
+    // Arrow's format string of such a column. The name of the column is not available here.
     match problem.contains("\"+r\"") {
         true => {
             format!("{name}: a column is run-end encoded; expected plain values, as of pyarrow.compute.run_end_decode")

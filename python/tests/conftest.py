@@ -1,4 +1,4 @@
-"""Small traces and plans, the command line, and tables as plain rows."""
+"""Fixtures and helpers: small traces and plans, the command line, and tables as plain rows."""
 
 import os
 import signal
@@ -23,14 +23,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def root():
-    """The repository."""
+    """Returns the folder of the repository."""
     assert (ROOT / "experiments").is_dir(), f"{ROOT} is not the repository"
     return ROOT
 
 
 @pytest.fixture
 def ctrl_c():
-    """An interrupt raises KeyboardInterrupt, also in a shell's background, where it is ignored from the start."""
+    """Makes an interrupt raise KeyboardInterrupt, also in the background of a shell, where processes start with interrupts ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -38,7 +38,7 @@ def ctrl_c():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The working directory: a folder of its own, with `trace.csv`."""
+    """Returns the working directory: a new folder with `trace.csv`."""
     monkeypatch.chdir(tmp_path)
     Path("trace.csv").write_text(TRACE)
     return tmp_path
@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def plan():
-    """A plan as a dict."""
+    """Returns a plan as a dict."""
     return {
         "name": "small",
         "policies": ["drf", "fifo"],
@@ -56,18 +56,18 @@ def plan():
 
 
 def replay(trace="trace.csv", machines=MACHINES, policies=("drf", "slot:12"), **more):
-    """A replay without progress."""
+    """Replays a trace without progress."""
     return plimsoll.replay(trace, machines, list(policies), quiet=True, **more)
 
 
 def program(*args, **more):
-    """Runs the command line; returns what it came to."""
+    """Runs the command line; returns the completed process."""
     path = Path(sysconfig.get_path("scripts")) / "plimsoll"
     return subprocess.run([path, *map(os.fspath, args)], capture_output=True, text=True, timeout=120, **more)
 
 
 def rows(results, name):
-    """The rows of a table of results as dicts, through pyarrow."""
+    """Returns the rows of a table of results as dicts, by means of pyarrow."""
     pyarrow = pytest.importorskip("pyarrow")
     found = pyarrow.table(results.table(name)).to_pylist()
     assert len(found) == len(results.table(name))
@@ -75,13 +75,13 @@ def rows(results, name):
 
 
 def files(folder):
-    """The bytes of all files of a folder, but for the record of how they were made."""
+    """Returns the bytes of all files of a folder except the record of the run."""
     found = (path for path in Path(folder).rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in found if path.name != "run.json"}
 
 
 def stored(folder):
-    """The rows of all Parquet files of a folder by table, in order of their text, read without Plimsoll."""
+    """Returns the rows of all Parquet files of a folder by table, sorted by their text. Reads them without Plimsoll."""
     parquet = pytest.importorskip("pyarrow.parquet")
     tables = {}
     for path in Path(folder).rglob("*.parquet"):

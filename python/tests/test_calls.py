@@ -1,4 +1,4 @@
-"""Calls: the quick start, plans of all kinds, changes, results on disk, solve and check, the command line."""
+"""Tests of calls: the quick start, plans of all kinds, changes, results on disk, solve and check, the command line."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Decisions on a state, and scenarios played to a verdict."""
+"""Tests of decisions on a state, and of scenarios that run to a verdict."""
 
 import json
 

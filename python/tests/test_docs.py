@@ -1,4 +1,4 @@
-"""The blocks of Python in the pages about the package run, one after the other, as a reader would enter them."""
+"""Runs the Python blocks in the pages about the package in order, as a reader would enter them."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ BLOCK = re.compile(r"(?:<!-- test: file (?P<file>\S+) -->\n)?^```(?P<language>\w
 
 
 def run(path):
-    """Runs the blocks of a page; returns how many there were."""
+    """Runs the blocks of a page; returns their number."""
     page = path.read_text(encoding="utf-8")
     names, ran = {"__name__": "__main__"}, 0
     for block in BLOCK.finditer(page):
@@ -37,7 +37,7 @@ def test_the_page_about_environments_is_true(root, tmp_path, monkeypatch, capsys
     pytest.importorskip("gymnasium")
     monkeypatch.chdir(tmp_path)
     assert run(root / "docs/howto/gym.md") == 2
-    # The slowdowns of an episode, and of some of eight.
+    # The slowdown of one episode, and those of several episodes in eight environments.
     assert len([float(line) for line in capsys.readouterr().out.splitlines()]) > 8
 
 

@@ -1,4 +1,4 @@
-"""Wrong input is an exception of the right type with its place; warnings say what is easily missed."""
+"""Wrong input raises an exception of the right type with its place; warnings report facts that are easily missed."""
 
 import pytest
 from conftest import MACHINES, replay, rows
@@ -200,7 +200,7 @@ def test_wrong_input_is_an_exception_with_its_place(folder, plan, kind):
     with pytest.raises(exception) as raised:
         call(plan)
     assert message in str(raised.value)
-    # Files that only this call has made are no places.
+    # The temporary file of a frame is not a place that the caller knows.
     assert "frame-" not in str(raised.value)
 
 

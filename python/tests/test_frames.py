@@ -1,4 +1,4 @@
-"""Frames go in and tables come out, with the same values in every library."""
+"""Frames as input and tables as output have the same values in every library."""
 
 import datetime
 import math
@@ -15,7 +15,7 @@ LIBRARIES = ["polars", "pandas", "pyarrow", "duckdb"]
 
 
 def columns():
-    """The columns of the trace as Arrow has them, in types of many widths and with a column that no trace has."""
+    """Returns the columns of the trace in Arrow types of many widths, with one column that is not a column of traces."""
     text, seen = pyarrow.string(), datetime.datetime(2024, 2, 29, 12)
     return {
         "job": pyarrow.array(["etl-1", "train-7", "etl-2"], text),
@@ -30,7 +30,7 @@ def columns():
 
 
 def frame(library, columns):
-    """These columns as a frame of a library."""
+    """Returns these columns as a frame of a library."""
     table = pyarrow.table(columns)
     module = pytest.importorskip(library)
     if library == "polars":
@@ -45,7 +45,7 @@ def frame(library, columns):
 
 
 def out(library, table_):
-    """The columns of a table of results, taken by a library."""
+    """Returns the columns of a table of results as read by a library."""
     module = pytest.importorskip(library)
     if library == "polars":
         return module.DataFrame(table_).to_dict(as_series=False)
@@ -59,7 +59,7 @@ def out(library, table_):
 
 
 def same(ours, theirs):
-    """Whether two results have the same tables, but for the name of the trace."""
+    """Returns whether two results have the same tables except for the name of the trace."""
     def plain(results, name):
         return [{key: value for key, value in row.items() if key != "workload"} for row in rows(results, name)]
 
@@ -78,7 +78,7 @@ def test_the_index_of_pandas_is_no_column(folder, name):
     given.index = given.index[::-1]
     given = given.sort_values("submit_s")
     assert same(replay(given), replay("trace.csv"))
-    # Nor where pandas has written it to a file, or Arrow has taken it over.
+    # The same after pandas has written the index to a file, or Arrow has imported it.
     unnamed = given.rename_axis(None)
     assert same(replay(pyarrow.Table.from_pandas(unnamed)), replay("trace.csv"))
     unnamed.to_parquet("indexed.parquet")
@@ -113,7 +113,7 @@ def test_categories_of_numbers_are_an_error_or_numbers(folder):
 def test_nulls_are_empty_cells(folder, library):
     given = columns()
     given["stage"] = pyarrow.array(["map", None, None], pyarrow.string())
-    given["tasks"] = pyarrow.array([40, 8, None], pyarrow.int64())  # In pandas floats.
+    given["tasks"] = pyarrow.array([40, 8, None], pyarrow.int64())  # Floats in pandas.
     given["label"] = pyarrow.array([None, None, None], pyarrow.string())
     given["gang"] = pyarrow.array([True, None, False], pyarrow.bool_())
     with open("nulls.csv", "w") as file:

@@ -1,4 +1,4 @@
-"""Environments of Gymnasium: its own checker, what they have in common with plimsoll.replay, and wrong input."""
+"""Tests of the environments: Gymnasium's own checker, agreement with plimsoll.replay, and wrong input."""
 
 import os
 import runpy
@@ -41,7 +41,7 @@ PRESETS = ["window", "image"]
 
 
 def trace(users):
-    """Writes a trace of jobs that do not all fit at once; of so many users."""
+    """Writes a trace with this number of users and more jobs than fit at once; returns its path."""
     rng = numpy.random.default_rng(3)
     lines, submit = ["job,user,submit_s,duration_s,tasks,cpu,memory_gib"], 0
     for number in range(60):
@@ -53,7 +53,7 @@ def trace(users):
 
 
 def play(environment, seed, rule):
-    """Plays an episode; the sum of its rewards and its metrics."""
+    """Plays an episode; returns the sum of its rewards, and its metrics."""
     observation, info = environment.reset(seed=seed)
     total = 0.0
     while True:
@@ -117,7 +117,7 @@ def test_many_together_are_each_alone(preset):
         observations, rewards, terminated, _, infos = together.step(actions)
         for number, environment in enumerate(alone):
             if over[number]:
-                # The step after an end begins the next episode.
+                # The step after the end of an episode begins the next one.
                 (observation, info), reward, over[number] = environment.reset(), 0.0, False
             else:
                 observation, reward, over[number], _, info = environment.step(actions[number])
@@ -140,7 +140,7 @@ def test_a_seed_is_an_episode():
 
 
 def assert_same_times(found, there):
-    """The jobs of an episode have the times that a table of jobs has."""
+    """Asserts that the jobs of an episode have the times of a table of jobs."""
     for job, user, *times in zip(*found.values()):
         row = there[job]
         assert user == row["user"]
@@ -220,7 +220,7 @@ def test_a_frame_and_a_plan_are_workloads(folder):
     assert play(Environment(frame, MACHINES, jobs=10), 2, first_that_fits) == expected
     thinned = Environment({"trace": frame, "thin": 0.5, "estimates": "lognormal:1"}, MACHINES, jobs=10)
     assert play(thinned, 2, first_that_fits)[1]["jobs_finished"] == 10
-    # Where in a trace an episode begins, the seed draws.
+    # The seed determines the position in the trace where an episode begins.
     environment = Environment(path, MACHINES, jobs=10)
     firsts = {play(environment, seed, first_that_fits) and environment.jobs()["job"][0] for seed in range(12)}
     assert len(firsts) > 5

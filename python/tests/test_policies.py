@@ -1,4 +1,4 @@
-"""Policies in Python: an expression, a function that ranks users and one with targets, against the built-in ones."""
+"""Tests of policies in Python against built-in ones: an expression, a function that ranks users, and a function with targets."""
 
 import functools
 import json
@@ -25,7 +25,7 @@ def dominant(users):
 
 @pytest.fixture
 def busy(folder):
-    """Traces of a few hundred tasks of several users, more than the machines hold."""
+    """Writes traces of a few hundred tasks of several users, more than fit on the machines."""
     for seed in range(4):
         rng = random.Random(seed)
         lines, now = ["job,user,submit_s,duration_s,tasks,cpu,memory_gib,priority"], 0
@@ -39,7 +39,7 @@ def busy(folder):
 
 
 def tasks(results, policy):
-    """The tasks of a policy, by job and number."""
+    """Returns the tasks of a policy, by job and number."""
     found = [row for row in rows(results, "tasks") if row.pop("policy") == policy]
     assert found
     return sorted(found, key=lambda row: (row["job"], row["task"]))
@@ -66,7 +66,7 @@ def test_with_weights_an_expression_is_the_built_in_one(busy):
 
 
 def test_a_target_function_with_the_same_targets_is_ceei(busy):
-    """The targets are the package's own solution, asked for in the middle of the run."""
+    """The targets are those of `plimsoll.solve`, called during the run."""
 
     def market(problem):
         users = [
@@ -87,7 +87,7 @@ def test_a_rank_sees_launches_ahead_and_users_as_they_are(busy):
         names = numpy.array(users.names)[users.user.astype(int)]
         assert len(users) == len(users.running) == users.held.shape[1] and users.held.shape[0] == len(users.resources) == 2
         assert users.capacity.tolist() == [[12], [24]] and users.now_s >= 0
-        # Four rows a user, each with one task more than the one before.
+        # Four rows per user, each with one task more than the row before.
         held, launch = users.held.reshape(2, -1, 4), users.launch.reshape(-1, 4)
         assert (launch == [0, 1, 2, 3]).all()
         assert numpy.allclose(held[:, :, 1:] - held[:, :, :-1], users.demand.reshape(2, -1, 4)[:, :, 1:])
@@ -104,7 +104,7 @@ def test_a_rank_sees_launches_ahead_and_users_as_they_are(busy):
 
 
 def test_ranks_may_go_by_time_and_by_others(busy):
-    """All ranks turn round every ten seconds: also of users to whom nothing has happened."""
+    """All ranks are reversed every ten seconds, also of users without any change."""
 
     def turning(users):
         return users.running * (1 if users.now_s // 10 % 2 else -1)
@@ -116,7 +116,7 @@ def test_ranks_may_go_by_time_and_by_others(busy):
 
 
 def test_a_rank_sees_the_task_that_is_next_now(folder):
-    """A user waits for machines of either label, and which of its tasks is next changes with time."""
+    """A user waits for machines of either label, and its next task changes with time."""
     (folder / "machines.csv").write_text("name,cpu,memory_gib,labels\nx,1,8,a\ny,1,8,b\n")
     rows = ["J2,u,0,10,1,1,0,b", "J2,u,0,50,1,1,4,b", "v1,v,1,20,1,1,0,b", "W,w,1,50,1,1,2,b", "J1,u,5,100,2,1,1,a", "D,d,12,1,1,1,0,a"]
     (folder / "labels.csv").write_text("\n".join(["job,user,submit_s,duration_s,tasks,cpu,memory_gib,label", *rows]))
@@ -174,7 +174,7 @@ def test_the_text_and_version_stand_in_the_provenance_and_make_the_run(busy):
     assert code.startswith("mine, version 1:\nrank =\ndef dominant(users):")
     assert run(plimsoll.policy(rank=dominant, name="mine", version="2")) == (1, 0)
     assert run(plimsoll.policy(rank=lambda users: users.running, name="mine", version="2")) == (1, 0)
-    # The same function in another part, at other times, with other arguments, and within another.
+    # The same function with another role, at other times, with other arguments, and wrapped by another function.
     either = plimsoll.policy(rank=either_way, name="mine")
     assert run(either) == (1, 0) and run(either) == (0, 1)
     others = [
@@ -189,7 +189,7 @@ def test_the_text_and_version_stand_in_the_provenance_and_make_the_run(busy):
 
 
 def either_way(of, sign=1):
-    """Values for users, or targets."""
+    """Returns ranks of users, or targets."""
     return sign * numpy.ones(len(of))
 
 
@@ -334,7 +334,7 @@ def test_what_goes_with_no_run_is_told_before_it(busy):
 
 
 def test_runs_side_by_side_do_not_disturb_one_another(busy):
-    """Two threads of Python, each with runs on two threads."""
+    """Two Python threads, each with runs on two threads."""
     mine = plimsoll.policy(rank=dominant, name="mine")
     wanted = tasks(replay("busy0.csv", ["drf"]), "drf")
     found, failed = [], []
@@ -343,7 +343,7 @@ def test_runs_side_by_side_do_not_disturb_one_another(busy):
         try:
             policies = [mine, *(plimsoll.policy(rank=dominant, name=f"m{at}") for at in range(3))]
             found.append(replay("busy0.csv", policies, jobs=2))
-        except BaseException as error:  # noqa: BLE001 - told below, in the thread of the test.
+        except BaseException as error:  # noqa: BLE001 - asserted below, in the thread of the test.
             failed.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(2)]
@@ -358,7 +358,7 @@ def test_runs_side_by_side_do_not_disturb_one_another(busy):
 
 
 def test_ctrl_c_is_heard_while_a_function_ranks(busy, ctrl_c):
-    """Slow calls make a long run, which looks only now and then whether it is to end."""
+    """Slow calls make a long run, which itself checks only at intervals whether it should stop."""
     calls = []
 
     def slow(users):

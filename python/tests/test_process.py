@@ -1,4 +1,4 @@
-"""Plimsoll in a process: Ctrl-C, threads, memory."""
+"""Tests of Plimsoll in a process: Ctrl-C, threads, memory."""
 
 import gc
 import os
@@ -101,7 +101,7 @@ def test_memory_does_not_grow(folder):
     pyarrow = pytest.importorskip("pyarrow")
     csv = pytest.importorskip("pyarrow.csv")
     trace = csv.read_csv("trace.csv")
-    # Many rows of one job, so that a copy that stays shows.
+    # Many rows of one job, so that a copy that is not freed is visible.
     trace = trace.set_column(4, "tasks", pyarrow.array([1, 1, 1])).slice(0, 1)
     trace = pyarrow.concat_tables([trace] * 5_000)
 

@@ -1,4 +1,4 @@
-"""The stub of the extension module says what is in it."""
+"""The stub of the extension module describes its content."""
 
 import ast
 import inspect

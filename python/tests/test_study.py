@@ -1,4 +1,4 @@
-"""A study on the workers of an executor gives the results of one machine, whatever becomes of the workers."""
+"""A study on the workers of an executor has the results of one machine, even if workers fail."""
 
 import json
 import multiprocessing
@@ -17,13 +17,13 @@ from plimsoll import _study
 
 SHARD = _study.shard
 
-#: Workers and whatever else is waited for must come within so many seconds.
+#: The longest wait for workers and events, in seconds.
 DEADLINE = 120
 
 
 @pytest.fixture
 def sweep(folder):
-    """A plan of twelve runs in three cells, in a folder with its trace."""
+    """Returns a plan of twelve runs in three cells, in a folder with its trace."""
     return {
         "name": "sweep",
         "policies": ["drf", "fifo"],
@@ -40,12 +40,12 @@ def sweep(folder):
 
 
 def whole(folder):
-    """The bytes of all files of a folder, but for the records of how they were made."""
+    """Returns the bytes of all files of a folder except the records of the runs."""
     return {name: data for name, data in files(folder).items() if not name.startswith("run-")}
 
 
 def made(folder, of):
-    """How many runs the shards of a call have made, and how many there were already."""
+    """Returns the numbers of runs that the shards of a call have made and kept."""
     records = [json.loads(path.read_text()) for path in Path(folder).glob(f"run-*-of-{of}.json")]
     assert len(records) == of
     return sum(record["runs_made"] for record in records), sum(record["runs_kept"] for record in records)
@@ -64,7 +64,7 @@ def study(plan, executor, out="mine", **more):
 
 
 class Now:
-    """An executor that makes every call at once, or has another function make it."""
+    """An executor that makes every call immediately, itself or by another function."""
 
     def __init__(self, instead=SHARD):
         self.instead = instead
@@ -83,7 +83,7 @@ class Now:
 
 
 def pool(method):
-    """Two processes, made in one way, in another working directory."""
+    """Returns a pool of two processes with this start method, in another working directory."""
     return ProcessPoolExecutor(2, multiprocessing.get_context(method), os.chdir, ("/",))
 
 
@@ -94,7 +94,7 @@ EXECUTORS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Of a fork beside threads, from Python 3.12 on.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 and newer warn about a fork beside threads.
 @pytest.mark.parametrize("kind", EXECUTORS)
 def test_the_results_are_those_of_one_machine(sweep, kind):
     alone = run(sweep, seeds=3, changes={"workload.class": sweep["workload"]["class"]})
@@ -124,7 +124,7 @@ def test_without_an_executor_it_is_a_run(sweep):
 
 
 def kill_once(flag):
-    """Has this process kill itself within a shard that has begun, unless another one has already."""
+    """Makes this process kill itself during a shard, unless another process has already done so."""
 
     def shard(args, text, policies, token):
         [out] = [arg.removeprefix("--output=") for arg in args if arg.startswith("--output=")]
@@ -134,7 +134,7 @@ def kill_once(flag):
             return SHARD(args, text, policies, token)
         work = threading.Thread(target=SHARD, args=(args, text, policies, token), daemon=True)
         work.start()
-        # Mostly in the middle of a run, and always before the executor hears of a shard that has ended.
+        # Usually in the middle of a run, and always before the executor is notified of the end of a shard.
         while work.is_alive() and not list(Path(out).rglob("*.parquet")):
             time.sleep(0.001)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -151,7 +151,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.filterwarnings("ignore:.*it was run again:plimsoll.Warning")
 @pytest.mark.parametrize("failures", [0, 3])
 def test_a_worker_of_dask_may_be_killed(sweep, tmp_path, failures):
-    """Dask gives the shard to the other worker, or where it may not, tells so and gets it again."""
+    """Dask gives the shard to the other worker. If it may not, it reports the failure, and the shard is submitted again."""
     distributed = pytest.importorskip("distributed")
     dask = pytest.importorskip("dask")
     run(sweep)
@@ -178,7 +178,7 @@ def test_a_pool_that_lost_a_process_is_told_and_the_next_call_goes_on(sweep, tmp
     there = receipts("mine")
     with ThreadPoolExecutor(2) as executor:
         study(sweep, executor, shards=3)
-    # One run may have a receipt and not yet all of its tables.
+    # One run may have a receipt without all of its tables.
     assert made("mine", 3) in [(12 - there, there), (13 - there, there - 1)]
     assert whole("mine") == whole("one")
 
@@ -211,7 +211,7 @@ def test_ctrl_c_cancels_what_has_not_begun_and_the_next_call_makes_the_rest(swee
         with pytest.raises(KeyboardInterrupt):
             study(sweep, executor, shards=4)
         go_on.set()
-    # The second one had begun.
+    # The second shard had begun.
     assert [future.cancelled() for future in Waiting.futures] == [False, False, True, True]
     there = receipts("mine")
     assert there == 6 and not Path("mine/report.html").exists()
@@ -242,7 +242,7 @@ def test_a_run_that_is_damaged_is_made_again_with_a_warning(sweep):
 def test_shards_are_four_for_each_worker_and_no_more_than_runs(sweep):
     executor = Now()
     study(sweep, executor)
-    assert len(executor.submitted) == 12  # Of 16, where it cannot be told how many workers there are.
+    assert len(executor.submitted) == 12  # Of 16, the default for an unknown number of workers.
     executor._max_workers = 2
     study(sweep, executor, "second", shards=3)
     study(sweep, executor, "third")
@@ -307,7 +307,7 @@ def test_tasks_that_never_start_are_told_as_of_a_run(folder, plan):
 
 
 class Untouched:
-    """An executor that nothing may be submitted to."""
+    """An executor that accepts no submission."""
 
     def submit(self, *_):
         raise AssertionError("a shard was submitted")
@@ -378,7 +378,7 @@ def test_progress_is_printed_unless_it_is_not_wanted(sweep, capsys):
 
 
 def dominant(users):
-    """Stands in a module, so that processes find it by its name."""
+    """Ranks users in a function of a module, which processes find by its name."""
     return users.dominant_share
 
 

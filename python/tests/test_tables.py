@@ -1,4 +1,4 @@
-"""Tables are those of the command line, for plans of all kinds."""
+"""The tables of plans of all kinds equal those of the command line."""
 
 import pytest
 from conftest import program, stored
@@ -7,7 +7,7 @@ import plimsoll
 
 pyarrow = pytest.importorskip("pyarrow")
 
-# Plans of experiments/, cut short.
+# Plans of experiments/, shortened.
 PLANS = {
     "backups": {"seeds": 1, "workload.jobs": 40},
     "failures": {"seeds": 1, "workload.hours": 0.02},

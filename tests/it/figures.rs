@@ -396,11 +396,12 @@ fn the_figures_of_the_documentation_are_drawn() {
 }
 
 /// Figures of experiments that other pages show: the page, the experiment, its figures, and a setting for a quick run.
-const ELSEWHERE: [(&str, &str, &[&str], &str); 4] = [
+const ELSEWHERE: [(&str, &str, &[&str], &str); 5] = [
     ("docs/cluster.md", "displacing", &["price"], "policies=[\"drf\"]"),
     ("docs/cluster.md", "gangs", &["waits"], "workload.jobs=60"),
     ("docs/cluster.md", "preemption", &["lost-work", "waits"], "workload.jobs=60"),
     ("README.md", "facebook", &["reduction"], "workload.hours=0.1"),
+    ("README.md", "heavy-users", &["completion"], "workload.hours=0.2"),
 ];
 
 /// The same for pages with figures of other experiments.

@@ -1,4 +1,4 @@
-//! The state of a thread in the interpreter, for as long as a run goes on.
+//! The interpreter's state of a thread for the duration of a run.
 
 use std::thread::{self, ThreadId};
 
@@ -6,21 +6,21 @@ use pyo3::ffi::{
     PyEval_RestoreThread, PyEval_SaveThread, PyGILState_Ensure, PyGILState_Release, PyGILState_STATE, PyThreadState,
 };
 
-/// The state of a thread in the interpreter, kept from call to call: to make one for every call costs several times what the call does. It is
-/// given back where it was taken and before the run ends, since an interpreter that ends waits for no thread.
+/// The interpreter's state of a thread, reused for all calls: a new state for each call costs several times as much as the call. It is
+/// released on its own thread and before the run ends, because an interpreter that ends does not wait for threads.
 pub struct Kept {
     lock: PyGILState_STATE,
     state: *mut PyThreadState,
     thread: ThreadId,
 }
 
-// SAFETY: on another thread than its own it is neither used nor given back.
+// SAFETY: on other threads than its own it is neither used nor released.
 unsafe impl Send for Kept {}
 
 impl Kept {
-    /// Of this thread.
+    /// Creates the state of the current thread.
     pub fn new() -> Kept {
-        // SAFETY: any thread may take the lock; it is given back at once, and the state stays.
+        // SAFETY: any thread may take the lock; it is released at once, and the state remains.
         unsafe {
             let lock = PyGILState_Ensure();
             Kept { lock, state: PyEval_SaveThread(), thread: thread::current().id() }

@@ -1,6 +1,6 @@
-//! Policies that are written in Python: an expression, a function that ranks users, or one that says how many tasks each should run.
+//! Policies written in Python: an expression, a function that ranks users, or a function that returns how many tasks each should run.
 //!
-//! `python/plimsoll/_policies.py` has the other half: it makes the arrays and calls the user's functions.
+//! `python/plimsoll/_policies.py` has the other half: it creates the arrays and calls the user's functions.
 
 mod kept;
 mod ranked;
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use self::ranked::Ranked;
 use self::target::Targeted;
 
-/// A policy as `plimsoll.policy` makes it.
+/// A policy as created by `plimsoll.policy`.
 #[derive(FromPyObject)]
 pub struct GivenPolicy {
     name: String,
@@ -30,15 +30,15 @@ pub struct GivenPolicy {
     version: String,
 }
 
-/// The exception that the user's code raised in a call, the first one.
+/// The first exception that the user's code raised in a call.
 pub type Raised = Arc<Mutex<Option<PyErr>>>;
 
-/// A registry with these policies. Raises ValueError for an expression that is none.
+/// Creates a registry with these policies. Raises ValueError for an invalid expression.
 pub fn registry(given: Vec<GivenPolicy>, raised: &Raised, stop: &Stop) -> PyResult<Registry> {
     given.into_iter().try_fold(Registry::default(), |registry, one| {
         let GivenPolicy { name, expression, rank, targets, resolve, text, version } = one;
         let resolve = resolve.parse::<Resolve>().map_err(|error| PyValueError::new_err(error.to_string()))?;
-        // A function may be given as either.
+        // The same function may be given as `rank` or `targets`, so the text includes the keyword.
         let text = match (&rank, &targets) {
             (Some(_), _) => format!("rank =\n{text}"),
             (None, Some(_)) => format!("resolve = {resolve}, targets =\n{text}"),
@@ -66,30 +66,30 @@ pub fn registry(given: Vec<GivenPolicy>, raised: &Raised, stop: &Stop) -> PyResu
     })
 }
 
-/// Looks whether a policy can be made, as far as that is known without a run. Raises ValueError.
+/// Checks whether a policy is valid, as far as possible without a run. Raises ValueError.
 #[pyfunction]
 pub fn check_policy(policy: GivenPolicy) -> PyResult<()> {
     registry(vec![policy], &Raised::default(), &Stop::default()).map(drop)
 }
 
-/// Whether a built-in policy has this name.
+/// Returns whether a built-in policy has this name.
 #[pyfunction]
 pub fn is_policy(name: &str) -> bool {
     PolicySpec::names().any(|known| known == name)
 }
 
-/// The way in which exceptions become errors of a run.
+/// Converts exceptions into errors of a run.
 #[derive(Clone)]
 struct Failing {
     name: String,
     raised: Raised,
-    /// Looked at in every call: one may take long, and a run by itself looks only now and then.
+    /// Checked in every call: a call may take long, and the run itself checks only at intervals.
     stop: Stop,
 }
 
 impl Failing {
     fn error(&self, py: Python, at: Option<Time>, function: &Py<PyAny>, raised: PyErr) -> Error {
-        // As a value, it has its traceback.
+        // The value of the exception includes its traceback.
         let value = raised.clone_ref(py).into_value(py);
         let told = || half(py)?.call_method1("told", (value, function))?.extract::<String>();
         let problem = told().unwrap_or_else(|_| raised.to_string());
@@ -103,7 +103,7 @@ fn half<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
     py.import("plimsoll._policies")
 }
 
-/// The resources' names and the capacity of the cluster, in units as people write them.
+/// Returns the names of the resources, and the capacity of the cluster in user units such as cores and GiB.
 fn cluster(setup: &Setup) -> (Vec<String>, Vec<f64>) {
     let amount = |(dim, amount): (&plimsoll::units::Dim, u64)| amount as f64 / dim.unit.scale() as f64;
     let names = setup.dims.iter().map(|dim| dim.name.clone()).collect();

@@ -1,4 +1,4 @@
-//! Users ranked by a function, on arrays that are written here and read there.
+//! Users ranked by a Python function, on arrays that are written in Rust and read in Python.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use pyo3::prelude::*;
 use super::kept::Kept;
 use super::{Failing, cluster, half};
 
-/// Rows for the next task of a user and for so many further ones are looked at together.
+/// The number of rows of a user: for its next task and the tasks after it, ranked in one call.
 const BLOCK: usize = 4;
 
-/// The columns of one number a row, in their order in memory; then come those of one a resource, `held`, `demand` and `weights`, and
-/// the answers.
+/// The columns with one number per row, in their order in memory. The columns with one number per resource (`held`, `demand` and
+/// `weights`) and the answers follow.
 #[derive(Clone, Copy)]
 enum RankColumn {
     Running,
@@ -31,7 +31,7 @@ enum RankColumn {
 
 const SINGLE: usize = 6;
 
-/// The arrays of a ranking: columns one behind the other, of which each has room for so many rows.
+/// The arrays of a ranking: columns one after the other, each with room for `room` rows.
 #[derive(Clone, Copy, Default)]
 struct Arrays {
     address: usize,
@@ -39,14 +39,14 @@ struct Arrays {
 }
 
 impl Arrays {
-    /// One number. The interpreter's lock is held, so that no code in Python looks at it.
+    /// Returns the address of a number. The interpreter's lock is held, so no Python code reads the number at the same time.
     fn place(&self, column: usize, row: usize) -> *mut f64 {
         assert!(row < self.room, "within the room that was made");
         (self.address as *mut f64).wrapping_add(column * self.room + row)
     }
 
     fn set(&self, column: usize, row: usize, value: f64) {
-        // SAFETY: `Ranking.room` gave the address of an array of doubles with all columns of so many rows, which it keeps.
+        // SAFETY: `Ranking.room` returned the address of an array of doubles with all columns of `room` rows, and owns that array.
         unsafe { self.place(column, row).write(value) }
     }
 
@@ -55,11 +55,11 @@ impl Arrays {
         unsafe { self.place(column, row).read() }
     }
 
-    /// A column's number for the next task of each of so many users.
+    /// Returns a column's number for the next task of each user, for the first `users` users.
     fn first(&self, column: usize, users: usize) -> impl Iterator<Item = f64> {
         let values = match users {
             0 => &[][..],
-            // SAFETY: as above; nobody writes to it while it is read.
+            // SAFETY: as above; the array is not written while it is read.
             _ => unsafe {
                 std::slice::from_raw_parts(self.place(column, users * BLOCK - 1).sub(users * BLOCK - 1), users * BLOCK)
             },
@@ -68,19 +68,19 @@ impl Arrays {
     }
 }
 
-/// The state of a user for which its rows were made.
+/// The state of a user at the time when its rows were written.
 #[derive(Clone, Copy)]
 struct Block {
     user: UserId,
     running: u64,
     held: [u64; MAX_DIMS],
     demand: [u64; MAX_DIMS],
-    /// The value that the engine knows.
+    /// The value that the engine received last.
     told: f64,
 }
 
-/// A policy whose ranks a function gives, for all waiting users together: once a round, and again for a user that has launched as many tasks as
-/// it has rows, or another kind of task.
+/// A policy with ranks from a function. The function ranks all waiting users together: once a round, and again if a user has launched
+/// as many tasks as it has rows, or a task with another demand.
 pub struct Ranked {
     _kept: Kept,
     failing: Failing,
@@ -94,17 +94,17 @@ struct State {
     capacity: Vec<f64>,
     arrays: Arrays,
     blocks: Vec<Block>,
-    /// By user: its block, from 1; and whether its rows are to be made anew.
+    /// By user: the number of its block, from 1 (0 without one), and whether its rows are out of date.
     places: Vec<(u32, bool)>,
     anew: Vec<UserId>,
-    /// Users of whom Python has not heard.
+    /// The names of users that Python does not have yet.
     names: Vec<String>,
     now: Time,
     failed: Option<Error>,
 }
 
 impl Ranked {
-    /// Errors: the arrays cannot be made.
+    /// Errors: the arrays cannot be created.
     pub fn new(function: &Arc<Py<PyAny>>, setup: &Setup, failing: Failing) -> Result<Ranked> {
         let (kept, (names, amounts)) = (Kept::new(), cluster(setup));
         let ranking = Python::attach(|py| {
@@ -126,7 +126,7 @@ impl Ranked {
         Ok(Ranked { _kept: kept, failing, function: function.clone(), state: RefCell::new(state) })
     }
 
-    /// Asks for all values. Errors: the function raised.
+    /// Computes all values. Errors: the function raised an exception.
     fn ask(&self, state: &mut State, books: &Books) -> Result<()> {
         self.failing.stop.check()?;
         Python::attach(|py| {
@@ -135,11 +135,11 @@ impl Ranked {
         })
     }
 
-    /// The value of a row. Errors: it is no number.
+    /// Returns the value of a row. Errors: it is NaN.
     fn value(&self, state: &State, row: usize) -> Result<f64> {
         let value = state.arrays.get(state.answers(), row);
         if !value.is_nan() {
-            // One zero.
+            // Turns -0 into 0.
             return Ok(value + 0.0);
         }
         let user = state.blocks[row / BLOCK].user;
@@ -182,7 +182,7 @@ impl State {
         }
     }
 
-    /// The row of the next task of a user, if there is one that is as it is now.
+    /// Returns the row of the next task of a user, if a row matches the user's current state.
     fn row(&self, user: UserId, books: &Books) -> Option<usize> {
         let at = self.places.get(user.index())?.0.checked_sub(1)? as usize;
         let block = &self.blocks[at];
@@ -212,7 +212,7 @@ impl State {
         self.ranking.call_method1(py, intern!(py, "ask"), (rows, self.now.seconds())).map(drop)
     }
 
-    /// A block for a user that has none.
+    /// Adds a block for a user without one.
     fn join(&mut self, py: Python, user: UserId) -> PyResult<usize> {
         let at = self.blocks.len();
         if (at + 1) * BLOCK > self.arrays.room {
@@ -226,7 +226,7 @@ impl State {
         Ok(at)
     }
 
-    /// The last block moves to this place, if it is another one.
+    /// Removes a block. The last block, if it is another one, moves to its place.
     fn leave(&mut self, at: usize) {
         let gone = self.blocks.swap_remove(at);
         self.places[gone.user.index()].0 = 0;
@@ -238,7 +238,7 @@ impl State {
         }
     }
 
-    /// Makes the rows of a user.
+    /// Writes the rows of a user.
     fn write(&mut self, at: usize, user: UserId, books: &Books) {
         let (arrays, dims) = (self.arrays, self.units.len());
         let block = &mut self.blocks[at];
@@ -291,7 +291,7 @@ impl Policy for Ranked {
         }
         self.ask(&mut state, books)?;
         let first = state.arrays.first(state.answers(), state.blocks.len());
-        // Of a new one no number is known.
+        // The value of a new block is NaN, which differs from every value.
         let moved = |(block, value): (&Block, f64)| (block.told != value).then_some(block.user);
         let stale: Vec<UserId> = state.blocks.iter().zip(first).filter_map(moved).collect();
         for user in &stale {
@@ -308,7 +308,7 @@ impl Policy for Ranked {
         match self.current(queue, books) {
             Ok(value) => Rank::new(ordered(value).into()),
             Err(error) => {
-                // Told at the next instant: what is launched until then is thrown away with the run.
+                // Returned at the next instant. Launches until then are discarded with the run.
                 self.state.borrow_mut().failed.get_or_insert(error);
                 Rank::default()
             }
@@ -320,7 +320,7 @@ impl Policy for Ranked {
     }
 }
 
-/// Bits that are ordered as the numbers are.
+/// Returns bits with the same order as the numbers.
 fn ordered(value: f64) -> u64 {
     let bits = value.to_bits();
     if value.is_sign_negative() { !bits } else { bits | 1 << 63 }

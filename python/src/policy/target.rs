@@ -1,4 +1,4 @@
-//! Targets by a function.
+//! Targets from a Python function.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,14 +50,14 @@ impl TargetSolver for Solver {
     }
 }
 
-/// A target policy that tells its solver the time.
+/// A target policy that passes the current time to its solver.
 pub struct Targeted {
     policy: Target<Solver>,
     at: Arc<AtomicU64>,
 }
 
 impl Targeted {
-    /// Errors: weights by resource, and arrays that cannot be made.
+    /// Errors: weights by resource, or arrays that cannot be created.
     pub fn new(function: &Arc<Py<PyAny>>, setup: &Setup, failing: Failing, resolve: Resolve) -> Result<Targeted> {
         let (at, name) = (Arc::new(AtomicU64::new(0)), failing.name.clone());
         let solver = Solver::new(function, setup, failing, at.clone())?;
