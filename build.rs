@@ -15,7 +15,8 @@ fn main() {
     }
 }
 
-/// Returns `None` without Git, and in a folder that is not the root of a repository, such as sources unpacked from a registry.
+/// Returns the last commit that changed a source. Returns `None` without Git, and in a folder that is not the root of a repository, such as
+/// sources unpacked from a registry.
 fn commit() -> Option<String> {
     let root = std::env::var("CARGO_MANIFEST_DIR").ok()?;
     let git = |args: &[&str]| {

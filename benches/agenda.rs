@@ -1,5 +1,5 @@
-//! The queue of events alone: the hold model. One operation takes the next of N pending events and schedules another
-//! an exponential time after it, in whole microseconds. Beside it the queues one would take otherwise.
+//! Measures the event queue alone, with the hold model. One operation takes the next of N pending events and schedules another one an
+//! exponentially distributed time later, in whole microseconds. Baselines: binary heaps, and the `priority-queue` crate.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1};
 
-/// A queue of events; those of one instant leave as they came.
+/// An event queue; events of one instant are returned in the order of their insertion.
 trait Events: Default {
     fn schedule(&mut self, time: u64, sequence: u64);
     fn next(&mut self) -> u64;
@@ -22,7 +22,7 @@ trait Events: Default {
 
 impl Events for Agenda<u32> {
     fn schedule(&mut self, time: u64, sequence: u64) {
-        // The agenda counts for itself.
+        // The agenda has its own sequence numbers.
         let _ = Agenda::schedule(self, Time(time), 0, sequence as u32);
     }
 
@@ -64,7 +64,7 @@ impl Events for PriorityQueue<u64, Reverse<(u64, u64)>> {
     }
 }
 
-/// Exponential times with a mean of a second, drawn before the measurement.
+/// Returns exponentially distributed times with a mean of a second, drawn before the measurement.
 fn gaps() -> Vec<u64> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     (0..1 << 16)
@@ -82,7 +82,7 @@ struct Hold<'a, Q> {
 }
 
 impl<'a, Q: Events> Hold<'a, Q> {
-    /// A queue of `pending` events, each of which has been replaced once.
+    /// Creates a queue of `pending` events, after one replacement per event.
     fn new(gaps: &'a [u64], pending: u64) -> Hold<'a, Q> {
         let mut hold = Hold { queue: Q::default(), gaps: gaps.iter().cycle(), sequence: 0 };
         (0..pending).for_each(|_| hold.schedule(0));

@@ -1,6 +1,6 @@
-//! CEEI: prices of markets cold and warm, beside an interior-point solver on the same problems, in the same run.
+//! CEEI: market prices from a cold and a warm start, compared with an interior-point solver on the same problems in the same run.
 //!
-//! A warm market has solved the same users with demands up to 1 % away. Certificates are printed once before timing.
+//! A warm market has solved the same users with demands that differ by up to 1 %. Certificates are printed once before timing.
 
 #[path = "../tests/it/interior.rs"]
 mod interior;
@@ -13,8 +13,8 @@ use plimsoll::fair::{Market, Problem};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Users with demands of 0.001 to 1 of the cluster, each up to `away` larger than with 0; every third has a number of
-/// tasks if `finite`.
+/// Returns users with demands of 0.001 to 1 of the cluster, each larger by a factor of up to `1 + away`. If `finite`, every third user has
+/// a finite number of tasks.
 fn problem(users: usize, dims: usize, finite: bool, away: f64) -> Problem {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let demand: Vec<f64> = (0..users * dims).map(|_| rng.random_range(0.001..1.0)).collect();
@@ -55,7 +55,7 @@ fn ceei(criterion: &mut Criterion) {
                 bencher.iter(|| black_box(interior::nash(&new)));
             });
         } else {
-            // Seconds of a run; one measurement is sufficient.
+            // A run takes seconds, so one measurement is sufficient.
             let start = Instant::now();
             black_box(interior::nash(&new));
             println!("{users}x{dims}{kind}: interior point {:?}, once", start.elapsed());

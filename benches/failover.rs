@@ -1,7 +1,6 @@
-//! The control plane under random faults: simulated messages a second, on small clusters and on 20,000 machines.
+//! The control plane under random faults: simulated messages per second, on small clusters and on 20,000 machines.
 //!
-//! Counted are messages that are carried, not the heartbeats that would change nothing; `plimsoll failover --chaos` says
-//! how many those are.
+//! The throughput does not count the heartbeats that change nothing; `plimsoll failover --chaos` reports their number.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Dominant resource fairness by fast filling, beside its lower bound (one reading of the demands) and
-//! the obvious ways: users sorted by where they have all tasks, the plain loop, and a linear program.
+//! Dominant resource fairness by fast filling, compared with its lower bound (one pass over the demands) and with simple methods: users
+//! sorted by the level at which they have all tasks, the plain loop, and a linear program.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use plimsoll::fair::{Levels, Problem, fill};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Kinds of users, with the probabilities that a demand is 0 and that a number of tasks is finite.
+/// Kinds of users, with the probabilities that a demand is 0 and that the number of tasks is finite.
 const KINDS: [(&str, f64, f64); 4] = [
     ("endless", 0.0, 0.0),
     ("half finite", 0.0, 0.5),
@@ -19,7 +19,7 @@ const KINDS: [(&str, f64, f64); 4] = [
     ("zero demands, half finite", 0.3, 0.5),
 ];
 
-/// Users with finite demands that end around the level at which the first resource is used up.
+/// Returns users; those with finite numbers of tasks have all of them around the level at which the first resource is used up.
 fn problem(users: usize, dims: usize, zeros: f64, finite: f64) -> Problem {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut amount =
@@ -36,7 +36,7 @@ fn problem(users: usize, dims: usize, zeros: f64, finite: f64) -> Problem {
     Problem::new(dims, demand, weight, tasks)
 }
 
-/// The sum of all demands: every number is read from memory once.
+/// Returns the sum of all demands, which reads every number from memory once.
 fn read(problem: &Problem) -> f64 {
     let mut sums = [0.0; 16];
     for r in 0..problem.dims() {
@@ -47,7 +47,7 @@ fn read(problem: &Problem) -> f64 {
     sums.iter().sum()
 }
 
-/// From one user's stop to the next, in the order of a sorted list; each takes its part of the speed with it.
+/// Advances from the stop of one user to the next, in the order of a sorted list, and reduces the total speed at each stop.
 fn sorted(problem: &Problem) -> Vec<f64> {
     let (users, dims) = (problem.users(), problem.dims());
     let rate: Vec<f64> = (0..users).map(|i| problem.weight()[i] / problem.row(i).fold(0.0, f64::max)).collect();
@@ -86,7 +86,7 @@ fn sorted(problem: &Problem) -> Vec<f64> {
     stop.iter().zip(&rate).map(|(stop, rate)| stop * rate).collect()
 }
 
-/// The round-by-round loop, from rows as it takes them.
+/// Returns the round-by-round loop, which uses rows of demands.
 fn plain(problem: &Problem) -> impl Fn() -> Vec<f64> + use<> {
     let users = problem.users();
     let rows: Vec<Vec<f64>> = (0..users).map(|i| problem.row(i).collect()).collect();
@@ -100,7 +100,7 @@ fn plain(problem: &Problem) -> impl Fn() -> Vec<f64> + use<> {
     move || fill(&capacity, &rows, &caps, std::slice::from_ref(&stage)).tasks
 }
 
-/// The largest level that all users can have: for endless users that need everything, that is the answer.
+/// Returns a linear program for the largest common level: the solution for endless users that need every resource.
 fn program(problem: &Problem) -> impl Fn() -> f64 + use<> {
     let (users, dims) = (problem.users(), problem.dims());
     let row = |r: usize| problem.column(r).iter().copied().chain([0.0]).collect::<Vec<f64>>();

@@ -1,5 +1,5 @@
-//! Only the order of blocked users: one operation ends a task and serves, in rank order, the users whose next task fits the free amounts,
-//! and inserts each again at another rank with another demand. Baselines: a scan over all users, and a sorted map.
+//! Measures the order of blocked users alone. One operation ends a task and serves, in rank order, the users whose next task fits the free
+//! amounts, and inserts each again at another rank with another demand. Baselines: a scan over all users, and a sorted map.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -34,7 +34,7 @@ impl Users for Line {
     }
 }
 
-/// All users in a row, by id.
+/// A vector of all users, by id.
 #[derive(Default)]
 struct Scan(Vec<Option<(LineKey, Need)>>);
 
@@ -56,7 +56,7 @@ impl Users for Scan {
     }
 }
 
-/// All users by place.
+/// A sorted map of all users, by place.
 #[derive(Default)]
 struct Sorted(BTreeMap<LineKey, (QueueId, Need)>);
 
@@ -75,7 +75,7 @@ impl Users for Sorted {
     }
 }
 
-/// A full pool of the size of 100 machines; its users always have a next task: 1, 2 or 4 cores and 2 to 20 GiB.
+/// A fully used pool with the capacity of 100 machines. Each user always has a next task: 1, 2 or 4 cores and 2 to 20 GiB.
 struct Service<U> {
     users: U,
     /// The next task of each user.
@@ -86,7 +86,7 @@ struct Service<U> {
 }
 
 impl<U: Users> Service<U> {
-    /// Fills the pool, and replaces every task once.
+    /// Fills the pool and replaces every task once.
     fn new(users: U, count: u32) -> Service<U> {
         let (free, rng) = ([100 * 64_000, 100 * 262_144], ChaCha8Rng::seed_from_u64(1));
         let needs = vec![[0; 2]; count as usize];

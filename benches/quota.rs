@@ -1,5 +1,5 @@
-//! Quota groups against DRF on one workload. Requests change at every arrival and end of a task. Cases: one user per group, flat and under
-//! parents, and a hundred users per group.
+//! Compares quota groups with DRF on one workload. Requests change at every arrival and end of a task. Cases: one user per group, flat and
+//! under parents, and a hundred users per group.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -17,7 +17,7 @@ use plimsoll::workload::{Source, Workload};
 const TASKS: usize = 500_000;
 const USERS: u32 = 10_000;
 
-/// 28.6 tasks a second of 298 s and 2.7 cores (10.8 GiB): of 25,600 cores 0.9, of 21,000 cores more than there are.
+/// Generates 28.6 tasks per second of 298 s and 2.7 cores (10.8 GiB): 0.9 of 25,600 cores, and more than 21,000 cores.
 fn workload() -> Workload {
     let plan = format!(
         r#"
@@ -41,12 +41,12 @@ memory_gib = {{ distribution = "uniform", min = 1.6, max = 20 }}
     }
 }
 
-/// How the users are divided.
+/// A division of the users into groups.
 struct Division {
     name: &'static str,
-    /// Groups above others, each with about as many; 0 for none.
+    /// The number of parent groups, each with about the same number of children; 0 for none.
     parents: usize,
-    /// Groups with users, each with about as many.
+    /// The number of groups with users, each with about the same number of users.
     leaves: u32,
     reclaim: &'static str,
     inside: &'static str,
@@ -56,7 +56,7 @@ const fn division(name: &'static str, parents: usize, leaves: u32, [reclaim, ins
     Division { name, parents, leaves, reclaim, inside }
 }
 
-/// The first ones have a group a user.
+/// The first four divisions have one group per user.
 const DIVISIONS: [Division; 6] = [
     division("flat, wait", 0, USERS, ["wait", "fifo"]),
     division("flat, never", 0, USERS, ["never", "fifo"]),
@@ -66,7 +66,7 @@ const DIVISIONS: [Division; 6] = [
     division("100 groups, fair", 0, 100, ["wait", "fair"]),
 ];
 
-/// Half of the groups have a minimum.
+/// Returns the quota groups; half of them have a minimum.
 fn groups(workload: &Workload, division: &Division) -> QuotaFile {
     let Division { parents, leaves, reclaim, inside, .. } = *division;
     let mut text = format!("reclaim = '{reclaim}'\ninside = '{inside}'\n");

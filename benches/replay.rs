@@ -1,6 +1,6 @@
-//! Whole replays under DRF: 400 machines of 64 cores and 256 GB at nine tenths of their capacity, arrivals even (flat)
-//! or in waves (burst), 100 or 100,000 users. First the engine alone, then everything: CSV in, metrics, and the `runs`,
-//! `users` and `jobs` tables out. Beside them the simulator one would write in an afternoon, on fewer tasks.
+//! Complete replays under DRF: 400 machines of 64 cores and 256 GiB at 90 % of their capacity, with steady arrivals (flat) or waves
+//! (burst), and 100 or 100,000 users. Measures the engine alone, and everything: CSV input, metrics, and the tables `runs`, `users` and
+//! `jobs`. Baseline: a simple simulator, on fewer tasks.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -25,7 +25,7 @@ const TASKS: usize = 1_000_000;
 const MACHINES: usize = 400;
 const MACHINE: [u64; 2] = [64_000, 262_144];
 
-/// 28.6 tasks a second of 298 s and 2.7 cores (10.8 GiB) are 0.9 of 25,600 cores (102,400 GiB).
+/// Generates 28.6 tasks per second of 298 s and 2.7 cores (10.8 GiB): 0.9 of 25,600 cores (102,400 GiB).
 fn workload(users: u32, burst: bool) -> Workload {
     let wave = if burst { "burst = { amplitude = 0.6, period = \"30m\" }" } else { "" };
     let plan = format!(
@@ -63,7 +63,7 @@ struct Silent;
 
 impl Recorder for Silent {}
 
-/// The engine, its input in memory and without a recorder.
+/// Runs the engine with its input in memory and without a recorder.
 fn engine_alone(workload: &Workload, policy: &str, placement: Placement) -> u64 {
     let mut source = workload.source();
     let cluster = Cluster::new(&spec(), source.dims()).expect("a cluster");
@@ -80,7 +80,7 @@ fn engine_alone(workload: &Workload, policy: &str, placement: Placement) -> u64 
     outcome.expect("a run").launched
 }
 
-/// The workload as a canonical CSV trace.
+/// Returns the workload as a canonical CSV trace.
 fn csv(workload: &Workload) -> Input {
     let mut text = "job,user,submit_us,duration_us,cpu,memory_mib\n".to_owned();
     for set in &workload.sets {
@@ -92,7 +92,7 @@ fn csv(workload: &Workload) -> Input {
     Input::Bytes(PathBuf::from("bench.csv"), text.into_bytes().into())
 }
 
-/// Everything from CSV text to tables.
+/// Runs everything from CSV text to tables.
 fn experiment(supply: &Supply, placement: Placement, folder: &Path) -> u64 {
     let simulation = Simulation {
         supply,
@@ -118,13 +118,13 @@ fn experiment(supply: &Supply, placement: Placement, folder: &Path) -> u64 {
     simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").summary.outcome.launched
 }
 
-/// The obvious simulator: a heap of finishes, a scan over users for the least dominant share, a scan over machines.
+/// The simple simulator: a heap of ends, a scan over users for the smallest dominant share, and a scan over machines.
 struct Obvious {
     free: Vec<[u64; 2]>,
     total: [f64; 2],
     held: Vec<[u64; 2]>,
     lines: Vec<VecDeque<usize>>,
-    /// Time, task, machine.
+    /// Time, task and machine.
     finishes: BinaryHeap<Reverse<(u64, usize, usize)>>,
 }
 
@@ -188,7 +188,7 @@ impl Obvious {
     }
 }
 
-/// Waves under DRF and in order of arrival, by the number of users: the engine alone. With times in whole seconds some thirty
+/// Measures waves under DRF and in order of arrival, by the number of users, for the engine alone. With times in whole seconds about thirty
 /// machines are freed at one instant, otherwise one.
 fn waves(criterion: &mut Criterion) {
     for users in [1000, 10_000, 100_000] {

@@ -1,12 +1,12 @@
-//! First-fit under DRF from 1,000 to 100,000 machines at nine tenths of their capacity, 1,000 users: tasks a CPU second
-//! with the `runs`, `users` and `jobs` tables, how long an instant that launches something takes, memory, and beside it
-//! the cost of the same launches when machines are looked through one by one. Once with jobs of one task, where every
-//! task is a row of the `jobs` table, and once with jobs of ten.
+//! First-fit under DRF from 1,000 to 100,000 machines at nine tenths of their capacity, with 1,000 users.
 //!
-//! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000 --a-job 10` is a long run.
-//! With `cargo bench --bench scale -- --table experiments/scale.toml` the measurements of that file are written as a
-//! table and figures, and with `-- --decide crates/control/src/world/decide.csv` the times of decisions that plans with
-//! `decide = "measured"` draw from.
+//! Measures tasks per CPU second with the tables `runs`, `users` and `jobs`, the duration of instants that launch a task, memory, and, for
+//! comparison, the cost of the same launches by a linear search over the machines. Jobs have one task, so that every task is a row of the
+//! `jobs` table, or ten tasks.
+//!
+//! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000 --a-job 10` is a long run. With `cargo bench
+//! --bench scale -- --table experiments/scale.toml` the measurements of that file are written as a table and figures, and with `-- --decide
+//! crates/control/src/world/decide.csv` the times of decisions from which plans with `decide = "measured"` draw.
 
 #[path = "common/results.rs"]
 mod results;
@@ -34,7 +34,7 @@ use plimsoll::workload::synthetic::{Generated, Generator};
 const USERS: u32 = 1000;
 /// Cores and GiB of a machine.
 const MACHINE: (u64, u64) = (16, 64);
-/// Means of the generator below: cores and seconds a task.
+/// The mean core-seconds of a task of the generator below.
 const MEAN_TASK: f64 = 2.7 * 298.0;
 
 fn workload(machines: u64, tasks: usize, each: usize) -> Workload {
@@ -63,7 +63,7 @@ memory_gib = {{ distribution = "uniform", min = 1.6, max = 20 }}
     }
 }
 
-/// CPU time of this process, and its current and maximum memory, in KiB; zeros if the system does not report them.
+/// Returns the CPU time of this process, and its current and maximum memory in KiB; zeros if the system does not report them.
 fn spent() -> (Duration, u64, u64) {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let stat = read("/proc/self/stat");
@@ -77,12 +77,12 @@ fn spent() -> (Duration, u64, u64) {
     (Duration::from_millis(ticks * 10), kib("VmRSS:"), kib("VmHWM:"))
 }
 
-/// Times every instant that launches something, and keeps each task's machine.
+/// Measures every instant that launches a task, and records each task's machine.
 struct Clock {
     last: Instant,
     launched: bool,
     nanos: Vec<u32>,
-    /// Start, end, machine and need of tasks, as they end.
+    /// The start, end, machine and demand of tasks, in the order of their ends.
     ran: Vec<(Time, Time, u32, [u64; 2])>,
 }
 
@@ -108,7 +108,7 @@ impl Recorder for Clock {
     }
 }
 
-/// The engine alone: latencies of the instants of the second half, in order of length, and each task's machine.
+/// Runs the engine alone. Returns the sorted latencies of the instants in the second half, and the machine of each task.
 fn latencies(supply: &Supply, spec: &ClusterSpec) -> (Vec<u32>, Clock) {
     let mut source = supply.source().expect("a workload");
     let cluster = Cluster::new(spec, source.dims()).expect("a cluster");
@@ -124,12 +124,12 @@ fn latencies(supply: &Supply, spec: &ClusterSpec) -> (Vec<u32>, Clock) {
     (steady, clock)
 }
 
-/// The time of a search through the machines one by one until one has room, as the mean of some launches in the middle
-/// of the run. Tasks that end meanwhile give their room back, so that it finds the same machines.
+/// Returns the time of a linear search for a machine with room, as the mean of some launches in the middle of the run. Tasks that end
+/// meanwhile free their room, so that the search finds the same machines.
 fn scan(clock: &Clock, machines: usize, capacity: &Resources) -> Duration {
     const LAUNCHES: usize = 2000;
     let mut starts: Vec<usize> = (0..clock.ran.len()).collect();
-    // Tasks of a job start together, on one machine after the other.
+    // Tasks of a job start together, on consecutive machines.
     starts.sort_by_key(|&at| (clock.ran[at].0, clock.ran[at].2));
     let from = clock.ran[starts[starts.len() / 2]].0;
     let mut free = vec![[capacity.0[0], capacity.0[1]]; machines];
@@ -165,19 +165,20 @@ struct Measured {
     machines: u64,
     tasks_a_job: u64,
     tasks: u64,
-    /// The most tasks that ran at once.
+    /// The maximum number of concurrently running tasks.
     at_once: u64,
     instants: u64,
-    /// CPU time of the run with its tables, and of the engine alone, which reads the clock at every instant and keeps
-    /// each task's machine.
+    /// The CPU time of the run with its tables.
     cpu_s: f64,
+    /// The CPU time of the engine alone, which reads the clock at every instant and records each task's machine.
     engine_cpu_s: f64,
-    /// Instants that launched something, in the second half of the run.
+    /// The median duration of the instants that launched a task, in the second half of the run.
     p50_us: f64,
+    /// The 99th percentile of these durations.
     p99_us: f64,
-    /// The search for a machine alone, when they are looked through one by one.
+    /// The duration of a linear search for a machine.
     scan_us: f64,
-    /// Peak memory of the run beside its workload.
+    /// The peak memory of the run in addition to its workload.
     mib: f64,
 }
 
@@ -212,7 +213,7 @@ const HEADING: &str = "machines a job      tasks    at once     CPU s  tasks/CPU
 fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured {
     let spec = ClusterSpec::parse("machines", &format!("{machines}x{}c{}g", MACHINE.0, MACHINE.1)).expect("machines");
     let supply = Supply::Generated(Generated::Workload(workload(machines, tasks, each)));
-    // Resets the maximum of the memory, if the system supports it.
+    // Resets the maximum memory, if the system supports it.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let (before, resident, _) = spent();
     let options = Options { placement: Placement::FirstFit, ..Options::default() };
@@ -260,7 +261,7 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
     }
 }
 
-/// The same in a process of its own: memory freed by one measurement would not be seen to grow in the next. Errors: it
+/// Runs the measurement in a separate process: memory freed by one measurement would hide the growth in the next one. Errors: the process
 /// failed.
 fn measure_apart(machines: u64, tasks: usize, each: usize) -> Result<Measured> {
     let failed = |why: &dyn std::fmt::Display| Error::Mismatch {
@@ -275,7 +276,7 @@ fn measure_apart(machines: u64, tasks: usize, each: usize) -> Result<Measured> {
     serde_json::from_slice(&output.stdout).map_err(|error| failed(&error))
 }
 
-/// At least five times the number of running tasks, so that most of the run is in a steady state.
+/// Returns at least five times the number of running tasks, so that most of the run is in a steady state.
 fn tasks_for(machines: u64, least: usize) -> usize {
     least.max((machines as f64 * MACHINE.0 as f64 * 0.9 / 2.7 * 5.0) as usize)
 }
@@ -324,7 +325,7 @@ fn decide(machines: u64) -> String {
     text
 }
 
-/// Measures the sizes that are asked for, or all.
+/// Measures the given sizes, or all sizes.
 fn print(machines: Option<u64>, tasks: Option<u64>, each: Option<u64>) -> Result<()> {
     println!("{HEADING}");
     for machines in machines.map_or_else(|| vec![1000, 5000, 20_000, 100_000], |machines| vec![machines]) {

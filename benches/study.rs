@@ -1,8 +1,8 @@
-//! The CPU time of the layer around runs; other processes disturb it little.
+//! Measures the CPU time of the layer around runs, which other processes affect little.
 //!
-//! - Of each run: `plimsoll run` with one run (process, progress, tables, receipt) against the same run in memory (workload, engine, and
-//!   the metrics and series of the same tables, not written), alternating, each in its own process.
-//! - Of all runs: `plimsoll run` without missing runs (statistics, figures, report).
+//! - Per run: `plimsoll run` with one run (process, progress, tables, receipt) against the same run in memory (workload, engine, and the
+//!   metrics and series of the same tables, not written), alternating, each in its own process.
+//! - Per study: `plimsoll run` without missing runs (statistics, figures, report).
 //! - The wall time with one and two threads, against the same runs in memory in one and two processes, which is the speedup that the
 //!   machine allows.
 //!
@@ -19,8 +19,8 @@ use plimsoll::policy::Registry;
 const SEEDS: u64 = 10;
 const ROUNDS: usize = 5;
 
-/// Runs of about a second on a machine of today. The `jobs` table has a row a job, so a run writes the less the more
-/// tasks a job has.
+/// Plans with runs of about a second on a current machine. The `jobs` table has one row per job, so a run with more tasks per job writes
+/// less.
 const PLANS: [(&str, &str); 2] = [
     (
         "the Facebook workload",
@@ -63,16 +63,16 @@ demand = { cpu = 1, memory_gib = 4 }
     ),
 ];
 
-/// CPU seconds of the ended children of this process; hundredths of a second on Linux, zeros on other systems.
+/// Returns the CPU seconds of the ended children of this process, in steps of 0.01 s on Linux; zero on other systems.
 fn spent() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The state before them is a letter; cutime and cstime are the 16th and 17th fields of all.
+    // The state before these fields is a letter; cutime and cstime are fields 16 and 17 of the line.
     let fields =
         stat.rsplit(')').next().unwrap_or_default().split_whitespace().filter_map(|field| field.parse::<f64>().ok());
     fields.skip(12).take(2).sum::<f64>() / 100.0
 }
 
-/// The runs of the seeds from `from` to before `to`, in memory.
+/// Runs the seeds from `from` (inclusive) to `to` (exclusive) in memory.
 fn run_in_memory(path: &Path, from: u64, to: u64) {
     let study = Study::read(path, &[], &Registry::default()).expect("a plan");
     let plan = &study.cells[0];
@@ -98,14 +98,14 @@ fn in_memory(path: &Path, from: u64, to: u64) -> Command {
     command
 }
 
-/// `plimsoll run`, by this same program: how code happens to lie in memory must not make a difference.
+/// Returns the command `plimsoll run`, executed by this same program, so that the memory layout of the code makes no difference.
 fn program(path: &Path, out: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
     command.arg("run").args(args).arg("-o").arg(out).arg(path);
     command
 }
 
-/// Runs commands side by side: CPU and wall seconds.
+/// Runs commands concurrently. Returns CPU and wall seconds.
 fn cost(commands: Vec<Command>) -> (f64, f64) {
     let (before, started) = (spent(), Instant::now());
     let start =

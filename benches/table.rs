@@ -1,5 +1,5 @@
-//! Writing a million rows of `tasks` to a file. Beside it polars' own writer as it comes: the same rows in its arrays, encodings
-//! found by it, zstd. Both are given the rows one by one.
+//! Writes a million rows of `tasks` to a file. Baseline: the writer of polars with its default settings (the same rows in its arrays, its
+//! choice of encodings, zstd). Both receive the rows one by one.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -23,10 +23,10 @@ use rand_chacha::ChaCha8Rng;
 
 const ROWS: u64 = 1_000_000;
 
-/// Rows a row group of polars holds.
+/// The number of rows in a row group of polars.
 const GROUP: usize = 1 << 17;
 
-/// A row of `tasks`, with numbers for names.
+/// A row of `tasks`, with numbers instead of names.
 struct Row {
     job: u64,
     number: u64,
@@ -35,7 +35,7 @@ struct Row {
     times: [u64; 3],
 }
 
-/// Jobs of up to 40 tasks that end in turns with those of others, as in a cluster of 400 machines.
+/// Returns jobs of up to 40 tasks that end interleaved with those of other jobs, as in a cluster of 400 machines.
 fn rows() -> Vec<Row> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut rows = Vec::new();
@@ -55,7 +55,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Gives the cells of each row.
+/// Calls `give` with the cells of each row.
 fn each(rows: &[Row], mut give: impl FnMut([Cell<'_>; 10])) {
     use std::fmt::Write;
     let users: Vec<String> = (0..100).map(|user| format!("user{user}")).collect();
@@ -83,7 +83,7 @@ fn ours(rows: &[Row], folder: &std::path::Path) {
     black_box(table.finish().expect("a writable folder"));
 }
 
-/// A column of polars that grows.
+/// A growing column of polars.
 enum Growing {
     Int(MutablePrimitiveArray<i64>),
     Text(MutablePlString),

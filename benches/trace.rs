@@ -1,6 +1,5 @@
-//! Reading a canonical trace of a million rows from memory, as CSV and as Parquet. Beside it the `csv` crate with serde into a struct of
-//! its own, which checks and interns nothing, and the `csv` crate that only splits fields: a lower bound for any reader
-//! built on it.
+//! Reads a canonical trace of a million rows from memory, as CSV and as Parquet. Baselines: the `csv` crate with serde into a struct,
+//! without checks and interning, and the `csv` crate that only splits fields, which is a lower bound for any reader that uses it.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -18,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 
 const ROWS: u64 = 1_000_000;
 
-/// Rows like those of a cluster's log: 100 users, times in milliseconds, two resources.
+/// Returns rows like those of a cluster's log: 100 users, times in milliseconds, two resources.
 fn text() -> String {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut text = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
@@ -55,7 +54,7 @@ struct Row {
     memory_gib: f64,
 }
 
-/// The same trace as Parquet.
+/// Returns the same trace as Parquet.
 fn parquet(input: &Input) -> Arc<[u8]> {
     let source = || CsvTrace::new(input).expect("a canonical trace");
     let layout = Layout::scan(&mut source()).expect("a canonical trace");

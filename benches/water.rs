@@ -1,12 +1,11 @@
-//! Time per update of the water level: one group's request changes, the level is found, that group's quota is read.
+//! Measures the time per update of the water level: one group's request changes, the level is computed, and the group's quota is read.
 //!
-//! Compares the tree of [`Water`] with computing the level again by rounds, by selection and by sorting, for 3 to 1,000,000 groups and 1 to
-//! 8 resources (as many pools, changed together). A line is one size: nanoseconds per update (the median of the batches with the lowest and
-//! the highest), the ratio to the tree's, and the number of rounds of the first method.
+//! Compares the tree of [`Water`] with recomputing the level by rounds, by selection and by sorting, for 3 to 1,000,000 groups and 1 to 8
+//! resources (as many pools, changed together). Each output line is for one size: nanoseconds per update (the median of the batches with
+//! the lowest and the highest), the ratio to the tree's, and the number of rounds of the first method.
 //!
-//! `cargo bench --bench water` for all, `cargo bench --bench water -- 1000` for one number of groups. With
-//! `cargo bench --bench water -- --table experiments/quota-levels.toml` the measurements of that file are written as a
-//! table and figures.
+//! `cargo bench --bench water` for all, `cargo bench --bench water -- 1000` for one number of groups. With `cargo bench --bench water --
+//! --table experiments/quota-levels.toml` the measurements of that file are written as a table and figures.
 
 #[path = "../tests/it/water_anew.rs"]
 mod anew;
@@ -25,12 +24,12 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 const SIZES: [usize; 9] = [3, 10, 30, 100, 300, 1_000, 10_000, 100_000, 1_000_000];
-/// Changes that are drawn before the clock starts: few, so that most batches end before something else gets the core.
+/// The number of changes that are drawn before the clock starts; few, so that most batches end before the core is preempted.
 const BATCH: usize = 256;
-/// Time for one method at one size.
+/// The time for one method at one size.
 const BUDGET: Duration = Duration::from_millis(1500);
 
-/// Requests are up to this number of base units: 1000 cores, in thousandths.
+/// The upper bound of requests in base units: 1000 cores, in thousandths.
 const REQUEST: u64 = 1_000_000;
 
 fn group(rng: &mut ChaCha8Rng) -> Group {
@@ -38,7 +37,7 @@ fn group(rng: &mut ChaCha8Rng) -> Group {
     Group::new(rng.random_range(0..REQUEST), min, u64::MAX, rng.random_range(1..=100))
 }
 
-/// A change in every resource: the group, and the new requests.
+/// A change in every resource: the index of the group, and its new requests.
 struct Change {
     at: usize,
     requests: Vec<u64>,
@@ -49,13 +48,13 @@ fn changes(rng: &mut ChaCha8Rng, size: usize, dims: usize) -> Vec<Change> {
     (0..BATCH).map(|_| Change { at: rng.random_range(0..size), requests: request(rng) }).collect()
 }
 
-/// The groups by resource, and each resource's total: two thirds of the requests.
+/// Returns the groups by resource, and the total of each resource: two thirds of the mean sum of the requests.
 fn input(rng: &mut ChaCha8Rng, size: usize, dims: usize) -> (Vec<Vec<Group>>, u64) {
     let groups = (0..dims).map(|_| (0..size).map(|_| group(rng)).collect()).collect();
     (groups, size as u64 * REQUEST / 3)
 }
 
-/// Nanoseconds per update over batches.
+/// The time per update in nanoseconds, over batches.
 #[derive(Clone, Copy)]
 struct Time {
     median: f64,
@@ -69,14 +68,14 @@ impl std::fmt::Display for Time {
     }
 }
 
-/// One measurement: groups of each of some resources, all changed together.
+/// The parameters of one measurement: groups for each of several resources, which all change together.
 #[derive(Clone, Copy)]
 struct Spot {
     semantics: Semantics,
     groups: usize,
     resources: usize,
     seed: u64,
-    /// Time for one method.
+    /// The time for one method.
     budget: Duration,
 }
 
@@ -96,7 +95,7 @@ impl Spot {
         let mut times = Vec::new();
         while times.len() < 5 || (start.elapsed() < self.budget && times.len() < 4000) {
             let changes = changes(rng, self.groups, self.resources);
-            // A millisecond of updates, and one at least.
+            // A batch takes about a millisecond and has at least one update.
             let (mut done, clock) = (0, Instant::now());
             for change in &changes {
                 update(change);
@@ -139,7 +138,7 @@ impl Spot {
         })
     }
 
-    /// The time, and the mean and the largest number of rounds.
+    /// Returns the time, and the mean and the maximum number of rounds.
     fn rounds(&self) -> (Time, f64, usize) {
         let (mut rounds, mut most, mut calls) = (0, 0, 0);
         let time = self.anew(|semantics, standings, total| {
@@ -186,7 +185,7 @@ fn line(semantics: Semantics, size: usize, dims: usize, only_tree: bool) {
     );
 }
 
-/// The total jumps, so that no level is near the one before.
+/// Measures updates of the total, which jumps so that no level is near the previous one.
 fn jumps(semantics: Semantics, size: usize) {
     let spot = Spot::new(semantics, size, 1);
     let (mut rng, groups, total) = spot.input();

@@ -1,6 +1,7 @@
-//! A policy of one's own with the full command line: `cargo run --release --example custom_policy -- policies`.
+//! A custom policy with the full command line: `cargo run --release --example custom_policy -- policies`.
 //!
-//! Euclidean fairness: between asset fairness (the sum of a user's shares) and DRF (the largest) lies their length.
+//! Euclidean fairness ranks users by the length of the vector of their shares. It lies between asset fairness (the sum of the shares) and
+//! DRF (the largest share).
 
 use plimsoll::books::Books;
 use plimsoll::policy::{NamedPolicy, Policy, Queue, Rank, Registry, Setup};

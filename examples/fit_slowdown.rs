@@ -1,12 +1,13 @@
-//! The fit of Figures 9 to 12 of the DRF paper (Ghodsi et al., NSDI 2011, section 7.2):
-//! `cargo run --release --example fit_slowdown`.
+//! Fits the slowdown of Figures 9 to 12 of the DRF paper (Ghodsi et al., NSDI 2011, section 7.2): `cargo run --release --example
+//! fit_slowdown`.
 //!
 //! The paper does not specify the slowdown of tasks on a machine with over-committed memory, nor the placement of tasks. This program fits
-//! both: a curve of three points (a load at which the slowdown starts, and two loads with factors: five numbers), whether tasks suffer in
-//! proportion to their memory, and one of four placement rules. The best has the least root mean square of ln(ours / paper) over the
-//! figures' 24 numbers, so that twice as much and half as much weigh the same, and large misses weigh most. The first half of the draws is
-//! blind, the second half is near the best so far. At the end the best is compared with the plan's curve, on seeds that were used for
-//! neither fit.
+//! both: a curve of three points (a load at which the slowdown starts, and two loads with factors: five numbers), whether tasks are slowed
+//! down in proportion to their memory, and one of four placement rules.
+//!
+//! The best curve has the smallest root mean square of ln(ours / paper) over the figures' 24 numbers, so that a factor of two up or down
+//! has the same weight, and large deviations have the largest weight. The first half of the draws is random, the second half is near the
+//! best curve so far. At the end the best curve is compared with the plan's curve, on seeds that were used for neither fit.
 
 use std::path::Path;
 
@@ -21,8 +22,8 @@ use plimsoll::units::UserId;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// What the paper's figures show of each scheme: large jobs (9) and small jobs (10) completed in ten minutes, and the mean
-/// completion times of large (11) and small ones (12) in seconds.
+/// The numbers of the paper's figures for each scheme: large jobs (9) and small jobs (10) completed in ten minutes, and the mean completion
+/// times of large (11) and small jobs (12) in seconds.
 pub const PAPER: [(&str, [f64; 4]); 6] = [
     ("drf", [35.0, 91.0, 65.0, 25.0]),
     ("slot:3", [33.0, 37.0, 69.0, 61.0]),
@@ -32,10 +33,10 @@ pub const PAPER: [(&str, [f64; 4]); 6] = [
     ("only:cpu", [13.0, 94.0, 173.0, 25.0]),
 ];
 
-/// The seeds that curves are fitted with; the plan's are 1 to 10.
+/// The seeds for fitting curves; those of the plan are 1 to 10.
 const SEEDS: [u64; 2] = [1001, 1002];
 
-/// Seeds that no curve was fitted with: two seeds flatter the best of many curves.
+/// Seeds that were not used for fitting: the best of many curves on two seeds is overfitted to them.
 pub const HELD_OUT: [u64; 10] = [2001, 2002, 2003, 2004, 2005, 2006, 2007, 2008, 2009, 2010];
 
 /// The fitted parameters.
@@ -43,17 +44,18 @@ pub const HELD_OUT: [u64; 10] = [2001, 2002, 2003, 2004, 2005, 2006, 2007, 2008,
 pub struct Curve {
     /// Loads and factors of the three points; the first factor is 1.
     pub points: [(f64, f64); 3],
-    /// Whether tasks suffer in proportion to their memory.
+    /// Whether tasks are slowed down in proportion to their memory.
     pub by_size: bool,
     /// The placement rule.
     pub placement: &'static str,
 }
 
-/// The placement rules that are tried.
+/// The candidate placement rules.
 const PLACEMENTS: [&str; 4] = ["best-fit", "first-fit", "worst-fit", "spread"];
 
 impl Curve {
-    /// Any curve: it begins at a load of 0.9 to 1.2, rises by up to 20-fold within 0.05 to 0.4 of load, and by as much again.
+    /// Draws a random curve: it begins at a load of 0.9 to 1.2, rises by up to 20-fold within 0.03 to 0.4 of load, and by up to 7-fold
+    /// within another 0.03 to 0.4.
     fn blind(rng: &mut ChaCha8Rng) -> Curve {
         let mut between = |low: f64, high: f64| low + (high - low) * rng.random::<f64>();
         let (first, second, third) = (between(0.9, 1.2), between(0.03, 0.4), between(0.03, 0.4));
@@ -63,7 +65,7 @@ impl Curve {
         Curve { points, by_size: rng.random(), placement }.rounded()
     }
 
-    /// A curve near this one, with the same rules.
+    /// Draws a curve near this one, with the same `by_size` and placement rule.
     fn near(&self, rng: &mut ChaCha8Rng) -> Curve {
         let mut between = |low: f64, high: f64| low + (high - low) * rng.random::<f64>();
         let [(a, _), (b, f), (c, g)] = self.points;
@@ -75,7 +77,7 @@ impl Curve {
         Curve { points: [(first, 1.0), (second, rise), (third, more)], ..self.clone() }.rounded()
     }
 
-    /// To hundredths of loads and tenths of factors, with loads that rise.
+    /// Rounds loads to hundredths and factors to tenths; the loads are ascending.
     fn rounded(mut self) -> Curve {
         let mut least = 0.0;
         for (load, factor) in &mut self.points {
@@ -86,14 +88,14 @@ impl Curve {
         self
     }
 
-    /// As a plan writes it.
+    /// Formats the curve in the notation of a plan.
     pub fn slowdown(&self) -> String {
         let points: Vec<String> = self.points.iter().map(|(load, factor)| format!("{load}:{factor}")).collect();
         points.join(",") + if self.by_size { " by size" } else { "" }
     }
 }
 
-/// Jobs that ended, by the kind of their user.
+/// Completed jobs, by the kind of their user.
 #[derive(Default)]
 struct Bars {
     large: Vec<bool>,
@@ -116,17 +118,17 @@ impl Recorder for Bars {
     }
 }
 
-/// The four numbers of [`PAPER`] under each scheme with this slowdown and placement.
+/// Returns the four numbers of [`PAPER`] for each scheme with this slowdown and placement.
 pub fn ours(slowdown: &str, placement: &str, seeds: &[u64]) -> Result<[[f64; 4]; 6]> {
     measured(&[format!("cluster.slowdown=\"{slowdown}\""), format!("cluster.placement=\"{placement}\"")], seeds)
 }
 
-/// The same as the plan has them.
+/// Returns the four numbers of [`PAPER`] for each scheme with the plan's slowdown and placement.
 pub fn of_plan(seeds: &[u64]) -> Result<[[f64; 4]; 6]> {
     measured(&[], seeds)
 }
 
-/// Jobs are means over seeds, times means over jobs.
+/// Runs the plan with these changes. Numbers of jobs are means over seeds, times are means over jobs.
 fn measured(set: &[String], seeds: &[u64]) -> Result<[[f64; 4]; 6]> {
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper/drf-fig9-12.toml");
     let plan = Plan::read(&plan, set, &Registry::default())?;
@@ -157,21 +159,22 @@ fn measured(set: &[String], seeds: &[u64]) -> Result<[[f64; 4]; 6]> {
     Ok(schemes)
 }
 
-/// The root mean square of ln(ours / paper).
+/// Returns the root mean square of ln(ours / paper).
 fn distance(ours: &[[f64; 4]; 6]) -> f64 {
     let pairs = PAPER.iter().zip(ours).flat_map(|((_, paper), ours)| paper.iter().zip(ours));
     let squares: Vec<f64> = pairs.map(|(paper, ours)| (ours / paper).ln().powi(2)).collect();
     (squares.iter().sum::<f64>() / squares.len() as f64).sqrt()
 }
 
-/// The mean and the worst of |ours / paper - 1|.
+/// Returns the mean and the maximum of |ours / paper - 1|.
 pub fn error(ours: &[[f64; 4]; 6]) -> (f64, f64) {
     let pairs = PAPER.iter().zip(ours).flat_map(|((_, paper), ours)| paper.iter().zip(ours));
     let errors: Vec<f64> = pairs.map(|(paper, ours)| (ours / paper - 1.0).abs()).collect();
     (errors.iter().sum::<f64>() / errors.len() as f64, errors.iter().copied().fold(0.0, f64::max))
 }
 
-/// Returns pairs of schemes and figures whose bars differ by more than a tenth in the paper, and are in another order in ours.
+/// Returns the pairs of schemes, with the figure, for which the bars differ by more than a tenth in the paper and are in another order in
+/// ours.
 pub fn misordered(ours: &[[f64; 4]; 6]) -> Vec<(&'static str, &'static str, usize)> {
     let mut pairs = Vec::new();
     for (a, (one, paper)) in PAPER.iter().enumerate() {
@@ -187,7 +190,7 @@ pub fn misordered(ours: &[[f64; 4]; 6]) -> Vec<(&'static str, &'static str, usiz
     pairs
 }
 
-/// Returns the best of `curves` curves; ties: the first that was drawn.
+/// Returns the best of `curves` curves, or the first one of several equal ones.
 pub fn search(curves: usize) -> Result<Curve> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut best: Option<(Curve, f64)> = None;

@@ -1,7 +1,7 @@
-//! A policy with memory: `cargo run --release --example least_attained_service -- policies`.
+//! A policy with state: `cargo run --release --example least_attained_service -- policies`.
 //!
-//! Least attained service: the user that has had the least of the cluster so far is next. Shares of resources are summed as in
-//! asset fairness, and integrated over time.
+//! Least attained service: the user with the smallest integral of its allocation over time is served first. Shares of resources are summed
+//! as in asset fairness.
 
 use plimsoll::books::Books;
 use plimsoll::error::Result;
@@ -18,7 +18,7 @@ impl Policy for LeastAttainedService {
         Needs { integrals: true, ..Needs::default() }
     }
 
-    /// Users that hold something move back in line all the time.
+    /// The ranks of users with running tasks increase continuously, so all ranks are stale.
     fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
         Ok(Stale::All)
     }

@@ -1,8 +1,8 @@
-//! Plimsoll: a discrete-event simulator for the fair sharing of clusters.
+//! Plimsoll: a discrete-event simulator for fair sharing of compute clusters.
 //!
-//! It replays a workload (a trace or a generator) on a cluster under several allocation policies, and reports each
-//! user's allocation, fairness and utilisation as Parquet tables, figures and a report. Data flows one way:
-//! `workload -> engine -> (asks) policy -> record -> metrics -> output`, and imports follow it.
+//! It replays a workload (a trace or a generator) on a cluster under several allocation policies, and reports each user's allocation,
+//! fairness and utilisation as Parquet tables, figures and a report. Data flows one way: `workload -> engine -> record -> metrics ->
+//! output`; the engine calls the policy. Imports follow this direction.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

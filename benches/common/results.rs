@@ -10,13 +10,13 @@ use plimsoll::output::provenance::Provenance;
 use plimsoll::output::table::{Field, TableWriter};
 use plimsoll::tree::{Node, Place};
 
-/// Returns the file behind `--table`, or the default.
+/// Returns the file name after `--table`, or the default.
 pub fn path<'a>(words: &'a [String], default: &'a str) -> &'a str {
-    // Cargo puts `--bench` behind everything.
+    // Cargo appends `--bench` to the arguments.
     words.first().map(String::as_str).filter(|word| !word.starts_with("--")).unwrap_or(default)
 }
 
-/// The folder of a name under `results/`. Errors: a name that is no plain one.
+/// Returns the folder of this name under `results/`. Errors: the name has other characters than letters, digits, `-` and `_`.
 pub fn folder(plan: &Path, name: &str) -> Result<PathBuf> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if name.is_empty() || !name.chars().all(plain) {
@@ -26,8 +26,7 @@ pub fn folder(plan: &Path, name: &str) -> Result<PathBuf> {
     Ok(Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(name))
 }
 
-/// Reads a file's description of the measurements. Errors: a file that cannot be read or parsed, and the reason why
-/// `check` refuses it.
+/// Reads a file that describes the measurements. Errors: the file cannot be read or parsed, or `check` refuses it.
 pub fn plan<P: serde::de::DeserializeOwned>(
     path: &Path,
     check: impl Fn(&P) -> std::result::Result<(), &'static str>,

@@ -9,10 +9,10 @@ use plimsoll::output::figure::{Axis, Chart, Join, Panel, Series, lines, small_mu
 
 use super::{HEADING, Measured, measure_apart, results, tasks_for};
 
-/// Tasks of the run that measures the memory of nearly idle machines.
+/// The number of tasks of the run that measures the memory of nearly idle machines.
 const IDLE: usize = 100;
 
-/// The measurements, as the file describes them.
+/// The measurements, as described in the file.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Plan {
@@ -20,13 +20,13 @@ struct Plan {
     name: String,
     machines: Vec<u64>,
     tasks_a_job: Vec<usize>,
-    /// The fewest tasks of a run.
+    /// The minimum number of tasks of a run.
     least_tasks: usize,
-    /// How often each is measured.
+    /// The number of rounds of each measurement.
     rounds: usize,
 }
 
-/// The clock ticks a hundred times a second: fewer tasks would take a few ticks.
+/// The minimum of `least_tasks`: the clock ticks a hundred times per second, and fewer tasks would take only a few ticks.
 const LEAST_TASKS: usize = 100_000;
 
 impl Plan {
@@ -72,7 +72,7 @@ const COLUMNS: [(&str, Kind); 16] = [
 ];
 
 impl Row {
-    /// The values of the rounds, lowest first.
+    /// Returns the sorted values of the rounds.
     fn sorted(&self, of: impl Fn(&Measured) -> f64) -> Vec<f64> {
         let mut values: Vec<f64> = self.rounds.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
@@ -83,7 +83,7 @@ impl Row {
         self.sorted(of)[self.rounds.len() / 2]
     }
 
-    /// The values that are the same in every round.
+    /// Returns a round, for values that are the same in every round.
     fn run(&self) -> &Measured {
         &self.rounds[0]
     }
@@ -111,7 +111,7 @@ impl Row {
     }
 }
 
-/// Measures as the file says and writes `results/NAME`. Errors: those of reading the file and of writing the results.
+/// Performs the measurements of the file and writes `results/NAME`. Errors: those of reading the file and of writing the results.
 pub fn write(path: &Path) -> Result<()> {
     let (plan, text) = results::plan(path, Plan::check)?;
     let folder = results::folder(path, &plan.name)?;

@@ -11,7 +11,7 @@ use plimsoll::output::figure::{Axis, Chart, Join, Panel, Series, lines, small_mu
 
 use super::{Spot, Time, results};
 
-/// The measurements, as the file describes them.
+/// The measurements, as described in the file.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plan {
@@ -25,7 +25,7 @@ struct Plan {
     resources: Vec<usize>,
     /// Seed of groups and changes.
     seed: u64,
-    /// Time for one method at one size.
+    /// The time for one method at one size.
     milliseconds: u64,
 }
 
@@ -48,7 +48,7 @@ impl Method {
         }
     }
 
-    /// The time, and the mean and largest number of rounds of the method that has some.
+    /// Returns the time, and the mean and the maximum number of rounds if the method has rounds.
     fn measure(self, spot: Spot) -> (Time, Option<(f64, usize)>) {
         match self {
             Method::Tree => (spot.tree(), None),
@@ -62,13 +62,13 @@ impl Method {
     }
 }
 
-/// One measurement.
+/// One row of the table.
 struct Row {
     groups: usize,
     resources: usize,
     method: Method,
     time: Time,
-    /// How many times the first method's: of the medians, and of the lowest, which other programs disturb least.
+    /// The ratios to the first method's time: of the medians, and of the lowest times, which other programs affect least.
     factors: [f64; 2],
     rounds: Option<(f64, usize)>,
 }
@@ -104,7 +104,7 @@ impl Row {
     }
 }
 
-/// Measures as the file says and writes `results/NAME`. Errors: those of reading the file and of writing the results.
+/// Performs the measurements of the file and writes `results/NAME`. Errors: those of reading the file and of writing the results.
 pub fn write(path: &Path) -> Result<()> {
     let (plan, text) = results::plan(path, |plan: &Plan| {
         let some = !plan.methods.is_empty() && !plan.groups.contains(&0) && !plan.resources.contains(&0);
@@ -133,19 +133,19 @@ pub fn write(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Time per update in seconds against `x` of the rows that `of` chooses.
+/// Returns the time per update in seconds against `x`, for the rows that `of` selects.
 fn series(key: String, rows: &[Row], x: impl Fn(&Row) -> usize, of: impl Fn(&Row) -> bool) -> Series {
     Series::new(key, rows.iter().filter(|row| of(row)).map(|row| (x(row) as f64, row.time.median * 1e-9)).collect())
 }
 
-/// `1 group`, `20 groups`, `3k groups`.
+/// Formats a count: `1 group`, `20 groups`, `3k groups`.
 fn plural(count: usize, what: &str) -> String {
     let number = [(1_000_000, "M"), (1000, "k")].into_iter().find(|(unit, _)| count.is_multiple_of(*unit));
     let number = number.map_or_else(|| count.to_string(), |(unit, sign)| format!("{}{sign}", count / unit));
     if count == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// A line a method, at the least and the largest number of resources.
+/// Draws one line per method, at the smallest and the largest number of resources.
 fn by_groups(plan: &Plan, rows: &[Row]) -> String {
     let mut ends: Vec<usize> =
         [plan.resources.iter().min(), plan.resources.iter().max()].into_iter().flatten().copied().collect();
@@ -169,7 +169,7 @@ fn by_groups(plan: &Plan, rows: &[Row]) -> String {
     small_multiples(&chart, Join::Straight, &ends.iter().map(panel).collect::<Vec<_>>())
 }
 
-/// A line a number of groups, of the first method.
+/// Draws one line per number of groups, for the first method.
 fn by_resources(plan: &Plan, rows: &[Row]) -> String {
     let line = |&groups: &usize| {
         let of = |row: &Row| row.method == plan.methods[0] && row.groups == groups;

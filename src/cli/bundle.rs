@@ -1,4 +1,7 @@
-//! `plimsoll bundle`: results as one file that others can check and run again.
+//! `plimsoll bundle`: packs results into one file that others can check and run again, and checks such files.
+//!
+//! A bundle is a zip file with the plan, input files, tables, figures, the commands that reproduce them, and an RO-Crate description.
+//! Results that are incomplete, or whose inputs have changed, are refused. The same results give the same bytes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -135,12 +138,12 @@ fn results(parcel: &BundleContents) -> String {
     format!("results/{}/", parcel.name)
 }
 
-/// Where the plan stands.
+/// Returns the path of the plan in the bundle.
 fn plan_at(parcel: &BundleContents) -> String {
     format!("{}{}.toml", parcel.base, parcel.name)
 }
 
-/// All files of a bundle but its description. Errors: an input in the place of the plan.
+/// Returns all files of a bundle except its description. Errors: an input has the path of the plan.
 fn entries(parcel: &BundleContents) -> Result<BTreeMap<String, Content>> {
     let bytes = |text: &str| Content::Bytes(text.as_bytes().to_vec());
     let mut entries = BTreeMap::new();
@@ -150,7 +153,7 @@ fn entries(parcel: &BundleContents) -> Result<BTreeMap<String, Content>> {
         // The base folder exists in every bundle, even without inputs.
         entries.insert(format!("{}command.txt", parcel.base), bytes(&format!("{command}\n")));
     } else {
-        // A plan's requests for figures are not part of a run's identity and are stored with the results.
+        // A plan's requests for figures are not part of a run's identity; they are stored with the results.
         let figures = if parcel.figures.is_empty() { String::new() } else { format!("\n{}", parcel.figures) };
         entries.insert(plan_at(parcel), bytes(&format!("{}{figures}", parcel.plan)));
     }
@@ -166,7 +169,7 @@ fn entries(parcel: &BundleContents) -> Result<BTreeMap<String, Content>> {
     Ok(entries)
 }
 
-/// The contents besides the page, a line each.
+/// Describes the contents besides the page, one line per item.
 fn tables(parcel: &BundleContents) -> String {
     let name = &parcel.name;
     match parcel.has_runs {
@@ -184,7 +187,7 @@ fn has_report(parcel: &BundleContents) -> bool {
     parcel.files.contains_key(REPORT)
 }
 
-/// The commands that make the results again in a folder `again`, and compare them.
+/// Returns the commands that reproduce the results in a folder `again`, and compare them.
 ///
 /// Errors: the results are of a command that this program does not write.
 fn commands(parcel: &BundleContents) -> Result<String> {
@@ -207,7 +210,7 @@ fn commands(parcel: &BundleContents) -> Result<String> {
     Ok(format!("(cd {} && {})\n{compare}\n", shell::quoted(&parcel.base), shell::line(words)))
 }
 
-/// How to get this very program.
+/// Returns the instructions to obtain this version of the program.
 fn program() -> String {
     let place = match env!("CARGO_PKG_REPOSITORY") {
         "" => "a clone of its repository".to_owned(),
@@ -270,9 +273,9 @@ fn readme(parcel: &BundleContents) -> Result<String> {
     Ok(printable(&text))
 }
 
-/// The day of a moment, in the proleptic Gregorian calendar and UTC: `YYYY-MM-DD`.
+/// Returns the date of an instant, in the proleptic Gregorian calendar and UTC: `YYYY-MM-DD`.
 fn date(unix_s: u64) -> String {
-    // Eras of 400 years that begin on the first of March, so that leap days end them.
+    // Eras of 400 years begin on the first of March, so that leap days are at their end.
     let days = unix_s / 86_400 + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

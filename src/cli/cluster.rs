@@ -1,4 +1,7 @@
-//! `plimsoll cluster`: a study as jobs of a cluster of computers.
+//! `plimsoll cluster`: executes a study as jobs of a batch system.
+//!
+//! For Slurm it writes and submits a job array with one task per shard, and a job that gathers the results after all shards have ended.
+//! Shards without missing runs are not submitted.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -88,7 +91,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
     if !open.is_empty() {
         let job = submit(&[], &array_file)?;
         context.print_message(&format!("job {job}: {} of {of} shards, with logs in {}", open.len(), logs.display()));
-        // Starts after the shards regardless of their outcome: the gathering job reports missing runs.
+        // Starts after the shards regardless of their outcome; the gathering job reports missing runs.
         options.push(format!("--dependency=afterany:{job}"));
     }
     let job = submit(&options, &gather_file)?;
@@ -97,7 +100,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The shards that have runs to make.
+/// Returns the shards with missing runs.
 fn open_shards(study: &Study, folder: &Path, of: u64) -> Result<Vec<u64>> {
     // The number of seeds depends on results and is not known yet.
     if study.cells.iter().any(|plan| plan.precision.is_some()) {
@@ -112,7 +115,7 @@ fn open_shards(study: &Study, folder: &Path, of: u64) -> Result<Vec<u64>> {
     Ok((0..of).filter(has).collect())
 }
 
-/// Indices as Slurm lists them: `0-3,7`.
+/// Formats indices in Slurm's notation: `0-3,7`.
 fn indices(open: &[u64]) -> String {
     let part = |run: &[u64]| match run {
         [only] => only.to_string(),
@@ -139,7 +142,7 @@ fn array_script(study: &Study, logs: &Path, open: &[u64], of: u64, command: &str
     let mut lines = vec![format!("--array={}{at_once}", indices(open)), format!("--cpus-per-task={cpus}")];
     lines.extend(batch.memory.iter().map(|memory| format!("--mem={memory}")));
     lines.extend(batch.time.iter().map(|time| format!("--time={time}")));
-    // A shard that moves to another machine continues with its missing runs.
+    // A shard that is moved to another machine continues with its missing runs.
     lines.extend(["--requeue".to_owned(), "--open-mode=append".to_owned()]);
     let head = head(study, logs, "%A_%a.log", &lines);
     format!("{head}exec {command} --shard auto/{of} -j {cpus}\n")
@@ -150,7 +153,7 @@ fn gather_script(study: &Study, logs: &Path, command: &str) -> String {
     format!("{head}exec {command} --gather -j 1\n")
 }
 
-/// Hands a script to Slurm; returns the number of the job.
+/// Submits a script to Slurm; returns the number of the job.
 fn submit(options: &[String], script: &Path) -> Result<String> {
     let wrong = |message: String| Error::output(script, message);
     let output = Command::new("sbatch").arg("--parsable").args(options).arg(script).output();
@@ -161,7 +164,7 @@ fn submit(options: &[String], script: &Path) -> Result<String> {
         return Err(wrong(format!("sbatch says: {}", String::from_utf8_lossy(&output.stderr).trim())));
     }
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    // Behind a semicolon stands the name of the cluster.
+    // The text after a semicolon is the name of the cluster.
     Ok(said.split(';').next().unwrap_or_default().to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! `plimsoll compare`: what changed between two results.
+//! `plimsoll compare`: shows the changes between two results.
 
 use std::path::PathBuf;
 
@@ -51,7 +51,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
 }
 
-/// Whether a change is shown: it is significant after the correction, or one seed leaves nothing to test.
+/// Returns whether a change is shown: it is significant after the correction, or a single seed allows no test.
 fn is_clear(change: &MetricChange) -> bool {
     change.holm.p.is_none() || is_significant(change.holm.p)
 }

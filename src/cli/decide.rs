@@ -1,4 +1,4 @@
-//! `plimsoll decide`: the decisions of policies on a given state.
+//! `plimsoll decide`: shows the decisions of policies on a given state.
 
 use std::path::PathBuf;
 
@@ -45,7 +45,7 @@ pub struct Args {
     format: Format,
 }
 
-/// The rounds of a policy, each with the situation before it.
+/// The rounds of a policy, each with the state before it.
 type Decided<'a> = (Bench<'a>, Vec<Round>);
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -78,7 +78,7 @@ fn decide<'a>(state: &'a State, policy: &str, args: &Args, context: &'a Context)
     Ok((bench, rounds))
 }
 
-/// One object for a policy, a list for several; with several rounds the object has a list of them.
+/// Formats one object for a policy, a list for several; with several rounds, each object contains a list of rounds.
 fn json(args: &Args, decided: &[Decided]) -> Json {
     let one = |(bench, rounds): &Decided| {
         let mut answers: Vec<Json> = rounds.iter().map(|round| answer(bench, round)).collect();
@@ -102,7 +102,7 @@ fn text(state: &State, (bench, rounds): &Decided) -> String {
     text
 }
 
-/// The decisions, a line each.
+/// Formats the decisions, one per line.
 fn table(state: &State, round: &Round) -> String {
     let name = |workload: usize| state.workloads[workload].name.clone();
     let mut rows: Vec<Vec<String>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Ctrl-C: runs end at their next heartbeat and remove their partial files. Also reports progress to a caller without a terminal.
+//! Handles Ctrl-C: runs end at their next heartbeat and remove their partial files. Also reports progress to a caller without a terminal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,27 +16,27 @@ struct StopState {
 }
 
 impl Stop {
-    /// Creates one for a caller that reads the progress.
+    /// Creates an instance for a caller that reads the progress.
     pub fn with_progress() -> Stop {
         Stop(Arc::new(StopState { far: Some(Mutex::default()), ..StopState::default() }))
     }
 
-    /// Asks for the end; whether that was asked before.
+    /// Requests a stop; returns whether it was requested before.
     pub fn request(&self) -> bool {
         self.0.asked.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether the other is a clone of this one.
+    /// Returns whether the other is a clone of this one.
     pub fn is(&self, other: &Stop) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Errors: [`Error::Interrupted`] after a stop request.
+    /// Checks for a stop request. Errors: [`Error::Interrupted`] after one.
     pub fn check(&self) -> Result<()> {
         if self.0.asked.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// How far the work is, in a line; empty if that is not known.
+    /// Returns the progress in a line; empty if it is unknown.
     pub fn far(&self) -> String {
         self.0.far.as_ref().map(|far| far.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
     }
@@ -48,10 +48,11 @@ impl Stop {
         true
     }
 
-    /// From now on Ctrl-C and termination signals ask for the end instead of killing the process; a second one kills it.
+    /// Installs a handler with which Ctrl-C and termination signals request a stop instead of killing the process; a second signal kills
+    /// it.
     pub(super) fn listen(&self) {
         let stop = self.clone();
-        // Without a handler (one is installed already) a signal ends the process, which leaves temporary files at worst.
+        // If a handler is already installed, a signal ends the process, which at worst leaves temporary files.
         let _ = ctrlc::set_handler(move || {
             if stop.request() {
                 std::process::exit(130);

@@ -1,10 +1,10 @@
-//! Warnings about work that is left when a run ends.
+//! Warnings about unfinished work at the end of a run.
 
 use crate::experiment::RunSummary;
 use crate::output::left_over::UNSERVED_MOST;
 use crate::output::numbers::count;
 
-/// Returns the runs of each policy, in order of the first one.
+/// Groups the runs by policy, in order of the first one.
 fn by_policy<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<Vec<&'a RunSummary>> {
     let mut policies: Vec<Vec<&RunSummary>> = Vec::new();
     for run in runs {
@@ -16,7 +16,7 @@ fn by_policy<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<Vec<&'a 
     policies
 }
 
-/// Returns a message for each policy with tasks that had run, were stopped and still waited at the end.
+/// Returns a message for each policy with tasks that had run, were stopped, and still waited at the end.
 pub fn stopped_waiting<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> {
     let message = |runs: &Vec<&RunSummary>| {
         let tasks = |run: &RunSummary| run.number("tasks_stopped_waiting").unwrap_or(0.0) as u64;

@@ -1,4 +1,4 @@
-//! The command line: one file a verb.
+//! The command line: one file per verb.
 //!
 //! Data goes to standard output, progress and messages to standard error. The exit code is 0 on success, 1 if the run failed, 2 if the
 //! input was invalid, 130 after Ctrl-C. Text is formatted for 80 columns (`screen`).
@@ -44,7 +44,7 @@ use crate::policy::Registry;
 pub use interrupt::Stop;
 pub use run::moved;
 
-/// A result with the project's error, unless it says otherwise.
+/// A result with the project's error by default.
 type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Returns a parser of named choices whose help lists all names with their meanings.
@@ -115,7 +115,7 @@ struct Completions {
     shell: clap_complete::Shell,
 }
 
-/// How a result is printed.
+/// The format of printed results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people
@@ -129,10 +129,10 @@ enum Format {
 struct Context<'a> {
     registry: &'a Registry,
     quiet: bool,
-    /// The command line, to be repeated.
+    /// The command line, for reproduction.
     line: String,
     stop: Stop,
-    /// The warnings, where another program called.
+    /// The collected warnings, if another program called.
     warnings: Option<RefCell<Vec<String>>>,
 }
 
@@ -142,16 +142,16 @@ impl<'a> Context<'a> {
         Context { registry, quiet, line, stop, warnings: None }
     }
 
-    /// A message to people, unless they asked for silence or are not there.
+    /// Prints a message, unless `--quiet` was given or another program called.
     fn print_message(&self, message: &str) {
         if !self.quiet && self.warnings.is_none() {
             screen::eprint_line(&screen::message("", message));
         }
     }
 
-    /// The provenance of a picture that was asked for on the command line.
+    /// Returns the provenance of a picture requested on the command line.
     fn provenance(&self, picture: &Path) -> Provenance {
-        // Where the program lies, and where the picture goes, is no part of it.
+        // The paths of the program and of the picture are not part of it.
         let mut rest = self.line.split_once(' ').map(|(_, rest)| format!(" {rest}")).unwrap_or_default();
         let path = quoted(&picture.to_string_lossy());
         for given in ["--figure ", "--figure=", "--diagram ", "--diagram="] {
@@ -160,7 +160,7 @@ impl<'a> Context<'a> {
         Provenance::of_program().with("command", format!("plimsoll{rest}"))
     }
 
-    /// A warning: bold where it can be.
+    /// Prints a warning, or collects it if another program called.
     fn warn(&self, message: &str) {
         if let Some(warnings) = &self.warnings {
             warnings.borrow_mut().push(message.to_owned());
@@ -207,12 +207,12 @@ pub fn execute(registry: &Registry, args: impl IntoIterator<Item = OsString>) ->
     }
 }
 
-/// The outcome of a command line that another program called.
+/// The outcome of a command line that another program executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Called {
     /// The exit code that the program would have.
     pub code: u8,
-    /// The text that would have gone to standard output.
+    /// The text for standard output.
     pub printed: String,
     /// The problem, if the code is not 0; without 'error:'.
     pub problem: String,
@@ -220,7 +220,7 @@ pub struct Called {
     pub warnings: Vec<String>,
 }
 
-/// Executes a command line for another program: it ends on request of `stop`, handles no signal, and writes only progress to standard
+/// Executes a command line for another program. It ends on request of `stop`, handles no signal, and writes only progress to standard
 /// error.
 pub fn call(registry: &Registry, args: impl IntoIterator<Item = OsString>, stop: &Stop) -> Called {
     let args: Vec<OsString> = args.into_iter().collect();
@@ -266,8 +266,8 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
     }
 }
 
-/// Splits a comma-separated list of policies: `drf,fifo` are two policies. Parameters may contain commas; a text is not split if it is a
-/// policy, or if a part of it is none. `is_policy` decides.
+/// Splits a comma-separated list of policies: `drf,fifo` are two policies. Parameters may contain commas, so a text is not split if it is
+/// a policy, or if a part of it is not a policy. `is_policy` decides.
 fn separate_policies(given: &[String], is_policy: impl Fn(&str) -> bool) -> Vec<String> {
     let one = |text: &String| match parts_at_commas(text) {
         parts if parts.len() > 1 && !is_policy(text) && parts.iter().all(|part| is_policy(part)) => parts,
@@ -276,7 +276,7 @@ fn separate_policies(given: &[String], is_policy: impl Fn(&str) -> bool) -> Vec<
     given.iter().flat_map(one).collect()
 }
 
-/// The parts of a text between commas outside parentheses.
+/// Splits a text at commas outside of parentheses.
 fn parts_at_commas(text: &str) -> Vec<String> {
     let (mut parts, mut depth) = (vec![String::new()], 0usize);
     for c in text.chars() {
@@ -320,8 +320,8 @@ fn advised(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Writes what a parser has to say: help and version to standard output, errors to standard error. Examples keep their
-/// lines at any width. A closed pipe is no failure.
+/// Prints the message of a parser: help and version to standard output, errors to standard error. Examples keep their lines at any width.
+/// A closed pipe is no failure.
 fn print_parsed(error: &clap::Error, examples: &[String]) {
     let (text, to_error) = (error.render(), error.use_stderr());
     let is_terminal = if to_error { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
@@ -336,7 +336,7 @@ fn placeholder(at: usize) -> String {
     format!("<examples-{at}>")
 }
 
-/// Takes the examples out of the help of a command and its subcommands: the parser would break their lines.
+/// Removes the examples from the help of a command and its subcommands, since the parser would break their lines.
 fn without_examples(command: clap::Command, examples: &mut Vec<String>) -> clap::Command {
     let mut command = command;
     let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -351,14 +351,14 @@ fn without_examples(command: clap::Command, examples: &mut Vec<String>) -> clap:
     command
 }
 
-/// The examples of every help page, one text a page.
+/// Returns the examples of every help page, one text per page.
 pub fn examples() -> Vec<String> {
     let mut examples = Vec::new();
     without_examples(command(), &mut examples);
     examples
 }
 
-/// Reads a command line. The error is to be printed with [`print_parsed`].
+/// Parses a command line. The error is to be printed with [`print_parsed`].
 fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
     let mut command = without_examples(command(), &mut Vec::new());
     let matches = command.try_get_matches_from_mut(args).map_err(advised)?;

@@ -1,4 +1,4 @@
-//! `plimsoll plot`: the figures of a results folder, from its tables.
+//! `plimsoll plot`: redraws the figures of a results folder from its tables.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `plimsoll policies`.
+//! `plimsoll policies`: lists policies, or describes one.
 
 use serde_json::json;
 
@@ -64,7 +64,7 @@ fn one(name: &str, format: Format) -> Result<()> {
     let known = PolicySpec::all();
     let row = match known.iter().map(PolicySpec::row).find(|row| row.name == name) {
         Some(row) => row,
-        // With parameters or a variant.
+        // A name with parameters or of a variant.
         None => name.parse::<PolicySpec>()?.row(),
     };
     let key = |key: &QueueKey| if key.whole { format!("[policy] {}", key.name) } else { key.name.to_owned() };

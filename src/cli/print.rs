@@ -1,4 +1,7 @@
-//! Results on standard output.
+//! Prints results on standard output.
+//!
+//! It contains the tables of a study: means by cell and policy, comparisons with the baseline, quota groups, and sentences about tasks
+//! that never started. Output can be captured for a calling program. Layout and colour are in `screen`.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -16,7 +19,7 @@ use crate::record::Stuck;
 use crate::units::Dim;
 
 thread_local! {
-    /// The captured output of this thread, if it is captured.
+    /// The captured output of this thread, while it is captured.
     static KEPT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -27,7 +30,7 @@ pub fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
     (result, KEPT.replace(outer).unwrap_or_default())
 }
 
-/// Writes to standard output, unless that is kept. Errors: all but a closed pipe, which ends the program quietly.
+/// Writes to standard output, unless it is captured. Errors: all except a closed pipe, which ends the program quietly.
 pub fn out(text: &str) -> Result<()> {
     let keep = |kept: &mut Option<String>| kept.as_mut().map(|kept| kept.push_str(text)).is_some();
     if KEPT.with_borrow_mut(keep) {
@@ -40,19 +43,19 @@ pub fn out(text: &str) -> Result<()> {
     }
 }
 
-/// The same of a value as JSON.
+/// Writes a value as JSON to standard output, as [`out`].
 pub fn json(value: &serde_json::Value) -> Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Error::output("standard output", error))?;
     out(&(text + "\n"))
 }
 
-/// Lines of aligned columns: the first to the left, the others to the right.
+/// Aligns columns: the first to the left, the others to the right.
 pub fn aligned(header: &[String], rows: &[Vec<String>]) -> String {
     let side = |at: usize| if at == 0 { Alignment::Left } else { Alignment::Right };
     grid(header, side, rows.to_vec()).text()
 }
 
-/// Lines of aligned columns of text, all to the left.
+/// Aligns columns of text to the left.
 pub fn aligned_left(header: &[String], rows: &[Vec<String>]) -> String {
     grid(header, |_| Alignment::Left, rows.to_vec()).text()
 }
@@ -61,7 +64,7 @@ fn grid<C: Into<GridCell>>(header: &[String], side: impl Fn(usize) -> Alignment,
     Grid::new(header.iter().enumerate().map(|(at, name)| (name.clone(), side(at))).collect(), rows)
 }
 
-/// Maximum number of groups of a policy.
+/// Maximum number of groups per policy.
 const GROUPS_MOST: usize = 20;
 
 /// Maximum number of columns of groups, unless all are requested.
@@ -70,9 +73,9 @@ const GROUP_COLUMNS: usize = 5;
 /// Maximum number of rows of a sweep, unless all are requested.
 const ROWS_MOST: usize = 60;
 
-/// One line about the machines of a study and how tasks are placed on them, for the head of the results.
+/// Returns one line about the machines of a study and the placement of tasks, for the head of the results.
 ///
-/// Where the cells of a sweep differ in the machines, only the placement rules are named.
+/// If the cells of a sweep differ in the machines, only the placement rules are named.
 pub fn setting(study: &Study) -> String {
     let machines = |plan: &Plan| {
         let groups = &plan.cluster.groups;
@@ -106,12 +109,12 @@ pub fn setting(study: &Study) -> String {
     if thinned { setting + &paragraphs(about) } else { setting }
 }
 
-/// The columns of a summary that are shown: the key ones, or all.
+/// Returns the columns of a summary that are shown: the key columns, or all.
 fn shown_columns(dims: &[Dim]) -> Vec<Headline> {
     headline(dims).into_iter().filter(|column| column.key.is_some() || is_wide()).collect()
 }
 
-/// The headings of a table with a row a cell and policy: the axes of a sweep, the policy, and these columns.
+/// Returns the headings of a table with a row per cell and policy: the axes of a sweep, the policy, and these columns.
 fn headings(study: &Study, columns: &[Headline]) -> Vec<(String, Alignment)> {
     // A heading of several words may be broken between them.
     let axes = study.columns.iter().map(|name| (name.replace('_', " "), Alignment::Left));
@@ -119,13 +122,12 @@ fn headings(study: &Study, columns: &[Headline]) -> Vec<(String, Alignment)> {
     axes.chain(policy).chain(columns.iter().map(|column| (column.heading.clone(), Alignment::Right))).collect()
 }
 
-/// The texts before the numbers of a row: where its cell is on the axes, and its policy.
+/// Returns the cells before the numbers of a row: the values of its axes, and its policy.
 fn place(plan: &Plan, policy: &str) -> Vec<GridCell> {
     plan.axes.iter().map(|(_, value)| shown(value)).chain([policy.to_owned()]).map(GridCell::from).collect()
 }
 
-/// Returns a table with a row per cell and policy, shortened if it is long. If it is too wide for one line per row, the least important
-/// columns are left out.
+/// Returns a table with one row per cell and policy, shortened if it is long. If it is too wide, the least important columns are left out.
 fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<GridCell>>, rest: &str) -> String {
     let all = rows.len();
     if !is_wide() {
@@ -146,12 +148,12 @@ fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<GridCell
     }
 }
 
-/// The table of cells and policies: means over seeds, with the half-widths of their 95 % confidence intervals where there
-/// are several seeds. `cells` are the runs of each cell.
+/// Returns the table of cells and policies: means over seeds, with the half-widths of their 95 % confidence intervals if there are several
+/// seeds. `cells` are the runs of each cell.
 pub fn summary_table(study: &Study, cells: &[Vec<RunSummary>]) -> String {
     let Some(first) = cells.iter().flatten().next() else { return String::new() };
     let mut columns = shown_columns(&first.dims);
-    // A column without values is left out.
+    // A column without values is omitted.
     columns.retain(|column| cells.iter().flatten().any(|run| run.number(&column.column).is_some()));
     let mut rows = Vec::new();
     for (plan, runs) in study.cells.iter().zip(cells) {
@@ -166,7 +168,8 @@ pub fn summary_table(study: &Study, cells: &[Vec<RunSummary>]) -> String {
     by_cell(study, columns, rows, "statistics/estimates.csv")
 }
 
-/// Returns a table of groups: means over seeds. Empty without groups; of many groups those that were below their minimum longest.
+/// Returns a table of groups with means over seeds; empty without groups. If there are many groups, it has those that were longest below
+/// their minimum.
 pub fn groups(runs: &[RunSummary]) -> String {
     let mut text = String::new();
     for group in runs.chunk_by(|a, b| a.policy == b.policy) {
@@ -215,14 +218,14 @@ pub fn comparison(comparison: &Comparison) -> String {
     format!("\n{}{}{}", paragraphs(&title), aligned(&header, &rows), paragraphs(&sentences))
 }
 
-/// The policies of each cell against its baseline, in the metrics of the summary: mean differences, paired by seed. Empty
-/// where there is nothing to compare or one seed.
+/// Returns the differences between the policies of each cell and its baseline, in the metrics of the summary: means, paired by seed. Empty
+/// if there is nothing to compare or only one seed.
 pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
     let known = |one: &&Difference| one.means.test.difference.high.is_some();
     let Some(any) = findings.differences.iter().find(known) else { return String::new() };
     let columns: Vec<Headline> =
         shown_columns(dims).into_iter().filter(|column| column.better != Better::Neither).collect();
-    // A column without values is left out.
+    // A column without values is omitted.
     let columns: Vec<Headline> = columns
         .into_iter()
         .filter(|column| findings.differences.iter().any(|one| one.metric == column.column))
@@ -259,7 +262,7 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
     format!("{}{table}{}", paragraphs(&title), paragraphs(&note))
 }
 
-/// A difference, marked if it is significant, and whether for the better or the worse.
+/// Formats a difference, marked if it is significant, for the better or the worse.
 fn differs(found: &Difference, column: &Headline) -> GridCell {
     let significant = is_significant(found.holm.p);
     let difference = found.means.test.difference;
@@ -273,7 +276,7 @@ fn differs(found: &Difference, column: &Headline) -> GridCell {
     GridCell::toned(format!("{}{mark}", with_half(Some(difference))), tone)
 }
 
-/// All runs as JSON: the columns of the `runs` table, behind those of the axes of a sweep.
+/// Returns all runs as JSON: the axes of a sweep, then the columns of the `runs` table.
 pub fn summary_json(runs: &[RunSummary], axes: &[(String, Constant)]) -> Vec<serde_json::Value> {
     let one = |run: &RunSummary| {
         let mut object = serde_json::Map::new();
@@ -302,7 +305,7 @@ pub fn summary_json(runs: &[RunSummary], axes: &[(String, Constant)]) -> Vec<ser
     runs.iter().map(one).collect()
 }
 
-/// The tasks that never started and why: one message for each policy and reason, with an example from its first run.
+/// Describes the tasks that never started: one message for each policy and reason, with an example from its first run.
 pub fn stuck<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> {
     let mut found: Vec<(&RunSummary, Stuck, Vec<u64>)> = Vec::new();
     for run in runs {
@@ -339,7 +342,7 @@ pub fn stuck<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> 
     found.iter().map(message).collect()
 }
 
-/// Why tasks never started, in words.
+/// Describes why tasks never started.
 fn reason(why: Stuck) -> &'static str {
     match why {
         Stuck::TooLarge => "too large for any machine, even an empty one",
@@ -349,7 +352,7 @@ fn reason(why: Stuck) -> &'static str {
     }
 }
 
-/// Maximum number of runs without any started task that are named.
+/// Maximum number of named runs without any started task.
 const IDLE_MOST: usize = 3;
 
 /// Returns a sentence on the runs without any started task, and the reasons; `None` if there are none.
@@ -372,7 +375,7 @@ pub fn idle(study: &Study, cells: &[Vec<RunSummary>]) -> Option<String> {
     (!idle.is_empty()).then(|| format!("no task ever started under {}{more}", shown.join(", ")))
 }
 
-/// Groups that an unreturned amount is shown of, policy by policy.
+/// Maximum number of groups per policy for which an unreturned amount is shown.
 const UNRETURNED_MOST: usize = 3;
 
 /// Returns the entry of a name in an insertion-ordered list, inserted if missing.
@@ -384,7 +387,7 @@ fn entry<'a, 'b, T: Default>(list: &'b mut Vec<(&'a str, T)>, name: &'a str) -> 
     &mut list[at].1
 }
 
-/// The amounts that groups could not give back, as means over runs: one message for each policy with such groups.
+/// Describes the amounts that groups could not give back, as means over runs: one message for each policy with such groups.
 pub fn unreturned<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> {
     let mut policies: Vec<Vec<&RunSummary>> = Vec::new();
     for run in runs {
@@ -394,7 +397,7 @@ pub fn unreturned<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<Str
         }
     }
     let message = |runs: &Vec<&RunSummary>| {
-        // By name: cells of a sweep may have other groups, and other resources.
+        // Keyed by name, since cells of a sweep may have different groups and resources.
         let mut amounts: Vec<(&str, Vec<(&str, Vec<f64>)>)> = Vec::new();
         for run in runs {
             for group in &run.groups {

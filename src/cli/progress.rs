@@ -1,4 +1,6 @@
-//! Progress on standard error: bars on a terminal, occasional lines otherwise.
+//! Reports progress on standard error: bars on a terminal, occasional lines otherwise.
+//!
+//! A caller that reads the progress itself gets it through [`Stop`] instead. The remaining time is estimated from executed runs.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -18,7 +20,7 @@ use crate::units::Time;
 use crate::workload::Quality;
 use crate::workload::formats::Format;
 
-/// Where there is no terminal, one line in so long.
+/// Interval between two lines without a terminal.
 const LINE: Duration = Duration::from_secs(60);
 
 /// A bar over all runs, and one over the tasks of active runs.
@@ -26,18 +28,18 @@ pub struct Bar {
     bars: MultiProgress,
     runs: ProgressBar,
     current: ProgressBar,
-    /// Whether nothing more is to be said about the workload.
+    /// Whether the notes on the workload were printed, or are not wanted.
     told: AtomicBool,
     quiet: bool,
     stop: Stop,
     going: Mutex<ActiveRun>,
 }
 
-/// The runs that go on: tasks launched, and tasks in all if that is known.
+/// The active runs: the launched tasks of each, and its number of tasks if known.
 #[derive(Default)]
 struct ActiveRun {
     runs: HashMap<usize, (u64, Option<u64>)>,
-    /// Simulated hours of the run that spoke last.
+    /// Simulated hours of the run that reported last.
     hours: f64,
     line: Option<Instant>,
 }
@@ -64,13 +66,13 @@ impl Bar {
         }
     }
 
-    /// Takes the bars away.
+    /// Removes the bars.
     pub fn clear(&self) {
         self.runs.finish_and_clear();
         self.current.finish_and_clear();
     }
 
-    /// Shows how far the runs that go on have come.
+    /// Shows the progress of the active runs.
     fn show(&self, going: &mut ActiveRun) {
         if going.runs.is_empty() {
             return self.current.set_message("");
@@ -79,7 +81,7 @@ impl Bar {
         let known: Option<u64> = going.runs.values().map(|(_, tasks)| *tasks).sum();
         self.current.set_length(known.unwrap_or(0));
         self.current.set_position(if known.is_some() { launched } else { 0 });
-        // How many tasks there are is not known of a trace that is streamed.
+        // The number of tasks is unknown for a streamed trace.
         let (of, left) = match known {
             Some(tasks) => {
                 (format!(" of {}", count(tasks, "task")), format!(" ({} s left)", self.current.eta().as_secs()))
@@ -159,7 +161,7 @@ impl Progress for Bar {
     }
 }
 
-/// A bar over the equal parts of long work, or a line now and then.
+/// A bar over the equal steps of long work, or occasional lines.
 pub struct Steps {
     bar: ProgressBar,
     what: &'static str,
@@ -183,7 +185,7 @@ impl Steps {
         Steps { bar, what, quiet, stop: stop.clone(), line: Mutex::new(Instant::now()) }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -216,7 +218,7 @@ impl Watcher for Steps {
     }
 }
 
-/// One line on how an import went; generators drop and repair nothing.
+/// Describes an import in one line; `None` for generators, which drop and repair no rows.
 fn imported(quality: &Quality) -> Option<String> {
     Format::ALL.iter().find(|format| format.name() == quality.format)?;
     let sum = |counts: &std::collections::BTreeMap<String, u64>| counts.values().sum::<u64>();

@@ -1,4 +1,4 @@
-//! `plimsoll queues`: files of queues from the configurations of production schedulers.
+//! `plimsoll queues`: converts configurations of production schedulers to files of queues.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ struct Import {
     output: Option<PathBuf>,
 }
 
-/// A line a format.
+/// Lists the formats, one per line.
 fn listed() -> String {
     let line = |format: &Format| format!("  {:<13} {}", format.name, format.about);
     FORMATS.iter().map(line).collect::<Vec<_>>().join("\n")

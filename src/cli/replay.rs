@@ -1,4 +1,7 @@
-//! `plimsoll replay`: one trace, some policies, no plan file.
+//! `plimsoll replay`: replays one trace under some policies, without a plan file.
+//!
+//! The options that decide the results form a canonical table, which determines the digest of the plan and the command that repeats it.
+//! Options for threads and output are not included, so that results can be resumed with others.
 
 use std::path::{Path, PathBuf};
 
@@ -247,25 +250,26 @@ fn placement_help() -> String {
     format!("How a task finds its machine: {}; pooled treats the cluster as one machine", Placement::names())
 }
 
-/// Checks that parameters (`--set`) are of the format of the trace. Errors: one of another format, or the trace cannot be read.
+/// Checks that the parameters (`--set`) belong to the format of the trace. Errors: a parameter of another format, or the trace cannot be
+/// read.
 fn check_parameters(args: &Args) -> Result<()> {
     let standard_input = args.trace.as_os_str() == "-";
     let format = match &args.rows.from {
         Some(name) => Some(TraceFormat::parse("--from", name)?),
-        // Standard input is read once.
+        // Standard input can be read only once.
         None if args.rows.set.is_empty() || standard_input => return Ok(()),
         None => detect(&Input::open(&args.trace)?)?,
     };
     args.rows.check_format(format.map(TraceFormat::name), &args.trace)
 }
 
-/// Returns the help of `--ties`, with the rules as they are declared.
+/// Returns the help of `--ties`, with the rules as declared.
 fn ties_help() -> String {
     format!("The order among users of equal rank: {} (docs/policies.md)", Ties::names())
 }
 
-/// The options that decide the results, each with its values and its default: all but the switches, and but those for the way of
-/// running and of showing the results.
+/// Returns the options that decide the results, each with its values and its default. Switches, and options for execution and output, are
+/// not included.
 fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>)> {
     let one = |text: &Option<String>| text.iter().cloned().collect::<Vec<_>>();
     let file = |file: &Option<PathBuf>| file.iter().map(shell::path).collect::<Vec<_>>();
@@ -305,14 +309,14 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
     ]
 }
 
-/// Returns the active switches: how the trace is read, and the optional tables.
+/// Returns the active switches: for reading the trace, and for the optional tables.
 fn switches(args: &Args) -> impl Iterator<Item = &'static str> {
     let all =
         [("strict", args.rows.strict), ("tasks", args.tasks), ("decisions", args.decisions), ("series", args.series)];
     all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name)
 }
 
-/// The options that decide the results, as a plan would give them.
+/// Returns the options that decide the results, as a plan would contain them.
 fn canonical(args: &Args) -> toml::Table {
     let mut table = toml::Table::new();
     for (option, values, _) in deciding(args) {
@@ -331,7 +335,7 @@ fn canonical(args: &Args) -> toml::Table {
     table
 }
 
-/// The options that decide the results, as a command.
+/// Returns the options that decide the results, as a command.
 fn command(args: &Args) -> String {
     let mut words = vec!["plimsoll".to_owned(), "replay".to_owned(), shell::path(&args.trace)];
     for (option, values, default) in deciding(args) {

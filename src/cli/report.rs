@@ -1,4 +1,4 @@
-//! `plimsoll report`: the HTML report of a results folder, from its tables.
+//! `plimsoll report`: rewrites the HTML report of a results folder from its tables.
 
 use std::path::{Path, PathBuf};
 
@@ -29,11 +29,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     print::out(&format!("{}\n", report.display()))
 }
 
-/// How the names of files begin that a report is made of.
+/// The prefixes of the names of files that a report consists of.
 const DRAWN: &[&str] = &[gallery::FOLDER, html::FILE];
 
-/// Draws the figures and writes the report, of a sweep those of every cell and an overview; returns its file, and notes
-/// on figures that are missing.
+/// Draws the figures and writes the report; for a sweep, those of every cell and an overview. Returns the file, and notes on missing
+/// figures.
 pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
     let whole = Whole::open(folder)?;
     let requests = Requests::beside(&whole)?;
@@ -70,7 +70,7 @@ pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
 /// Draws the figures and writes the report of every cell; returns the names of their folders.
 fn cells(whole: &Whole, requests: &Requests, notes: &mut Vec<String>) -> Result<Vec<String>> {
     let mut folders = Vec::new();
-    // Messages about cells, with the cells of each: most messages apply to every cell.
+    // Messages with their cells, since most messages apply to every cell.
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for (cell, _, results) in &whole.cells {
         let mut own = gallery::Gallery::default();

@@ -1,4 +1,4 @@
-//! `plimsoll schema`: the columns of every table.
+//! `plimsoll schema`: prints the columns of every table.
 
 use serde_json::json;
 
@@ -64,7 +64,7 @@ fn text(table: Table) -> String {
     format!("{title}{}", print::aligned_left(&header, &rows))
 }
 
-/// The type as Parquet names it.
+/// Returns Parquet's name of the type.
 fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Int => "int64",

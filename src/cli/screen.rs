@@ -1,15 +1,15 @@
-//! How text is laid out for people: tables and paragraphs within a line's width, and colour.
+//! The layout of printed text: tables and paragraphs within the width of a line, and colour.
 //!
-//! All text is formatted for [`COLUMNS`] columns on a terminal, in a pipe and in a file alike, so that saved or quoted output is equal. The
-//! variable `COLUMNS` changes the width, and with `--wide` lines are not limited. Lines break only between words. A table that is too wide
-//! first breaks its headings and text, and is then printed in parts, each with the key columns first.
+//! All text is formatted for [`COLUMNS`] columns on a terminal, in a pipe and in a file alike, so that saved or quoted output is equal.
+//! The variable `COLUMNS` changes the width, and with `--wide` lines are not limited. Lines break only between words. A table that is too
+//! wide first breaks its headings and text, and is then printed in parts, each with the key columns first.
 
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
 use crate::error::short;
 
-/// The width of a line.
+/// The default width of a line.
 const COLUMNS: usize = 80;
 
 /// The space between two columns.
@@ -18,12 +18,12 @@ const GAP: usize = 2;
 /// Whether `--wide` was given.
 static WIDE: OnceLock<bool> = OnceLock::new();
 
-/// Notes, once, whether `--wide` was given.
+/// Stores whether `--wide` was given; later calls have no effect.
 pub fn widen(wide: bool) {
     let _ = WIDE.set(wide);
 }
 
-/// Whether all columns are wanted, however wide they are.
+/// Returns whether all columns are requested, at any width.
 pub fn is_wide() -> bool {
     WIDE.get().copied().unwrap_or(false)
 }
@@ -33,7 +33,7 @@ fn width() -> usize {
     if is_wide() { usize::MAX } else { asked().unwrap_or(COLUMNS) }
 }
 
-/// The width that the environment asks for.
+/// Returns the width that the environment requests.
 fn asked() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok().filter(|&columns| columns > 0)
 }
@@ -44,7 +44,7 @@ fn has_colour(is_terminal: bool) -> bool {
     is_terminal && set("NO_COLOR").is_none() && set("TERM").is_none_or(|kind| kind != "dumb")
 }
 
-/// How text stands out where there is colour.
+/// The style of text if there is colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// No style.
@@ -75,7 +75,7 @@ pub fn eprint_line(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// The most characters of a line of a message.
+/// Maximum number of characters of a line of a message.
 const LINE_MOST: usize = 2000;
 
 /// Prepares text for a message, parts of which may come from a file: control characters except line ends are escaped, and very long words
@@ -92,8 +92,8 @@ pub fn escape_control_characters(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A message for standard error behind a word such as `error:`, which stands out. It is broken into lines on a terminal
-/// only, so that a log has one line a message.
+/// Formats a message for standard error after a highlighted word such as `error:`. It is broken into lines only on a terminal, so that a
+/// log has one line per message.
 pub fn message(lead: &str, text: &str) -> String {
     let is_terminal = std::io::stderr().is_terminal();
     let text = escape_control_characters(text.trim_end_matches('\n'));
@@ -109,7 +109,7 @@ pub fn message(lead: &str, text: &str) -> String {
     }
 }
 
-/// Lines of text, broken between words where they are too long; indented lines go on two further to the right.
+/// Breaks text into lines between words; the continuation of an indented line is indented by two more.
 pub fn paragraphs(text: &str) -> String {
     let hang = |line: &str| if line.starts_with(' ') { 2 } else { 0 };
     escape_control_characters(text).lines().map(|line| broken(line, width(), hang(line)).join("\n") + "\n").collect()
@@ -128,8 +128,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// One line of text in lines of at most `room` characters, or of one word. All but the first begin with the indentation of
-/// the first and `hang` spaces.
+/// Breaks one line of text into lines of at most `room` characters, or of one longer word. All lines except the first are indented like
+/// the first and by `hang` more spaces.
 fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
     if text.chars().count() <= room {
         return vec![text.to_owned()];
@@ -158,9 +158,9 @@ fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
 /// Alignment of a cell in its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alignment {
-    /// As text does; it may be broken between words.
+    /// Left, as for text; it may be broken between words.
     Left,
-    /// As numbers do; they are never broken.
+    /// Right, as for numbers; they are never broken.
     Right,
 }
 
@@ -172,14 +172,14 @@ pub struct GridCell {
 }
 
 impl GridCell {
-    /// A cell that stands out.
+    /// Creates a cell with a style.
     pub fn toned(text: String, tone: Tone) -> GridCell {
         GridCell { text: harmless(text), tone }
     }
 }
 
 fn harmless(text: String) -> String {
-    // Marks that change the text direction are not control characters, but have effects, too.
+    // Marks that change the text direction are not control characters, but also affect the output.
     let acts = |one: char| one.is_control() || matches!(one, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     if !text.contains(acts) {
         return text;
@@ -204,7 +204,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A table of these headings and rows, which may be shorter than the headings; the first column is the key.
+    /// Creates a table with these headings and rows, which may be shorter than the headings; the first column is the key.
     pub fn new<C: Into<GridCell>>(columns: Vec<(String, Alignment)>, rows: Vec<Vec<C>>) -> Grid {
         let rows = rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect();
         Grid { columns, rows, keys: 1 }
@@ -215,7 +215,7 @@ impl Grid {
         Grid { keys, ..self }
     }
 
-    /// As it is printed.
+    /// Formats the table for printing.
     pub fn text(&self) -> String {
         self.laid(width(), has_colour(std::io::stdout().is_terminal()))
     }
@@ -225,7 +225,7 @@ impl Grid {
         parts.iter().map(|part| self.part(part, room, colour)).collect::<Vec<_>>().join("\n")
     }
 
-    /// The natural width of a column, and the least one that breaks no word.
+    /// Returns the natural width of a column, and the least one that breaks no word.
     fn widths(&self, at: usize) -> (usize, usize) {
         let (heading, side) = &self.columns[at];
         let length = |text: &str| text.chars().count();
@@ -242,12 +242,12 @@ impl Grid {
         (natural.max(length(heading)), least.max(longest(heading)))
     }
 
-    /// Whether it is printed in one part.
+    /// Returns whether the table is printed in one part.
     pub fn fits(&self) -> bool {
         self.parts(width()).len() == 1
     }
 
-    /// The columns of each part that is printed: all, or beside the key columns as many as fit, in parts of about as many.
+    /// Returns the columns of each printed part: all, or as many as fit beside the key columns, in parts of about equal size.
     fn parts(&self, room: usize) -> Vec<Vec<usize>> {
         let others = self.columns.len() - self.keys.min(self.columns.len());
         let filled = self.filled(room, others.max(1));
@@ -255,7 +255,7 @@ impl Grid {
         if even.len() == filled.len() { even } else { filled }
     }
 
-    /// As many columns in each part as fit, and not more than `most` beside the key columns.
+    /// Returns the columns of each part: as many as fit, and at most `most` beside the key columns.
     fn filled(&self, room: usize, most: usize) -> Vec<Vec<usize>> {
         let least: Vec<usize> = (0..self.columns.len()).map(|at| self.widths(at).1 + GAP).collect();
         let keys: Vec<usize> = (0..self.keys.min(self.columns.len())).collect();
@@ -277,7 +277,7 @@ impl Grid {
         parts
     }
 
-    /// Widths of columns that fit the room, if they can: the widest that may break are made narrower.
+    /// Returns widths of columns that fit the room, if possible: the widest breakable columns become narrower.
     fn fitted(&self, part: &[usize], room: usize) -> Vec<usize> {
         let bounds: Vec<(usize, usize)> = part.iter().map(|&at| self.widths(at)).collect();
         let mut widths: Vec<usize> = bounds.iter().map(|(natural, _)| *natural).collect();
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(share.laid(8, false), "share  n\n95 %   7\nof\n3 ±1\njobs\n");
     }
 
-    /// Not longer than asked for, all words there, at every width.
+    /// At every width, lines are within it and all words are printed.
     #[test]
     fn no_line_is_too_long_while_words_fit() {
         let columns: Vec<(String, Alignment)> = std::iter::once(("user".to_owned(), Alignment::Left))

@@ -1,4 +1,7 @@
-//! The common part of plans without runs: those with a table `[check]` or `[solve]`, read, and reported.
+//! The common part of plans without runs, with a table `[check]`, `[solve]` or `[failover]`.
+//!
+//! It reads the common keys, locks the results folder, records the provenance and the manifest, and writes figures and the report. The
+//! content of the table, and the results themselves, are the caller's.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,23 +41,23 @@ pub struct StaticPlan {
     pub paper: Paper,
     /// The plan's file.
     pub file: PathBuf,
-    /// The changes that were made to it.
+    /// The changes that were applied to it.
     pub set: Vec<String>,
-    /// The files that it reads, as it names them, with their digests.
+    /// The files that it reads, by the names in the plan, with their digests.
     pub inputs: BTreeMap<String, String>,
     /// The seeds of its random parts.
     pub seeds: Vec<u64>,
 }
 
-/// A results folder that a plan has for itself.
+/// A results folder that is locked for a plan.
 pub struct FolderClaim {
     _lock: Lock,
     /// Whether results of another plan are replaced.
     replaces: bool,
 }
 
-/// Reads a plan of the keys `name`, `question` and one table; `set` are `key=value` changes made to it first, such as
-/// `example`. `check` looks at the rest.
+/// Reads a plan with the keys `name`, `question` and one table. `set` are `key=value` changes that are applied first; messages show
+/// `example` as one. `check` checks the table.
 ///
 /// Errors: [`Error::Placed`] with line and column.
 pub fn read<T: DeserializeOwned, C>(
@@ -73,7 +76,7 @@ pub fn read<T: DeserializeOwned, C>(
 }
 
 impl StaticPlan {
-    /// The same of a plan with a table `[failover]`.
+    /// Creates the description of a plan with a table `[failover]`.
     pub fn of_failover(plan: &FailoverPlan, path: &Path, set: &[String]) -> StaticPlan {
         StaticPlan {
             name: plan.name.clone(),
@@ -87,14 +90,14 @@ impl StaticPlan {
         }
     }
 
-    /// The provenance of the files of the results.
+    /// Returns the provenance of the files of the results.
     fn provenance(&self) -> Provenance {
         let about = Provenance::of_plan(&self.text).with_seeds(&self.seeds);
         let inputs: Vec<String> = self.inputs.iter().map(|(name, digest)| format!("{name} {digest}")).collect();
         if inputs.is_empty() { about } else { about.with("inputs_blake3", inputs.join("; ")) }
     }
 
-    /// Writes figures and the report to a folder, beside the files `made` already, and notes what there is.
+    /// Writes figures and the report to a folder, in addition to the existing files `made`, and records all of them.
     pub fn report(
         &self,
         folder: &Path,
@@ -126,7 +129,7 @@ impl StaticPlan {
         Ok(())
     }
 
-    /// Writes down how the files are made, before the first of them has its name: they are known to be of results then.
+    /// Records how the files are generated, before the first of them gets its name; from then on they are recognised as results.
     pub fn begin(
         &self,
         (folder, claim): (&Path, &FolderClaim),
@@ -141,15 +144,15 @@ impl StaticPlan {
         sealed::write(&folder.join("run.json"), &provenance(context, threads, started, more)).map(drop)
     }
 
-    /// Writes down which files were made.
+    /// Records the generated files.
     pub fn record_files(&self, folder: &Path, made: &[WrittenFile]) -> Result<()> {
         let (name, question, plan) = (self.name.clone(), self.question.clone(), self.text.clone());
         let about = manifest::Experiment { name, question, plan, inputs: self.inputs.clone() };
         Manifest::renew(folder, Some(about), &[""], made)
     }
 
-    /// Locks a folder for the results. Errors: another process writes there; it has files that are not Plimsoll's, or,
-    /// without `restart`, results of another plan.
+    /// Locks a folder for the results. Errors: another process writes to it; it contains files that are not Plimsoll's, or, without
+    /// `restart`, results of another plan.
     pub fn claim(&self, folder: &Path, restart: bool) -> Result<FolderClaim> {
         check_output("--output", folder)?;
         let lock = Lock::alone(folder)?;

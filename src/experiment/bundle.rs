@@ -1,7 +1,8 @@
 //! The published part of a results folder: files checked against the records that list them, the plan, and its inputs.
 //!
-//! The folder may come from another person. Outside of it, only input files below the current folder are packed, and of those only the ones
-//! that the runs read, by digest.
+//! The folder may come from another person. Files outside of the folder are packed only if they are below the current folder, are inputs
+//! that the runs read, and still have the recorded digests. Parts that are missing or damaged are reported ([`Missing`]) and do not prevent
+//! a bundle of the rest.
 
 mod inputs;
 mod records;
@@ -21,49 +22,49 @@ use crate::output::sealed;
 use crate::rows;
 use records::{RecordedState, Records};
 
-/// A results folder, ready to be packed.
+/// The contents of a bundle: a results folder that is ready to be packed.
 #[derive(Clone, Debug, Default)]
 pub struct BundleContents {
-    /// The experiment's name.
+    /// The name of the experiment.
     pub name: String,
-    /// The question it answers.
+    /// The question that the experiment answers.
     pub question: Option<String>,
     /// The resolved plan and its location in the bundle.
     pub plan: String,
-    /// The plan's text about figures, where `plan` is without it.
+    /// The plan's text about figures, if `plan` does not contain it.
     pub figures: String,
     /// The folder in the bundle that the plan's input paths are relative to, with a trailing `/`.
     pub base: String,
-    /// The command that made the results where that was no plan: to be given in `base`.
+    /// The command that made the results if no plan made them; it is run in `base`.
     pub replay: Option<String>,
-    /// Whether it is one of runs, which `plimsoll compare` can compare.
+    /// Whether the folder contains runs, which `plimsoll compare` can compare.
     pub has_runs: bool,
-    /// The files of the results, by their names below the folder.
+    /// The files of the results, by name relative to the folder.
     pub files: BTreeMap<String, Content>,
-    /// Files that the plan reads and that are packed, by their places in the bundle.
+    /// The packed input files of the plan, by location in the bundle.
     pub inputs: BTreeMap<String, Content>,
-    /// Files that the plan reads and that are not packed: names as in the plan, and their checksums.
+    /// The input files of the plan that are not packed: names as in the plan, and checksums.
     pub elsewhere: BTreeMap<String, Sum>,
-    /// Runs that are there whole.
+    /// The number of complete runs.
     pub runs: usize,
-    /// The parts that are missing or broken.
+    /// The missing and broken parts.
     pub missing: Missing,
-    /// The facts that differ between two ways to run the plan (`run.json`).
+    /// The facts that differ between two executions of the same plan (`run.json`).
     pub made: serde_json::Value,
-    /// Files of the folder that no record lists, and that are not packed.
+    /// Files of the folder that no record lists; they are not packed.
     pub unlisted: Vec<String>,
 }
 
-/// The parts that are missing or broken: how many, and the first of them. A plan of a few lines can ask for any number of runs.
+/// The missing and broken parts: their number, and messages for the first ones. A plan of a few lines can request any number of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// How many.
+    /// The number of missing and broken parts.
     pub parts: usize,
-    /// Messages for the first missing parts, each with its known reason.
+    /// Messages for the first missing parts, each with its reason if known.
     pub examples: Vec<String>,
 }
 
-/// Maximum number of missing parts that are named.
+/// The maximum number of missing parts in messages.
 const EXAMPLES: usize = 100;
 
 impl Missing {
@@ -79,10 +80,10 @@ impl Missing {
     }
 }
 
-/// Looks through a results folder. Input files up to `largest` bytes are packed.
+/// Collects the content of a bundle from a results folder. Input files of up to `largest` bytes are packed.
 ///
-/// Errors: no results folder, an unreadable file, or an entry that no results folder contains: a link, or a name that some file system
-/// refuses. Missing parts are reported, not errors.
+/// Errors: `folder` is not a results folder, a file is unreadable, or an entry is one that no results folder contains: a link, or a name
+/// that some file system refuses. Missing parts are reported in the result and are not errors.
 pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
     if !folder.is_dir() {
         Contents::read(folder)?;
@@ -125,7 +126,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
         let (missing, outdated) = records.add_made(folder, &place)?;
         missing.into_iter().for_each(|part| parcel.missing.add(part));
         match outdated {
-            // Figures of runs that are missing are no part of their own.
+            // Figures that are outdated because runs are missing do not count as another missing part.
             Some(outdated) if parcel.missing.parts > 0 => parcel.missing.add_missing(outdated),
             outdated => outdated.into_iter().for_each(|part| parcel.missing.add(part)),
         }
@@ -146,10 +147,10 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
     Ok(parcel)
 }
 
-/// All files below a folder, with `/` in their names, but temporary ones and the logs of jobs.
+/// Returns all files below a folder, by name with `/`, except temporary files and the logs of jobs.
 ///
-/// Errors: an entry that is neither a file nor a folder (it may lead anywhere or never end); a name that is not UTF-8 or that not every
-/// file system accepts.
+/// Errors: an entry is neither a file nor a folder (it may lead anywhere or never end); a name is not UTF-8, or not every file system
+/// accepts it.
 fn listed(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![(root.to_owned(), String::new())];
@@ -180,8 +181,8 @@ fn listed(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
 }
 
 impl BundleContents {
-    /// Checks the runs of a cell and adds the files of complete runs to `records`. Damaged files that belong to no missing run are left out
-    /// without a message, since they may be of an earlier plan.
+    /// Checks the runs of a cell and adds the files of complete runs to `records`. Damaged files that belong to no missing run are omitted
+    /// without a message, since they may be from an earlier plan.
     fn cell(&mut self, folder: &Path, cell: &str, records: &mut Records) -> Result<()> {
         let place = of_cell(folder, cell);
         let of = if cell.is_empty() { String::new() } else { format!("{cell}, ") };

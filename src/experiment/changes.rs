@@ -3,19 +3,19 @@
 use crate::error::{Error, Result};
 use crate::tree::{Node, Place, Value, steps};
 
-/// Makes one `key=value` change, such as `example`; the value is parsed as TOML, or else used as text. Errors about the changed value name
-/// the option.
+/// Applies one `key=value` change, such as `example`. The value is parsed as TOML, or used as text if it is not valid TOML. Errors about
+/// the changed value name the option.
 pub fn apply(tree: &mut Node, change: &str, example: &str) -> Result<()> {
     let (key, value) = parse_change(change, example)?;
     put_at(tree, &key, value)
 }
 
-/// Puts the value of a change at its key. Errors: [`Error::Plan`] where the key leads nowhere.
+/// Inserts the value of a change at its key. Errors: [`Error::Plan`] if the key does not fit the tree.
 pub fn put_at(tree: &mut Node, key: &str, value: Node) -> Result<()> {
     tree.insert_at(&steps(key), value).map_err(|expected| Error::plan("--set", format!("'{key}'"), expected))
 }
 
-/// The key and the value of a change, such as `example`.
+/// Splits a change, such as `example`, into its key and its value.
 pub fn parse_change(change: &str, example: &str) -> Result<(String, Node)> {
     let wrong = |expected: &str| Error::plan("--set", format!("'{change}'"), expected.to_owned());
     let (path, value) = change.split_once('=').ok_or_else(|| wrong(&format!("key=value, such as {example}")))?;

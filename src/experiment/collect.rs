@@ -25,7 +25,7 @@ use crate::record::{Decision, Fate, JobRecord, Launch, Recorder, Salvage, State,
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use crate::workload::{NameList, TaskSet};
 
-/// How many examples are kept for each reason.
+/// The number of examples that are kept for each reason.
 const EXAMPLES: usize = 3;
 
 /// The recorder of one run.
@@ -36,7 +36,7 @@ pub(super) struct Collector<'a> {
     fluid: Fluid,
     sample: Sample,
     pub(super) service: ServiceRecord,
-    /// When the run is cut off, if work is left then.
+    /// The horizon: the instant at which the run ends even if work is left.
     cut: Option<Time>,
     weights: &'a Weights,
     /// 1 / (c_r w_r) by class of weights.
@@ -45,10 +45,10 @@ pub(super) struct Collector<'a> {
     pub(super) names: NameList,
     standing: Vec<UserStatus>,
     pub(super) users: Vec<UserTotals>,
-    /// Resource-microseconds used, `dims` a user.
+    /// Resource-microseconds used, `dims` values per user.
     pub(super) used_us: Vec<u128>,
     active: Vec<UserId>,
-    /// As of the last evaluation, in the same order, but for those of `stale`.
+    /// Snapshots of the active users, in the order of `active`, as of the last evaluation; those of the users in `stale` are outdated.
     snapshots: Snapshots,
     stale: Vec<UserId>,
     jain: JainSum,
@@ -56,7 +56,7 @@ pub(super) struct Collector<'a> {
     pub(super) bins: SizeBins,
     pub(super) totals: Totals,
     pub(super) remarks: Remarks,
-    /// The kinds of machines, where they are pooled; otherwise empty.
+    /// The kinds of machines if they are pooled; otherwise empty.
     pub(super) pooled_machines: Vec<Resources>,
     pub(super) demands: Demands,
     pub(super) groups: Option<GroupWatch>,
@@ -131,21 +131,21 @@ impl<'a> Collector<'a> {
         fixed_share(amounts.iter().zip(inverse).map(|(&amount, inverse)| amount as f64 * inverse).fold(0.0, f64::max))
     }
 
-    /// A user is to be looked at with the next evaluation.
+    /// Marks a user for the next evaluation.
     fn visit_user(&mut self, user: UserId) {
         if !std::mem::replace(&mut self.standing[user.index()].stale, true) {
             self.stale.push(user);
         }
     }
 
-    /// Brings the snapshots of users up to date that have changed since the last evaluation.
+    /// Updates the snapshots of the users that have changed since the last evaluation.
     fn revisit_users(&mut self, books: &Books) {
         let mut stale = std::mem::take(&mut self.stale);
         for &user in &stale {
             let UserStatus { active, largest, .. } = self.standing[user.index()];
             self.standing[user.index()].stale = false;
             let Some(place) = active.checked_sub(1) else { continue };
-            // The largest task that has run since it became active or is next in line.
+            // The largest task that was launched since the user became active, or the user's next task.
             let next =
                 if books.waiting(user) > 0 { self.share_of(books.head(user), books.weight_class(user)) } else { 0 };
             let largest = next.max(largest) as f64 / WHOLE as f64;
@@ -155,7 +155,7 @@ impl<'a> Collector<'a> {
         self.stale = stale;
     }
 
-    /// Brings a user's integrals up to `now`.
+    /// Advances a user's integrals to `now`.
     fn settle_user(standing: &mut UserStatus, now: Time, window: &Window) {
         let span = window.part(standing.since, now).0;
         standing.share_us += u128::from(standing.plain_share) * u128::from(span);
@@ -163,7 +163,7 @@ impl<'a> Collector<'a> {
         standing.since = now;
     }
 
-    /// Brings all integrals up to the end of the run. Errors: as [`Reference::advance`].
+    /// Advances all integrals to the end of the run. Errors: as [`Reference::advance`].
     pub(super) fn finish(&mut self, end: Time) -> Result<()> {
         self.service.reference.finish(self.cut)?;
         for standing in &mut self.standing {
@@ -176,23 +176,24 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Adds the age that work has when it is served, evenly between two instants.
+    /// Adds the age of a user's work to its delay; the work is served evenly between the two instants of `span`.
     fn served(&mut self, user: UserId, work: TaskWork, span: (Time, Time)) {
         self.users[user.index()].delay += self.service.served(user.index(), work, span);
     }
 
-    /// Returns a user's dominant share times microseconds (in whole clusters), and the microseconds of its waiting.
+    /// Returns the integral of a user's dominant share over time, in microseconds of the whole cluster, and the user's backlogged time in
+    /// microseconds.
     pub(super) fn integrals(&self, user: usize) -> (f64, u64) {
         let standing = &self.standing[user];
         (standing.share_us as f64 / WHOLE as f64, standing.backlogged_us)
     }
 
-    /// The service of a user's judged work; `None` without any.
+    /// Returns the service of a user's judged work; `None` if it has none.
     pub(super) fn judged(&self, user: usize) -> Option<JudgedService> {
         self.service.judged(user, &self.users[user])
     }
 
-    /// The speeds of all users with judged work.
+    /// Returns the speeds of all users with judged work.
     pub(super) fn speeds(&self) -> Vec<f64> {
         (0..self.names.len()).filter_map(|user| self.judged(user)?.speed()).collect()
     }
@@ -275,7 +276,7 @@ impl Recorder for Collector<'_> {
             }
             self.remarks.oversized += tasks;
         }
-        // Services never end, so they are neither early nor late; slowdowns are of the other work.
+        // Services never end, so they are neither early nor late; slowdowns are measured for the other work.
         if row.duration < Span::ENDLESS {
             self.service.submit(Work {
                 user: row.user,
@@ -341,14 +342,14 @@ impl Recorder for Collector<'_> {
         let Salvage { delay, kept, saved, .. } = tasks.salvage;
         let (resumed, whole) = (tasks.start + delay, (tasks.submit, tasks.duration));
         let served = match tasks.fate {
-            // Of two instances that run the first counts.
+            // Of two running instances only the first one is counted, not its backup.
             Fate::Running if tasks.backup => None,
             Fate::Finished => Some((whole, (resumed, end), true)),
             Fate::Running => Some((whole, (resumed, end), false)),
-            // Its work is never completed, and it no longer waits from now on.
+            // The work of these tasks is never completed, and it no longer waits from now on.
             Fate::Lost | Fate::GivenUp => Some((whole, (end, end), false)),
-            // This attempt has served the part that the task need not repeat. The rest is served when it runs again, or was served by its
-            // other instance.
+            // This attempt has served the part that the task need not repeat. The rest is served when the task runs again, or was served by
+            // its other instance.
             Fate::Reclaimed
             | Fate::Preempted
             | Fate::MachineFailed
@@ -391,7 +392,7 @@ impl Recorder for Collector<'_> {
     fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
         self.totals.stuck(stuck);
         if stuck.why == Stuck::TooLarge {
-            // Recorded at its arrival; its age counts to the end of the run, as for all work that is never served.
+            // The task set was recorded at its arrival. Its age counts to the end of the run, as for all work that is never served.
             if self.window.contains(stuck.submit) && stuck.duration < Span::ENDLESS {
                 let work = self.service.reference.size(stuck.demand) * stuck.tasks as f64 * stuck.duration.seconds();
                 let user = &mut self.users[stuck.user.index()];
@@ -422,7 +423,7 @@ impl Recorder for Collector<'_> {
     fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Result<()> {
         for &user in changed {
             let class = books.weight_class(user);
-            // Class 0 is weight 1 for everything.
+            // Class 0 has weight 1 for every resource.
             let plain_share = self.share(user, books, 0);
             let share = if class == 0 { plain_share } else { self.share(user, books, class) };
             let backlogged = books.waiting(user) > 0;
@@ -452,7 +453,8 @@ impl Recorder for Collector<'_> {
     }
 
     fn fetch(&self, user: UserId) {
-        // What begins with the next one ends with this one.
+        // Entries are not aligned to cache lines: the start of the next user's entry is in the cache line that contains the end of this
+        // one.
         for at in [user.index(), user.index() + 1] {
             prefetch_index(&self.standing, at);
             prefetch_index(&self.users, at);

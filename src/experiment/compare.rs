@@ -1,24 +1,24 @@
-//! The runs of an experiment as a comparison of its policies.
+//! Compares the policies of an experiment, based on its runs.
 
 use super::plan::WorkloadPlan;
 use super::summary::RunSummary;
 use crate::metrics::{BinRuns, Comparison, Design, PolicyRuns};
 
-/// Compares the policies of runs that stand policy by policy, seed by seed, as [`super::execute()`] returns them.
+/// Compares the policies of `runs`, which are ordered by policy and then by seed, as [`super::execute()`] returns them.
 ///
-/// `None` if the baseline is missing or alone.
+/// Returns `None` if the baseline is missing or is the only policy.
 pub fn comparison(runs: &[RunSummary], baseline: &str, design: Design) -> Option<Comparison> {
     let policies: Vec<PolicyRuns> = runs.chunk_by(|a, b| a.policy == b.policy).map(policy).collect();
     Comparison::new(&policies, baseline, design)
 }
 
 impl WorkloadPlan {
-    /// Returns whether seeds draw parts of a trace.
+    /// Returns whether seeds select parts of a trace.
     pub fn is_thinned(&self) -> bool {
         matches!(self, WorkloadPlan::Trace { thin: Some(share), .. } if *share < 1.0)
     }
 
-    /// How the runs of two policies belong together.
+    /// Returns how the runs of two policies are compared: paired by seed, or unpaired if submissions depend on the policy.
     pub fn design(&self) -> Design {
         if self.submissions_depend_on_policy() { Design::Unpaired } else { Design::Paired }
     }

@@ -1,4 +1,7 @@
-//! Two results of the same experiment, or of two versions of it: what changed, and how sure that is.
+//! Compares two results of the same experiment, or of two versions of it: metrics that changed, with confidence intervals and p-values.
+//!
+//! Runs are matched by cell, policy and seed. The mean of every numeric column of the `runs` table is compared, paired by seed except for
+//! closed loops, and p-values are corrected for all comparisons of a metric (Holm).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,19 +19,19 @@ use crate::units::Dim;
 /// The changes between two results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contrast {
-    /// The differences between the plans, a line a key; empty if there are none.
+    /// The differences between the plans, one line per key; empty if there are none.
     pub plans: String,
-    /// Runs that only the first result has, and only the second one: cell, policy and seed, in words.
+    /// Descriptions (cell, policy and seed) of the runs that only the first or only the second result has.
     pub only: [Vec<String>; 2],
-    /// The runs of their plans that are not there, in words.
+    /// Descriptions of the runs that the plans specify and that are missing.
     pub missing: Vec<String>,
-    /// Runs that both have.
+    /// The number of runs that both results have.
     pub runs: usize,
-    /// Metrics that were compared, all cells and policies together.
+    /// The number of compared metrics, in all cells and policies together.
     pub compared: usize,
-    /// Their names.
+    /// The names of the compared metrics.
     pub metrics: Vec<String>,
-    /// Those with a different value in some run, in the order of cells, policies and columns.
+    /// The metrics with a different value in some run, in the order of cells, policies and columns.
     pub changes: Vec<MetricChange>,
 }
 
@@ -41,15 +44,15 @@ pub struct MetricChange {
     pub policy: String,
     /// The column of the `runs` table.
     pub metric: String,
-    /// The second result minus the first; paired by seed, but for closed loops.
+    /// The second result minus the first; paired by seed, except for closed loops.
     pub means: MeanDifference,
-    /// The difference by percentile bootstrap; `None` for one seed.
+    /// The confidence interval of the difference by percentile bootstrap; `None` for one seed.
     pub bootstrap: Option<(f64, f64)>,
-    /// Its p-values, corrected for all comparisons of this metric: all policies in all cells (Holm).
+    /// The p-values of the difference, corrected for all comparisons of this metric: all policies in all cells (Holm).
     pub holm: Corrected,
 }
 
-/// One result: cells by name.
+/// One result: its plan, and its cells by name.
 struct ContrastSide {
     plan: String,
     cells: Vec<(String, Results)>,
@@ -70,10 +73,10 @@ impl ContrastSide {
     }
 }
 
-/// The runs of one policy: the seed, which identifies a run, and its location. Results with other first seeds pair correctly.
+/// The runs of one policy: the seed, which identifies a run, and the location of the run. Results with other first seeds pair correctly.
 type Runs = Vec<(String, (usize, usize))>;
 
-/// The runs that are there, by policy, in the order of the plan: plans may name more policies than have run.
+/// Returns the existing runs by policy, in the order of the plan; plans may name more policies than have run.
 fn runs(results: &Results) -> Vec<(&str, Runs)> {
     let Contents { policies, seeds, .. } = &results.contents;
     let name = |run: usize| seeds[run].map_or(format!("run {run}"), |seed| format!("seed {seed}"));
@@ -81,7 +84,7 @@ fn runs(results: &Results) -> Vec<(&str, Runs)> {
     groups.map(|group| (policies[group[0].0].as_str(), group.iter().map(|&at| (name(at.1), at)).collect())).collect()
 }
 
-/// The runs of a cell of one result, with the same ones of the other where it has them.
+/// Pairs the runs of a cell of one result with the same runs of the other result, if it has them.
 fn pairs<'a>(results: &'a Results, twin: Option<&'a Results>) -> Vec<(&'a str, Vec<Pair>)> {
     let theirs: HashMap<&str, HashMap<String, (usize, usize)>> =
         twin.iter().flat_map(|twin| runs(twin)).map(|(policy, runs)| (policy, runs.into_iter().collect())).collect();
@@ -98,15 +101,15 @@ fn pairs<'a>(results: &'a Results, twin: Option<&'a Results>) -> Vec<(&'a str, V
 
 /// A run of a result.
 struct Pair {
-    /// Its seed.
+    /// The seed of the run.
     name: String,
-    /// The numbers of its policy and of itself.
+    /// The indices of the policy and of the run.
     at: (usize, usize),
-    /// Those of the same run of the other result.
+    /// The indices of the same run in the other result.
     other: Option<(usize, usize)>,
 }
 
-/// Compares two results folders. Errors: one of them is not a results folder, or they have no run in common.
+/// Compares two results folders. Errors: a folder contains no results, or the two have no run in common.
 pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
     let sides = [ContrastSide::open(before)?, ContrastSide::open(after)?];
     let cells = |side: usize| sides[side].cells.iter().map(|(name, results)| (name.as_str(), results)).collect();
@@ -165,10 +168,10 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
     Ok(found)
 }
 
-/// A metric and its values in both results, pair by pair.
+/// A metric and its values in both results, one value per pair.
 type Values = (String, [Vec<Option<f64>>; 2]);
 
-/// The numbers of the `runs` tables of these pairs of runs.
+/// Returns the numeric columns of the `runs` tables of these pairs of runs.
 fn metrics(dims: &[Dim], sides: [&Results; 2], pairs: &[[(usize, usize); 2]]) -> Result<Vec<Values>> {
     let columns = Table::Runs.columns(dims).into_iter().filter(|column| column.value != Kind::Text);
     let names: Vec<String> = columns.map(|column| column.name).collect();

@@ -1,4 +1,8 @@
 //! The table `[control]` of a plan: the Fuxi control plane between the scheduler and the machines, and its injected faults.
+//!
+//! [`ControlPlan::check`] validates the table and converts it to protocol rules and a script of clocks, network and faults. Two
+//! combinations are refused: failures or losses without heartbeats, which could not be detected, and faults of single machines in a pooled
+//! cluster.
 
 use serde::Deserialize;
 
@@ -10,21 +14,21 @@ use crate::control::world::plan::{Avoidance, Cost, Failures, Fault, Network, Scr
 use crate::error::{Error, Result, each};
 use crate::units::{MachineId, Span, Time, span};
 
-/// The control plane as it is written. Keys that are absent have the values of the scenarios.
+/// The control plane as written in the plan. Absent keys have the values of the scenarios.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControlFile {
-    /// Time between two heartbeats; `0s` for none.
+    /// The time between two heartbeats; `0s` disables them.
     pub heartbeat: Option<String>,
-    /// Silence after which FuxiMaster gives a machine up.
+    /// The silence after which FuxiMaster considers a machine lost.
     pub tubo_timeout: Option<String>,
-    /// Silence after which it gives an application master up.
+    /// The silence after which FuxiMaster considers an application master lost.
     pub app_timeout: Option<String>,
-    /// How long a new FuxiMaster only listens.
+    /// The duration of recovery. A recovering FuxiMaster receives reports and sends no answers.
     pub window: Option<String>,
-    /// How long an application master takes to start.
+    /// The time that an application master takes to start.
     pub app_start: Option<String>,
-    /// The least and the most that a message takes, such as `["1ms", "5ms"]`.
+    /// The shortest and the longest delay of a message, such as `["1ms", "5ms"]`.
     pub delay: Option<[String; 2]>,
     /// Whether messages between two peers keep their order.
     pub ordered: Option<bool>,
@@ -32,52 +36,52 @@ pub struct ControlFile {
     pub lost: Option<f64>,
     /// The share of messages that arrive twice.
     pub doubled: Option<f64>,
-    /// Messages to and from FuxiMaster are gathered, peer by peer, for so long.
+    /// The span for which messages to and from FuxiMaster are batched per peer.
     pub batch: Option<String>,
-    /// How long FuxiMaster takes for a request: a span, or `measured`.
+    /// The time that FuxiMaster takes per request: a span, or `measured`.
     pub decide: Option<String>,
-    /// How long a service waits for an unreachable machine before it moves its units to other machines; without limit if absent.
+    /// The time that a service waits for an unreachable machine before it moves its units to other machines; unlimited if absent.
     pub patience: Option<String>,
     /// Rules of the protocol that are disabled.
     #[serde(default)]
     pub without: Vec<String>,
-    /// Keeps first, among offline units above the request, those that hints know: a departure from the source.
+    /// Whether the units in the hints take precedence among offline units above the request: a departure from the source.
     #[serde(default)]
     pub order_by_hints: bool,
-    /// Whether machines with failing workers are excluded.
+    /// The exclusion of machines with failing workers; disabled if absent.
     pub blacklist: Option<BlacklistFile>,
-    /// How often processes fail of themselves.
+    /// The rates of random process failures.
     pub failures: Option<FailuresFile>,
-    /// Faults besides, at given instants.
+    /// Additional faults at given instants.
     #[serde(default)]
     pub fault: Vec<FaultFile>,
 }
 
-/// Failures of each process in an hour.
+/// Failures of each process per hour.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailuresFile {
-    /// FuxiMaster.
+    /// Failures of FuxiMaster.
     #[serde(default)]
     pub master: f64,
-    /// Each application master.
+    /// Failures of each application master.
     #[serde(default)]
     pub app: f64,
-    /// Each Tubo.
+    /// Failures of each tubo.
     #[serde(default)]
     pub tubo: f64,
-    /// Each machine, with its workers.
+    /// Failures of each machine, including its workers.
     #[serde(default)]
     pub machine: f64,
-    /// Each worker on a machine that is sound, alone.
+    /// Failures of each single worker on a machine that is not faulty.
     #[serde(default)]
     pub worker: f64,
-    /// The share of machines that are faulty all the time.
+    /// The share of machines that are always faulty.
     #[serde(default)]
     pub faulty: f64,
-    /// Each worker on one of these; 60 if absent.
+    /// Failures of each worker on a faulty machine; 60 if absent.
     pub worker_on_faulty: Option<f64>,
-    /// How long a failure lasts at least and at most, short ones as likely as long ones.
+    /// The shortest and the longest duration of a failure; durations are distributed log-uniformly.
     pub lasts: Option<[String; 2]>,
 }
 
@@ -85,32 +89,32 @@ pub struct FailuresFile {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlacklistFile {
-    /// Failed workers of a role on a machine until the application excludes the machine for the role. 2 if absent.
+    /// The number of failed workers of a role on a machine at which the application excludes the machine for the role; 2 if absent.
     pub role: Option<u32>,
-    /// Excluded roles until the application excludes the machine for all roles and reports it. 1 if absent.
+    /// The number of excluded roles at which the application excludes the machine for all roles and reports it; 1 if absent.
     pub app: Option<u32>,
-    /// Applications that report a machine until FuxiMaster excludes it. 2 if absent.
+    /// The number of reporting applications at which FuxiMaster excludes a machine; 2 if absent.
     pub cluster: Option<u32>,
-    /// The share of machines that are shunned at most; 0.1 if absent.
+    /// The maximum share of machines that are excluded; 0.1 if absent.
     pub share: Option<f64>,
-    /// Failures are forgotten when there was none for so long; 30 minutes if absent.
+    /// The span without failures after which earlier failures are forgotten; 30 minutes if absent.
     pub hold: Option<String>,
 }
 
-/// Something that goes wrong at an instant.
+/// A fault that is injected at an instant.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultFile {
-    /// When.
+    /// The instant.
     pub at: String,
-    /// What: `master-crash`, `app-crash`, `app-lost`, `app-cut`, `tubo-crash`, `tubo-cut`, `tubo-dark`, `machine-down` or
+    /// The kind of fault: `master-crash`, `app-crash`, `app-lost`, `app-cut`, `tubo-crash`, `tubo-cut`, `tubo-dark`, `machine-down` or
     /// `worker-failure`.
     pub what: String,
     /// The machine, by number.
     pub machine: Option<u32>,
     /// The application: the number of its job, from 0, services first, then in order of submission.
     pub app: Option<u32>,
-    /// How long it lasts.
+    /// The duration of the fault.
     pub lasts: Option<String>,
 }
 
@@ -118,7 +122,7 @@ pub struct FaultFile {
 const FAULTS: &str =
     "master-crash, app-crash, app-lost, app-cut, tubo-crash, tubo-cut, tubo-dark, machine-down or worker-failure";
 
-/// The control plane of a run, checked.
+/// The validated control plane of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlPlan {
     rules: Rules,
@@ -126,12 +130,12 @@ pub struct ControlPlan {
 }
 
 impl ControlPlan {
-    /// The control plane of a run with this seed.
+    /// Returns the control plane of a run with this seed.
     pub fn world(&self, seed: u64) -> World {
         World::new(self.rules, Script { seed, ..self.script.clone() }, Vec::new())
     }
 
-    /// Whether it requires machines with task placement, since faults affect single machines.
+    /// Returns whether the control plane requires machines with task placement, because faults affect single machines.
     fn is_placed(&self) -> bool {
         let Failures { tubo, machine, .. } = self.script.failures;
         tubo > 0.0
@@ -195,7 +199,7 @@ fn any_span(key: &str, text: &str) -> Result<Span> {
     span(text).map_err(|_| Error::plan(key, format!("'{text}'"), "a time span such as 0s, 250ms, 15s or 2m"))
 }
 
-/// Two spans, the second no shorter than the first.
+/// Parses two spans, the first at least `least` and the second no shorter than the first.
 fn range(key: &str, [from, to]: &[String; 2], least: Span) -> Result<(Span, Span)> {
     let (low, high) = (any_span(key, from)?, any_span(key, to)?);
     if low < least || high < low {
@@ -205,7 +209,7 @@ fn range(key: &str, [from, to]: &[String; 2], least: Span) -> Result<(Span, Span
     Ok((low, high))
 }
 
-/// A share, in millionths.
+/// Converts a share of at most 0.5 to millionths; an absent share is 0.
 fn share(key: &str, value: Option<f64>) -> Result<u32> {
     match value {
         None => Ok(0),

@@ -1,9 +1,9 @@
-//! The submitted tasks, by stage and kind of demand.
+//! Counts the submitted tasks by stage and kind of demand.
 
 use std::collections::BTreeMap;
 
-/// Counts tasks by demand. Demands are of one kind if they agree in every resource to an eighth of the power of two below them. A kind is
-/// represented by the mean of its tasks, which equals their demand if all are equal.
+/// Counts tasks by demand. Demands are of one kind if they are equal in every resource when rounded down to an eighth of the power of two
+/// below them. A kind is represented by the mean of its tasks, which equals their demand if all are equal.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demands {
     kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), Tally>,
@@ -12,7 +12,7 @@ pub(super) struct Demands {
 #[derive(Clone, Debug, Default)]
 struct Tally {
     tasks: u64,
-    /// The demand of all of them together.
+    /// The sum of the tasks' demands, by resource.
     sums: Vec<u128>,
 }
 
@@ -27,7 +27,7 @@ impl Demands {
         }
     }
 
-    /// Stage, mean demand in base units, and number of tasks of each kind.
+    /// Returns stage, mean demand in base units, and number of tasks of each kind.
     pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, impl Iterator<Item = f64>, u64)> {
         self.kinds.iter().filter(|(_, kind)| kind.tasks > 0).map(|((stage, _), kind)| {
             let mean = kind.sums.iter().map(|&sum| sum as f64 / kind.tasks as f64);
@@ -36,7 +36,7 @@ impl Demands {
     }
 }
 
-/// An amount rounded down to an eighth of the power of two below it.
+/// Rounds an amount down to an eighth of the power of two below it.
 fn eighth(amount: u64) -> u64 {
     let step = 1u64 << (63 - (amount | 8).leading_zeros()).saturating_sub(3);
     amount / step * step

@@ -1,4 +1,9 @@
-//! Executes a study: all its runs, on all cores. Each run is written when it ends; existing runs are not repeated.
+//! Executes a study: all its runs, on all cores.
+//!
+//! Each run is written when it ends. In a resumed study, complete runs are kept and only the others are executed. Runs with the same
+//! workload share one supply, so that a workload is generated once for all policies and cells. If the number of seeds depends on a
+//! precision, cells get more seeds in rounds until the precision is reached. The results folder is locked, and files that do not belong to
+//! the complete study are removed at the end, except for shards.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -37,61 +42,61 @@ pub trait Progress: Sync {
     /// Errors: an error ends the study, such as [`Error::Interrupted`].
     fn tick(&self, number: usize, now: Time, launched: u64) -> Result<()>;
 
-    /// The workload was made or opened; called once for each time that this happens.
+    /// Reports that a workload was generated or opened; called each time that this happens.
     fn opened(&self, supply: &Supply);
 
-    /// A run has ended.
+    /// Reports that a run has ended.
     fn finished(&self, number: usize, run: &RunSummary);
 }
 
-/// The handling of results that are there already.
+/// The handling of existing results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// They are kept if they are of this plan and whole; only the others are run.
+    /// Keeps complete runs of this plan and executes the others.
     Resume,
-    /// All runs are run.
+    /// Executes all runs.
     Restart,
     /// Executes no run; a missing run is an error.
     Gather,
 }
 
-/// How a study is to be run.
+/// The options of a study's execution.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Where tables go; `None` writes nothing.
+    /// The folder of the results; `None` writes nothing.
     pub folder: Option<&'a Path>,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
-    /// The handling of results that are there.
+    /// The handling of existing results.
     pub mode: Mode,
-    /// Which part of the runs; all if absent.
+    /// The shard of the runs to execute; all runs if absent.
     pub shard: Option<Shard>,
 }
 
 /// The outcome of a study.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// The summaries of each cell, policy by policy, seed by seed, whatever the order they ended in; of a shard its own.
+    /// The summaries of each cell, ordered by policy and then by seed, not by the time of their end; a shard has only its own.
     pub cells: Vec<Vec<RunSummary>>,
-    /// Runs that were made now.
+    /// The number of runs that were executed now.
     pub made: usize,
-    /// Runs that were there.
+    /// The number of existing runs that were kept.
     pub kept: usize,
-    /// Runs that were there but not whole, and why.
+    /// The existing runs that were incomplete or damaged, with the reasons.
     pub broken: Vec<String>,
     /// The folder's lock: until it is dropped, no other process writes there, except other shards if this is one.
     pub lock: Option<Arc<Lock>>,
-    /// The files that the plan reads, from its folder, with their BLAKE3 digests; none where it was read only once.
+    /// The files that the plan reads, relative to its folder, with their BLAKE3 digests; `None` for an input that could be read only once.
     pub inputs: BTreeMap<String, Option<String>>,
 }
 
-/// Which run: the indices of its cell, its policy and its seed.
+/// A run, identified by the indices of its cell, its policy and its seed.
 type RunIndex = (usize, usize, usize);
 
-/// Runs all runs of a study that are not there yet.
+/// Executes all missing runs of a study.
 ///
-/// Errors: results of another plan in the folder ([`Error::Mismatch`]), missing runs ([`Mode::Gather`]), or the error that ended a run;
-/// completed runs keep their tables.
+/// Errors: the folder has results of another plan ([`Error::Mismatch`]), runs are missing ([`Mode::Gather`]), or the error that ended a
+/// run; completed runs keep their tables.
 pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Result<Done> {
     let claimed = request.folder.map(|folder| claim(study, folder, request)).transpose()?;
     let (lock, replaces) = claimed.map_or((None, false), |(lock, replaces)| (Some(lock), replaces));
@@ -152,7 +157,7 @@ fn claim(study: &Study, folder: &Path, request: &Request) -> Result<(Lock, bool)
     }
 }
 
-/// Something of every cell; errors have their place in the plan.
+/// Evaluates `of` for every cell; errors are located in the plan.
 fn of_cells<T>(study: &Study, of: impl Fn(&Plan) -> Result<T>) -> Result<Vec<T>> {
     let cells = study.cells.iter().enumerate();
     cells.map(|(at, plan)| of(plan).map_err(|error| study.located(at, error))).collect()
@@ -168,12 +173,12 @@ fn owned(study: &Study, ids: &[Vec<Vec<String>>], shard: Option<Shard>) -> Vec<b
     }
 }
 
-/// How many seeds a plan starts with.
+/// Returns the number of seeds that a plan starts with.
 fn first_look(plan: &Plan) -> usize {
     plan.precision.as_ref().map_or(plan.seeds.len(), |precision| precision.next(0) as usize)
 }
 
-/// Gives a cell more seeds if its precision asks for them. Whether it did.
+/// Gives a cell more seeds if its precision is not reached. Returns whether it did.
 fn grow(plan: &Plan, cell: usize, done: &BTreeMap<RunIndex, Ended>, seeds: &mut usize) -> bool {
     let Some(precision) = plan.precision.as_ref().filter(|precision| (*seeds as u64) < precision.most) else {
         return false;
@@ -188,7 +193,7 @@ fn grow(plan: &Plan, cell: usize, done: &BTreeMap<RunIndex, Ended>, seeds: &mut 
     !reached
 }
 
-/// A run that has ended, now or before, with its files.
+/// A run that has ended, now or earlier, with its files.
 struct Ended {
     summary: RunSummary,
     files: Vec<PathBuf>,
@@ -198,14 +203,15 @@ struct Runner<'a> {
     study: &'a Study,
     request: &'a Request<'a>,
     progress: &'a dyn Progress,
-    /// By cell: metadata of all files, and ids by policy and seed.
+    /// The metadata of all files, by cell.
     metadata: Vec<Vec<(String, String)>>,
+    /// The ids of the runs, by cell, policy and seed.
     ids: Vec<Vec<Vec<String>>>,
     inputs: BTreeMap<String, Option<String>>,
     /// Workload index of each cell.
     workloads: Vec<usize>,
     supplies: Mutex<HashMap<(usize, u64), Arc<Shared>>>,
-    /// Which cells are this shard's as a whole.
+    /// Whether each cell belongs to this shard as a whole.
     owned: Vec<bool>,
     /// The removed files of the results that this study replaces; `None` until they are removed.
     replaced: Mutex<Option<Vec<PathBuf>>>,
@@ -258,7 +264,7 @@ impl<'a> Runner<'a> {
         runs
     }
 
-    /// Runs those of these runs that are not there.
+    /// Executes the missing runs among `wanted`. Returns the ended runs, including the existing ones.
     fn round(&self, wanted: &[RunIndex], seeds: &[usize]) -> Result<Vec<(RunIndex, Ended)>> {
         let found: Vec<Option<Ended>> = wanted.par_iter().map(|&index| self.find(index)).collect();
         let there = found.iter().flatten().count();
@@ -300,7 +306,7 @@ impl<'a> Runner<'a> {
         self.request.folder.map(|folder| of_cell(folder, &self.study.cells[cell].cell))
     }
 
-    /// A run that is there whole.
+    /// Returns an existing complete run. A damaged run is recorded in `broken`.
     fn find(&self, (cell, policy, seed): RunIndex) -> Option<Ended> {
         let folder = self.folder(cell)?;
         if self.request.mode == Mode::Restart || !is_repeatable(&self.study.cells[cell]) {
@@ -354,7 +360,7 @@ impl<'a> Runner<'a> {
                 Ended::from_receipt(folder, Receipt::write(folder, id, tables, summary)?)
             }
         };
-        // Not before a run has ended: a plan that fails must not describe what an earlier one left.
+        // The folder is described only after a run has ended: a plan that fails must not describe the results of an earlier plan.
         if let Some(folder) = self.request.folder {
             self.describe(plan, folder, seeds[cell])?;
         }
@@ -363,8 +369,8 @@ impl<'a> Runner<'a> {
         Ok(ended)
     }
 
-    /// Removes the results that this study replaces. It is called when the first run is complete: a restart that fails or
-    /// is interrupted earlier leaves the old results whole.
+    /// Removes the results that this study replaces. It is called when the first run is complete: a restart that fails or is interrupted
+    /// earlier leaves the old results unchanged.
     fn replace(&self) -> Result<()> {
         let mut replaced = self.replaced.lock().map_err(|_| Error::Interrupted)?;
         if let (None, Some(folder)) = (&*replaced, self.request.folder) {
@@ -374,7 +380,7 @@ impl<'a> Runner<'a> {
     }
 
     fn describe(&self, plan: &Plan, folder: &Path, seeds: usize) -> Result<()> {
-        // Once, for a large study is long to describe.
+        // The description is written once, because that of a large study takes long to write.
         if self.study.is_swept()
             && let Ok(mut described) = self.described.lock()
             && !*described
@@ -385,7 +391,7 @@ impl<'a> Runner<'a> {
         folder::describe(plan, &of_cell(folder, &plan.cell), seeds, &self.study.files)
     }
 
-    /// The workload of a seed, shared by all runs that have the same one.
+    /// Returns the workload of a seed, shared by all runs with the same workload.
     fn supply(&self, cell: usize, seed: usize) -> Result<Arc<Supply>> {
         let plan = &self.study.cells[cell];
         let seed = if plan.workload.is_seeded() { plan.seeds[seed] } else { 0 };
@@ -415,12 +421,12 @@ fn supply(plan: &Plan, seed: u64, study: &Study, progress: &dyn Progress) -> Res
 }
 
 impl WorkloadPlan {
-    /// The workload that arrives under a seed. Errors: a bad parameter or trace.
+    /// Returns the workload of a seed. Errors: a bad parameter or trace.
     pub fn supply(&self, seed: u64) -> Result<Supply> {
         self.supply_from(seed, &Input::open)
     }
 
-    /// The same; `open` opens a trace.
+    /// Returns the workload of a seed; `open` opens a trace.
     fn supply_from(&self, seed: u64, open: &dyn Fn(&Path) -> Result<Input>) -> Result<Supply> {
         match self {
             WorkloadPlan::Generator(generator, estimates) => {
@@ -437,7 +443,7 @@ impl WorkloadPlan {
         }
     }
 
-    /// The generator's name, or the trace's file name.
+    /// Returns the name of the generator, or the file name of the trace.
     pub fn name(&self) -> String {
         match self {
             WorkloadPlan::Generator(generator, _) => generator.name().to_owned(),
@@ -447,12 +453,13 @@ impl WorkloadPlan {
         }
     }
 
-    /// Whether submissions depend on the policy, as those of a closed loop do: then runs of one seed are no pairs.
+    /// Returns whether submissions depend on the policy, as in a closed loop. Runs of one seed are then not paired.
     pub fn submissions_depend_on_policy(&self) -> bool {
         matches!(self, WorkloadPlan::Generator(generator, _) if generator.submissions_depend_on_policy())
     }
 
-    /// Returns whether seeds make a difference. A trace of which all jobs are kept (`thin = 1`) is the same under every seed.
+    /// Returns whether seeds make a difference. A trace of which all jobs are kept (`thin = 1`) is the same under every seed unless
+    /// estimates are drawn.
     pub fn is_seeded(&self) -> bool {
         match self {
             WorkloadPlan::Generator(..) => true,

@@ -1,4 +1,7 @@
 //! A plan of the control plane's experiment: a TOML file with a table `[failover]`.
+//!
+//! Such a plan names scenarios of FuxiMaster failover, disabled protocol rules, the network and the clocks, an optional sweep over recovery
+//! windows, and sequence diagrams. [`FailoverPlan::read`] validates it before anything runs.
 
 use std::path::Path;
 
@@ -15,7 +18,7 @@ use crate::error::{Error, Result, each};
 use crate::output::paper::Paper;
 use crate::units::Span;
 
-/// The plan as it is written.
+/// The plan as written in the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -53,36 +56,36 @@ struct DiagramFile {
     without: Vec<String>,
 }
 
-/// A sequence diagram that is asked for.
+/// A requested sequence diagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Diagram {
-    /// Of which scenario.
+    /// The scenario.
     pub scenario: Scenario,
-    /// Rules of the protocol.
+    /// The rules of the protocol.
     pub rules: Rules,
 }
 
-/// A plan, checked.
+/// A validated plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailoverPlan {
-    /// The experiment's name.
+    /// The name of the experiment.
     pub name: String,
-    /// The question it answers.
+    /// The question that the experiment answers.
     pub question: Option<String>,
-    /// The study that is run.
+    /// The study to run.
     pub study: Study,
-    /// The diagrams that are drawn besides.
+    /// The diagrams to draw in addition.
     pub diagrams: Vec<Diagram>,
-    /// The paper that figures are drawn on.
+    /// The paper size of figures.
     pub paper: Paper,
     /// The plan as text.
     pub text: String,
 }
 
 impl FailoverPlan {
-    /// Checks a plan; `set` are `key=value` changes made to it first.
+    /// Reads and validates a plan; `set` has `key=value` changes that are applied first.
     ///
-    /// Errors: [`Error::Placed`] with line and column, [`Error::Plan`] with the key and what would be accepted.
+    /// Errors: [`Error::Placed`] with line and column, [`Error::Plan`] with the key and the accepted values.
     pub fn read(path: &Path, text: &str, set: &[String]) -> Result<FailoverPlan> {
         let plain = Plain::read(path, text, set, "failover.window=30s")?;
         let plan = check(plain.parse()?).map_err(|error| plain.located(error))?;
@@ -123,7 +126,7 @@ fn links(key: &str, name: Option<&str>, otherwise: Network) -> Result<Network> {
     name.map_or(Ok(otherwise), |name| name.parse().map_err(|error: Error| error.under(key)))
 }
 
-/// The scenarios of a list. Errors: an unknown one.
+/// Parses a list of scenarios. Errors: an unknown scenario.
 fn scenarios(key: &str, names: &[String]) -> Result<Vec<Scenario>> {
     each(names, |name| Scenario::parse(name).map_err(|error| error.under(key)))
 }
@@ -132,7 +135,7 @@ fn rules(key: &str, names: &[String]) -> Result<Vec<Rule>> {
     each(names, |name| Rule::parse(key, name))
 }
 
-/// Parses a heartbeat of at most a minute, for which the scenarios begin as intended.
+/// Parses a heartbeat interval of at most 8 s, for which the scenarios begin as intended.
 fn beat(key: &str, text: &str) -> Result<Span> {
     let span = positive_span(key, text)?;
     match span <= Span::from_secs(8) {

@@ -1,4 +1,8 @@
-//! The findings of a study: every metric under every policy in every cell, and how policies differ from the baseline.
+//! The findings of a study: every metric under every policy in every cell, and the differences of the policies to the baseline.
+//!
+//! [`findings`] computes means with 95 % confidence intervals over seeds, and differences with p-values that are corrected per cell and
+//! metric (Holm). [`Findings::write`] writes both as tables to the folder `statistics`. A policy with another number of runs than the
+//! baseline is not compared.
 
 use std::path::Path;
 
@@ -22,7 +26,7 @@ use crate::output::table::{Constant, Field, TableWriter};
 /// The mean of a metric over the seeds of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// Place of the cell.
+    /// The index of the cell.
     pub cell: usize,
     /// The policy.
     pub policy: String,
@@ -32,10 +36,10 @@ pub struct Estimate {
     pub interval: Interval,
 }
 
-/// How a policy differs from the baseline of its cell in a metric.
+/// The difference of a policy to the baseline of its cell in a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Place of the cell.
+    /// The index of the cell.
     pub cell: usize,
     /// The policy.
     pub policy: String,
@@ -43,24 +47,24 @@ pub struct Difference {
     pub baseline: String,
     /// The column of the `runs` table.
     pub metric: String,
-    /// The policy minus the baseline; paired by seed, but for closed loops.
+    /// The policy minus the baseline; paired by seed, except for closed loops.
     pub means: MeanDifference,
-    /// The difference by percentile bootstrap; `None` for one seed.
+    /// The confidence interval of the difference by percentile bootstrap; `None` for one seed.
     pub bootstrap: Option<(f64, f64)>,
-    /// Its p-values, corrected for all comparisons of this metric in the cell: all policies (Holm).
+    /// The p-values of the difference, corrected for all comparisons of this metric in the cell: all policies (Holm).
     pub holm: Corrected,
 }
 
 /// The statistics of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
-    /// Cell by cell, policy by policy, in the order of the `runs` table's columns.
+    /// The means by cell, policy, and column of the `runs` table.
     pub estimates: Vec<Estimate>,
-    /// In the same order, without baselines.
+    /// The differences in the same order, without baselines.
     pub differences: Vec<Difference>,
 }
 
-/// Sums up the runs of every cell, as [`super::execute()`] returns them.
+/// Summarises the runs of every cell, which are ordered as [`super::execute()`] returns them.
 pub fn findings(study: &Study, cells: &[Vec<RunSummary>]) -> Findings {
     let mut found = Findings::default();
     for (at, (plan, runs)) in study.cells.iter().zip(cells).enumerate() {
@@ -74,7 +78,7 @@ pub fn findings(study: &Study, cells: &[Vec<RunSummary>]) -> Findings {
         }
         found.differences.extend(differences(at, plan, &policies));
     }
-    // A cell has the verdicts that its runs would have in a plan of their own.
+    // A cell has the same corrected p-values that its runs would have in a plan of their own.
     let families: Vec<String> = found.differences.iter().map(|one| format!("{}/{}", one.cell, one.metric)).collect();
     let tests = families.iter().zip(&found.differences).map(|(family, one)| (family.as_str(), one.means.test));
     let after = corrected(tests);
@@ -82,7 +86,7 @@ pub fn findings(study: &Study, cells: &[Vec<RunSummary>]) -> Findings {
     found
 }
 
-/// The policies of a cell against its baseline.
+/// Compares the policies of a cell with its baseline.
 fn differences(cell: usize, plan: &Plan, policies: &[&[RunSummary]]) -> Vec<Difference> {
     let baseline = &plan.policies[plan.baseline].name;
     let Some(base) = policies.iter().find(|runs| runs[0].policy == *baseline) else { return Vec::new() };
@@ -102,7 +106,7 @@ fn differences(cell: usize, plan: &Plan, policies: &[&[RunSummary]]) -> Vec<Diff
     pairs.par_iter().filter_map(one).collect()
 }
 
-/// The columns of the `runs` table that are measured: numbers, and no inputs.
+/// Returns the measured columns of the `runs` table: numeric columns that are not inputs.
 fn metrics(runs: &[RunSummary]) -> Vec<String> {
     let columns = runs.first().map(|run| Table::Runs.columns(&run.dims)).unwrap_or_default();
     let measured = columns.into_iter().filter(|column| column.value != Kind::Text && !column.given);
@@ -181,7 +185,7 @@ impl Findings {
     }
 }
 
-/// Writes rows, each behind the axes of its cell, as Parquet and as CSV.
+/// Writes rows as Parquet and as CSV, with the axes of each row's cell as the first columns.
 fn write<'a, R: TableRow>(
     study: &Study,
     folder: &Path,

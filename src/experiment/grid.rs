@@ -1,4 +1,4 @@
-//! The sampling grid: the instants at which what costs more than O(1) a change is evaluated.
+//! The sampling grid: the instants at which metrics that cost more than O(1) per change are evaluated.
 
 use crate::metrics::GridMeans;
 use crate::units::{Span, Time};
@@ -15,7 +15,7 @@ impl Grid {
         Grid { step: Span(step.0.max(1)), next: from, means: GridMeans::new(dims) }
     }
 
-    /// The first grid point from the last one asked for and before `to`, and how many there are.
+    /// Returns the first unvisited grid point before `to` and the number of grid points up to `to`, and marks them as visited.
     pub fn points(&mut self, to: Time) -> Option<(Time, u64)> {
         if self.next >= to {
             return None;

@@ -1,4 +1,7 @@
-//! Observes a run under a policy with groups of users: their guarantees kept and violated, and their levels over time.
+//! Observes a run under a policy with groups of users: guarantees that were kept and violated, and quota levels over time.
+//!
+//! [`GroupWatch`] is notified of changed users and of ended tasks, and maintains a log per group and partition. It writes the `levels`
+//! table on the sampling grid, only when a level has changed, and the `groups` table and the terminal's summary at the end.
 
 use super::sinks::Sinks;
 use crate::books::{Books, Partition};
@@ -9,7 +12,7 @@ use crate::policy::{GroupLevel, GroupNode, GroupTree, Groups, Unreturned};
 use crate::record::TaskRecord;
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
 
-/// The log of the groups of a run so far.
+/// The log of the groups during a run.
 #[derive(Clone, Debug)]
 pub(super) struct GroupWatch {
     tree: GroupTree,
@@ -17,11 +20,11 @@ pub(super) struct GroupWatch {
     dims: usize,
     /// The group of each user, if it has one.
     owner: Vec<Option<usize>>,
-    /// `dims` values per user and partition: the last recorded ones.
+    /// The last recorded usage and request: `dims` values per user and partition.
     holdings: Vec<Holding>,
-    /// By partition: the maximum capacity so far.
+    /// The maximum capacity so far, by partition.
     most: Vec<Resources>,
-    /// The last row of the `levels` table about a group and a resource.
+    /// The last row of the `levels` table for each group and resource.
     written: Vec<Option<(GroupLevel, Holding)>>,
 }
 
@@ -50,18 +53,18 @@ impl GroupWatch {
         }
     }
 
-    /// The groups.
+    /// Returns the groups.
     pub fn tree(&self) -> &GroupTree {
         &self.tree
     }
 
-    /// A user appears.
+    /// Registers a user.
     pub fn user(&mut self, name: &str) {
         self.owner.push(self.tree.group_of(name));
         self.holdings.extend(std::iter::repeat_n(Holding::default(), self.dims * self.tree.partitions));
     }
 
-    /// These users hold or wait for something else than before.
+    /// Records the changed usage and requests of these users.
     pub fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) {
         let mut after = [Holding::default(); MAX_DIMS];
         let partitions = self.tree.partitions;
@@ -84,7 +87,7 @@ impl GroupWatch {
         }
     }
 
-    /// Tasks of a user that `ran` so long have ended or were stopped.
+    /// Records tasks of a user that ended or were stopped after running for `ran`.
     pub fn tasks(&mut self, tasks: &TaskRecord, ran: Span) {
         let (stopped, lost) = (if tasks.fate.is_interrupted() { tasks.count } else { 0 }, tasks.lost(ran));
         if stopped == 0 && lost == Span::ZERO {
@@ -96,14 +99,14 @@ impl GroupWatch {
         }
     }
 
-    /// Adds a span in which groups used amounts that should be reclaimed and could not be.
+    /// Adds a span in which groups used amounts that should have been reclaimed and could not be.
     pub fn unreturned(&mut self, unreturned: &[Unreturned], span: Span) {
         for Unreturned { group, amount } in unreturned {
             self.log.unreturned(*group, amount.slice(self.dims), span);
         }
     }
 
-    /// Writes the changes since the last grid point.
+    /// Writes the levels that have changed since the last grid point.
     pub fn sample(&mut self, at: Time, groups: &dyn Groups, sinks: &mut Sinks) -> Result<()> {
         if !sinks.wants(Table::Levels) {
             return Ok(());
@@ -148,7 +151,7 @@ impl GroupWatch {
         Ok(())
     }
 
-    /// The terminal's summary of each group, parents before the groups under them.
+    /// Returns the terminal's summary of each group; parents precede their children.
     pub fn summaries(&self, dims: &[Dim]) -> Vec<GroupSummary> {
         let children = |parent: Option<usize>| {
             let of = move |at: &usize| self.tree.groups[*at].parent == parent && self.tree.groups[*at].stated;
@@ -194,12 +197,12 @@ fn borrowed(log: &GroupLog, group: usize, d: usize) -> u128 {
 /// The terminal's summary of a group.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct GroupSummary {
-    /// Its name.
+    /// The name of the group.
     pub name: String,
-    /// Number of its ancestors.
+    /// The number of its ancestors.
     pub depth: usize,
-    /// Headings and values; amounts are in the unit that people write, times hours.
+    /// Headings and values; amounts are in display units times hours.
     pub values: Vec<(String, Option<f64>)>,
-    /// By resource, the allocation above its runtime quota that should have been reclaimed, in display units times hours.
+    /// The allocation above the runtime quota that should have been reclaimed, by resource, in display units times hours.
     pub unreturned: Vec<f64>,
 }

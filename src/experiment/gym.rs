@@ -1,4 +1,7 @@
 //! The setting of a learned scheduler's episodes, read with the keys of plans.
+//!
+//! Rules that select users, or that start or preempt tasks, are refused, because the agent makes these decisions. So are closed loops,
+//! because the jobs of an episode must be known before the run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +19,7 @@ use crate::gym::{Features, Image, JobPool, Observation, Reward, Setting, all_of}
 use crate::tree::{Node, Place};
 use crate::units::Span;
 
-/// The setting as it is written.
+/// The setting as written in TOML.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SettingFile {
@@ -33,15 +36,16 @@ struct SettingFile {
     slots: Option<u32>,
 }
 
-/// The time that counts as 1, unless a setting says otherwise: that of RLScheduler (Zhang et al., SC 2020).
+/// The default of the span that counts as 1 in an observation: that of RLScheduler (Zhang et al., SC 2020).
 const LONGEST: &str = "12h";
 
-/// The most jobs, rows or cells that one of the sizes of an observation may be.
+/// The maximum of each size of an observation: jobs, rows or cells.
 const MOST: u32 = 10_000;
 
-/// Reads a setting in TOML; paths in it are relative to the working directory. Beside the tables `cluster` and `workload` of plans
-/// it has `observation` (`window`, with `window` and `longest`; `image`, with `window`, `step`, `horizon` and `slots`), `reward` and
-/// `jobs`. Errors: [`Error::Plan`], [`Error::Placed`], and those of the workload.
+/// Reads a setting in TOML; paths in it are relative to the working directory.
+///
+/// In addition to the tables `cluster` and `workload` of plans it has `observation` (`window`, with `window` and `longest`; `image`, with
+/// `window`, `step`, `horizon` and `slots`), `reward` and `jobs`. Errors: [`Error::Plan`], [`Error::Placed`], and those of the workload.
 pub fn setting(text: &str) -> Result<Setting> {
     let tree = Node::toml(&Place::whole_text("<environment>", text))?;
     let file: SettingFile = tree.read()?;
@@ -54,7 +58,7 @@ pub fn setting(text: &str) -> Result<Setting> {
         let expected = "a workload that is known before the run, such as facebook or synthetic";
         return Err(Error::plan("workload.generator", format!("'{}'", workload.name()), expected));
     }
-    // The first of the seeds that a plan has unless it says otherwise.
+    // The default of a plan's first seed.
     let supply = workload.supply(1)?;
     let mut ground = RunEnvironment::new(&cluster, None, &supply.dims()?)?.cluster;
     if let Some(hardware) = &mut ground.hardware {
@@ -73,7 +77,7 @@ pub fn setting(text: &str) -> Result<Setting> {
     Ok(Setting { supply, jobs, anywhere, cluster: Arc::new(ground), options, observation, reward })
 }
 
-/// Errors: rules of user selection, which the agent decides, and rules that start or preempt tasks on their own.
+/// Refuses rules of user selection, which the agent decides, and rules that start or preempt tasks on their own.
 fn decided_elsewhere(file: &ClusterFile, options: &Options) -> Result<()> {
     let displaces = options.displacing != PreemptionLimits::default();
     let wrong = [
@@ -94,7 +98,7 @@ fn decided_elsewhere(file: &ClusterFile, options: &Options) -> Result<()> {
     }
 }
 
-/// A size of an observation.
+/// Returns a size of an observation, or its default.
 fn size(key: &str, given: Option<u32>, or: usize) -> Result<usize> {
     match given {
         None => Ok(or),
@@ -103,12 +107,12 @@ fn size(key: &str, given: Option<u32>, or: usize) -> Result<usize> {
     }
 }
 
-/// A span of an observation.
+/// Returns a span of an observation, or its default.
 fn length(key: &str, given: &Option<String>, or: Span) -> Result<Span> {
     given.as_deref().map_or(Ok(or), |text| positive_span(key, text))
 }
 
-/// Errors: an observation that is none, or a key of another.
+/// Reads the observation. Errors: an unknown observation, or a key of another observation.
 fn observation(file: &SettingFile) -> Result<Observation> {
     let of_other = |given: &[(&str, bool)]| match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
@@ -160,7 +164,7 @@ mod tests {
         assert_eq!((window.jobs, window.anywhere, window.reward.clone()), (None, false, Reward::Slowdown));
         let keys = "observation = \"image\"\nreward = \"used_cpu\"\njobs = 4\nslots = 5";
         let image = read(keys, "machines = \"2x4c8g\"\nplacement = \"best-fit\"").expect("a setting");
-        // 20 rows; two resources of five cells for the cluster and ten jobs, three columns of backlog, and one.
+        // 20 rows. Columns: two resources of five cells, for the cluster and ten jobs; three of backlog; one more.
         assert_eq!(image.observation.shape(2), (20, 2 * 5 * 11 + 3 + 1));
         assert_eq!((image.jobs, image.reward.clone()), (Some(4), Reward::AtEnd("used_cpu".to_owned(), 1.0)));
         let mut simulation = Simulation::new(Arc::new(image));

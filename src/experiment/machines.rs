@@ -1,4 +1,8 @@
-//! The keys of a plan about machines, and about how tasks are placed on them.
+//! The keys of a plan about machines and about the placement of tasks.
+//!
+//! [`supplied`] reads the table `cluster` of a plan, or the same settings from the command line, and returns the machines with the engine
+//! options. Settings that require individual machines are refused for a pooled cluster, and combinations that the engine does not support
+//! are refused with the key and the accepted values.
 
 use std::path::{Path, PathBuf};
 
@@ -27,59 +31,59 @@ fn machines_text<'de, D: serde::Deserializer<'de>>(value: D) -> std::result::Res
     value.deserialize_str(Text)
 }
 
-/// The cluster as it is written.
+/// The cluster as written in the plan.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterFile {
-    /// `400x16c32g`, or a CSV of machines.
+    /// The machines: `400x16c32g`, or a CSV of machines.
     #[serde(default, deserialize_with = "machines_text")]
     pub machines: Option<String>,
-    /// Groups with resources of any name: `{ count = 400, cpu = 16, memory_gib = 32, disk_gib = 1000 }`.
+    /// Groups of machines with resources of any name: `{ count = 400, cpu = 16, memory_gib = 32, disk_gib = 1000 }`.
     #[serde(default)]
     pub group: Vec<toml::Table>,
     /// The name of a placement rule.
     pub placement: Option<String>,
-    /// `skip`, `stop`, `easy` or `conservative`.
+    /// The rule for tasks that do not fit: `skip`, `stop`, `easy` or `conservative`.
     pub on_blocked: Option<String>,
     /// The order among users of equal rank; see [`Ties`].
     pub ties: Option<String>,
-    /// How machines slow down when their memory is over-committed: `1:1,1.25:4`, loads and slowdowns.
+    /// The slowdown of machines whose memory is over-committed, as loads and slowdowns: `1:1,1.25:4`.
     pub slowdown: Option<String>,
     /// Factors of the run time in the same rack as the preferred machine, in the same room, and in other rooms: `1.1,1.3,2`.
     pub distance: Option<String>,
-    /// How tasks fail, straggle and are backed up: `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`, any of them.
+    /// The failures, stragglers and backups of tasks: `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`, any subset of them.
     pub faults: Option<String>,
-    /// A CSV of machine events: which fail, leave or join, and when.
+    /// A CSV of machine events: the machines that fail, leave or join, with the times.
     pub events: Option<PathBuf>,
     /// The fate of the tasks on a machine that fails: `requeue` or `lose`.
     pub on_failure: Option<String>,
-    /// For how long gangs hold room that is not enough yet; they hold none if absent.
+    /// The span for which gangs hoard room that is not sufficient yet; they hoard none if absent.
     pub hoard: Option<String>,
-    /// Resources that are made of identified devices, such as `gpu`.
+    /// Resources that consist of identified devices, such as `gpu`.
     #[serde(default)]
     pub devices: Vec<String>,
-    /// For how long tasks may go on after others have asked for their room; none are asked if absent.
+    /// The span of notice before a task is preempted; no tasks are preempted if absent.
     pub preempt: Option<String>,
-    /// `urgent` or `share`.
+    /// The tasks that may preempt others: `urgent`, `order` or `share`.
     pub preempt_for: Option<String>,
-    /// `any`, `same-user`, `same-group` or `above-quota`.
+    /// The tasks that may be preempted: `any`, `same-user`, `same-group` or `above-quota`.
     pub preempt_from: Option<String>,
-    /// How long tasks must have run to be stopped by choice.
+    /// The time that a task must have run before it may be preempted.
     pub min_run: Option<String>,
-    /// The most tasks stopped by choice within a span, such as `10/60s`; `none` for any number.
+    /// The maximum number of preemptions within a span, such as `10/60s`; `none` for no limit.
     pub stop_limit: Option<String>,
-    /// After every so long of running a stopped task can resume from there.
+    /// The running time between two checkpoints; a stopped task can resume from its last one.
     pub checkpoint: Option<String>,
-    /// How long a task that was stopped takes to resume.
+    /// The time that a stopped task takes to resume.
     pub restart_delay: Option<String>,
-    /// After how long a task that waits for its location may start a level up: a span, or `never`.
+    /// The time that a task waits for its location before it may start a level higher: a span, or `never`.
     pub fall_back: Option<String>,
-    /// Add the books up again after every round.
+    /// Whether to recompute and compare the books after every round.
     #[serde(default)]
     pub audit: bool,
 }
 
-/// The value of a name, or the default.
+/// Parses a name, or returns the default if it is absent.
 fn named<T: Default>(name: &Option<String>, parse: impl FnOnce(&str) -> Result<T>) -> Result<T> {
     name.as_deref().map_or_else(|| Ok(T::default()), parse)
 }
@@ -90,14 +94,14 @@ pub struct ClusterPlan {
     pub cluster: ClusterSpec,
     /// Engine options.
     pub options: Options,
-    /// The file that the machines were read from, if they were.
+    /// The file of the machines, if they were read from a file.
     pub machines: Option<PathBuf>,
-    /// The file that their events were read from, if they have any.
+    /// The file of the machine events, if there are any.
     pub events: Option<PathBuf>,
 }
 
-/// Reads the settings of a cluster; files are in `folder` unless their paths are absolute. Errors: [`Error::Plan`] with the
-/// key, and those of the files.
+/// Reads the settings of a cluster; files are in `folder` unless their paths are absolute. Errors: [`Error::Plan`] with the key, and those
+/// of the files.
 pub fn supplied(file: &ClusterFile, until: Option<&str>, folder: &Path, stands: SettingOrigin) -> Result<ClusterPlan> {
     let options = options(file, until, stands)?;
     let mut cluster = machines(file, folder, stands).map_err(|error| stands.of_file("cluster.machines", error))?;
@@ -114,7 +118,7 @@ pub fn supplied(file: &ClusterFile, until: Option<&str>, folder: &Path, stands: 
     Ok(ClusterPlan { cluster, options, machines, events })
 }
 
-/// A setting of machines that tasks are placed on.
+/// Parses an optional setting that requires machines with task placement.
 fn placed<T: std::str::FromStr<Err = Error>>(
     key: &str,
     text: &Option<String>,
@@ -126,24 +130,24 @@ fn placed<T: std::str::FromStr<Err = Error>>(
     parsed(key, text)
 }
 
-/// A setting that may be absent.
+/// Parses an optional setting.
 fn parsed<T: std::str::FromStr<Err = Error>>(key: &str, text: &Option<String>) -> Result<Option<T>> {
     text.as_ref().map(|text| text.parse().map_err(|error: Error| error.under(key))).transpose()
 }
 
-/// For how long gangs hold room.
+/// Parses the span for which gangs hoard room.
 fn hoard(key: &str, text: Option<&str>, placement: Placement) -> Result<Option<Span>> {
     let Some(text) = text else { return Ok(None) };
     only_placed(key, placement)?;
     positive_span(key, text).map(Some)
 }
 
-/// After how long a task that waits for its location may start a level up, unless a plan says otherwise: the delay of
-/// delay scheduling (Zaharia et al., EuroSys 2010) in its evaluation.
+/// The default time that a task waits for its location before it may start a level higher: the delay in the evaluation of delay scheduling
+/// (Zaharia et al., EuroSys 2010).
 pub const FALL_BACK: &str = "5s";
 
-/// Reads the preemption options: an interval, which tasks may preempt, and which may be preempted. Errors: the others without the first,
-/// and a selection of victims if shares decide that.
+/// Reads the preemption options: the span of notice, which tasks may preempt, and which may be preempted. Errors: the other options without
+/// the span, and a selection of victims if shares or the order of tasks select them.
 fn preempt(file: &ClusterFile, stands: SettingOrigin) -> Result<Option<Preempt>> {
     let [key, for_key, from_key] =
         ["cluster.preempt", "cluster.preempt_for", "cluster.preempt_from"].map(|name| stands.key(name));
@@ -164,12 +168,12 @@ fn preempt(file: &ClusterFile, stands: SettingOrigin) -> Result<Option<Preempt>>
     Ok(Some(Preempt { within: any_span(&key, text)?, whom, from }))
 }
 
-/// A span, perhaps 0.
+/// Parses a span that may be 0.
 fn any_span(key: &str, text: &str) -> Result<Span> {
     span(text).map_err(|_| Error::plan(key, format!("'{text}'"), "a time span such as 0s, 30s or 2m"))
 }
 
-/// Limits and costs of stopping tasks.
+/// Reads the limits and costs of preemption.
 fn displacing(file: &ClusterFile, stands: SettingOrigin) -> Result<PreemptionLimits> {
     let key = |name: &str| stands.key(&format!("cluster.{name}"));
     let read = |name, text: &Option<String>| text.as_ref().map_or(Ok(Span::ZERO), |text| any_span(&key(name), text));
@@ -182,18 +186,18 @@ fn displacing(file: &ClusterFile, stands: SettingOrigin) -> Result<PreemptionLim
     })
 }
 
-/// A span, or `never`.
+/// Parses a span, or `never`.
 fn fall_back(key: &str, text: &str) -> Result<Option<Span>> {
     if text == "never" { Ok(None) } else { positive_span(key, text).map(Some).map_err(|error| error.or("never")) }
 }
 
-/// Errors: the key says something about machines, and tasks are not placed on any.
+/// Checks that the cluster is not pooled, for a setting that requires machines with task placement.
 fn only_placed(key: &str, placement: Placement) -> Result<()> {
     let expected = "machines that tasks are placed on, such as placement first-fit";
     if placement == Placement::Pooled { Err(Error::plan(key, "placement 'pooled'", expected)) } else { Ok(()) }
 }
 
-/// Errors: backfilling without known end times, or with individual machines.
+/// Checks that end times are known and the cluster is pooled, which backfilling requires.
 fn goes_with_backfilling(key: &str, rule: OnBlocked, placement: Placement, cluster: &ClusterFile) -> Result<()> {
     let wrong = |with: &str, expected: &str| Err(Error::plan(key, format!("'{}' with {with}", rule.name()), expected));
     match (placement, &cluster.faults, &cluster.preempt) {
@@ -207,7 +211,7 @@ fn goes_with_backfilling(key: &str, rule: OnBlocked, placement: Placement, clust
     }
 }
 
-/// Engine options.
+/// Reads the engine options.
 fn options(cluster: &ClusterFile, until: Option<&str>, stands: SettingOrigin) -> Result<Options> {
     let key = |name| stands.key(&format!("cluster.{name}"));
     let placement =
@@ -217,7 +221,7 @@ fn options(cluster: &ClusterFile, until: Option<&str>, stands: SettingOrigin) ->
         goes_with_backfilling(&key("on_blocked"), on_blocked, placement, cluster)?;
     }
     Ok(Options {
-        // Each run has its own seed, each policy its own order.
+        // Overwritten for each run (seed) and each policy (job order).
         seed: 0,
         inside: None,
         placement,
@@ -236,12 +240,12 @@ fn options(cluster: &ClusterFile, until: Option<&str>, stands: SettingOrigin) ->
     })
 }
 
-/// The file that a text about machines names; `None` where it describes them itself.
+/// Returns the file that a setting of machines names; `None` if the text describes the machines itself.
 pub fn machines_file(text: &str, folder: &Path) -> Option<PathBuf> {
     text.ends_with(".csv").then(|| folder.join(text))
 }
 
-/// Machines from text: `400x16c32g`, or a CSV file relative to `folder`.
+/// Reads machines from text: `400x16c32g`, or a CSV file relative to `folder`.
 pub fn machines_from(key: &str, text: &str, folder: &Path) -> Result<ClusterSpec> {
     match machines_file(text, folder) {
         Some(path) => file::read(&path),
@@ -249,7 +253,7 @@ pub fn machines_from(key: &str, text: &str, folder: &Path) -> Result<ClusterSpec
     }
 }
 
-/// The machines of a plan.
+/// Reads the machines of a plan.
 fn machines(cluster: &ClusterFile, folder: &Path, stands: SettingOrigin) -> Result<ClusterSpec> {
     let mut spec = match &cluster.machines {
         Some(text) => machines_from(&stands.key("cluster.machines"), text, folder)?,

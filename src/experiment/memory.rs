@@ -2,18 +2,18 @@
 
 use crate::error::{Error, Result};
 
-/// Bytes a user: 550 were measured on a trace of ten million users, two resources, default tables.
+/// The estimated bytes per user: 550 were measured on a trace of ten million users, two resources, default tables.
 const USER: u64 = 600;
 
-/// A run of fewer users is not looked at.
+/// The number of users at the first check.
 const FIRST: usize = 1 << 20;
 
-/// Looks after the memory of one run.
+/// Checks that the memory is sufficient for one run.
 #[derive(Debug)]
 pub(super) struct MemoryGuard {
-    /// The number of users at which it looks again.
+    /// The number of users at the next check.
     next: usize,
-    /// Free bytes; `None` if the system does not report them.
+    /// Returns the free bytes; `None` if the system does not report them.
     free: fn() -> Option<u64>,
 }
 
@@ -24,8 +24,8 @@ impl Default for MemoryGuard {
 }
 
 impl MemoryGuard {
-    /// Looks, each time that there are twice as many users, whether twice as many again have room. Errors:
-    /// [`Error::Mismatch`] with an estimate if not.
+    /// Checks, each time that the number of users has doubled, that there is memory for twice as many. Errors: [`Error::Mismatch`] with an
+    /// estimate if there is not.
     pub fn check(&mut self, users: usize) -> Result<()> {
         if users < self.next {
             return Ok(());
@@ -48,7 +48,7 @@ impl MemoryGuard {
     }
 }
 
-/// The bytes that this process may still get: of the machine, of its group of processes, and of its address space.
+/// Returns the bytes that this process may still allocate: limited by the machine, the control group, and the address space.
 fn free() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let machine = || number(&read("/proc/meminfo")?, "MemAvailable:", 1024);
@@ -63,7 +63,7 @@ fn free() -> Option<u64> {
     [machine(), group(), space()].into_iter().flatten().min()
 }
 
-/// The first number behind a word at the start of a line; `None` for a word such as `unlimited`.
+/// Returns the first number after a word at the start of a line, times `unit`; `None` for a word such as `unlimited`.
 fn number(text: &str, word: &str, unit: u64) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(word))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(unit)

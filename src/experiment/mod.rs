@@ -1,4 +1,11 @@
-//! From a plan to runs, and from runs to numbers.
+//! Experiments: reads plans, executes their runs, and computes metrics, tables and findings.
+//!
+//! - `plan`, `machines`, `control`, `settings`, `seeds`, `changes`: the keys of a plan and their validation.
+//! - `study`: plans with includes and sweeps, the identity of runs, receipts and the results folder.
+//! - `preflight`, `execute`, `single`, `supply`: the validation and execution of runs.
+//! - `collect` and its parts (`groups`, `service`, `sinks`, `grid`, `window`, `memory`): the observation of one run.
+//! - `summary`, `compare`, `findings`, `contrast`: statistics of runs, of policies, and of two results.
+//! - `bundle`: the published part of a results folder. `failover` and `gym`: other kinds of experiments.
 
 pub mod bundle;
 pub mod changes;

@@ -1,6 +1,7 @@
-//! A plan: what to run, in TOML.
+//! A plan: the workload, cluster, policies and seeds of an experiment, in TOML.
 //!
-//! Unknown keys are errors with a suggestion; every value is checked before anything runs.
+//! [`PlanFile`] has the keys as written; [`Plan::check`] validates them and returns a [`Plan`]. Unknown keys are errors with a suggestion,
+//! and every value is checked before anything runs. Includes, sweeps and figures are resolved by [`super::study`] before a plan is checked.
 
 use std::path::{Path, PathBuf};
 
@@ -26,32 +27,32 @@ use crate::workload::formats::{Format, FormatOptions, Tenants};
 use crate::workload::synthetic::Generator;
 use crate::workload::{Estimates, Service};
 
-/// A plan as it is written.
+/// A plan as written in the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
-    /// The experiment's name: the folder under `results/`.
+    /// The name of the experiment, which is also the folder under `results/`.
     pub name: String,
-    /// The question it answers, for the report.
+    /// The question that the experiment answers, for the report.
     pub question: Option<String>,
     /// The policies to compare.
     pub policies: Vec<String>,
     /// The policy that others are compared with; the first one if absent.
     pub baseline: Option<String>,
-    /// How many seeds a generator is run with.
+    /// The number of seeds of a generated workload.
     #[serde(default)]
     pub seeds: Seeds,
     /// The first seed.
     #[serde(default = "one")]
     pub seed: u64,
-    /// When to end though work is left (`2h`).
+    /// The horizon, at which a run ends although work is left (`2h`).
     pub until: Option<String>,
     /// The step of the sampling grid (`60s`).
     pub sample: Option<String>,
-    /// Which part of a run is measured; all of it if absent.
+    /// The part of a run that is measured; all of it if absent.
     #[serde(default)]
     pub measure: MeasureFile,
-    /// Which tables to write; all but `tasks`, `usage` and `decisions` if absent.
+    /// The tables to write; all except `tasks`, `usage` and `decisions` if absent.
     pub tables: Option<Vec<String>>,
     /// A CSV of weights.
     pub weights: Option<PathBuf>,
@@ -63,17 +64,17 @@ pub struct PlanFile {
     pub queues: Vec<(String, QueueFile)>,
     /// The cluster that the workload runs on.
     pub cluster: ClusterFile,
-    /// Online services beside the workload.
+    /// Online services in addition to the workload.
     #[serde(default)]
     pub service: Vec<ServiceFile>,
-    /// The control plane between scheduler and machines; nothing stands between them if absent.
+    /// The control plane between scheduler and machines; none if absent.
     pub control: Option<ControlFile>,
     /// A generator with its parameters, or `trace = "file"`.
     #[serde(deserialize_with = "apart")]
     pub workload: Option<WorkloadFile>,
 }
 
-/// Empty if the table is parsed on its own.
+/// Returns the default instead of the value, which is read separately ([`PlanFile::read`]).
 fn apart<'de, D: Deserializer<'de>, T: Default>(deserializer: D) -> std::result::Result<T, D::Error> {
     IgnoredAny::deserialize(deserializer).map(|IgnoredAny| T::default())
 }
@@ -82,34 +83,34 @@ fn one() -> u64 {
     1
 }
 
-/// The part of a run that is measured, as it is written.
+/// The measured part of a run, as written in the plan.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureFile {
-    /// Where the warm-up ends (`30m`); at the start if absent.
+    /// The end of the warm-up (`30m`); the start of the run if absent.
     pub from: Option<String>,
-    /// Where the measuring ends (`4h`); never if absent.
+    /// The end of the measurement (`4h`); never if absent.
     pub to: Option<String>,
 }
 
-/// An online service as it is written.
+/// An online service as written in the plan.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceFile {
-    /// The name of its job.
+    /// The name of the service's job.
     pub name: String,
-    /// The user that it belongs to; one of its own name if absent.
+    /// The user that owns the service; a user with the service's name if absent.
     pub user: Option<String>,
-    /// How many tasks.
+    /// The number of tasks.
     pub tasks: u32,
-    /// The demand of each: `{ cpu = 4, memory_gib = 8 }`.
+    /// The demand of each task: `{ cpu = 4, memory_gib = 8 }`.
     pub demand: toml::Table,
-    /// 0 (most urgent) to 9.
+    /// The priority, from 0 (most urgent) to 9.
     #[serde(default)]
     pub priority: u8,
 }
 
-/// A trace as it is written in `[workload]`.
+/// A trace as written in `[workload]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceFile {
@@ -121,26 +122,26 @@ pub struct TraceFile {
     pub tenants: Option<String>,
     /// The share of jobs that is kept.
     pub thin: Option<f64>,
-    /// How users estimate durations: `as-given`, `exact`, `uniform:3` or `lognormal:0.5`.
+    /// The model of users' estimates of durations: `as-given`, `exact`, `uniform:3` or `lognormal:0.5`.
     pub estimates: Option<String>,
-    /// How it is imported.
+    /// The options of the import.
     pub options: Option<FormatOptions>,
-    /// Resources of a canonical trace beside the usual ones and those of the machines.
+    /// Resources of a canonical trace in addition to the usual ones and those of the machines.
     #[serde(default)]
     pub resources: Vec<String>,
 }
 
-/// A workload as it is written in `[workload]`.
+/// A workload as written in `[workload]`.
 #[derive(Clone, Debug)]
 pub enum WorkloadFile {
-    /// A generator with its parameters, and how users estimate durations.
+    /// A generator with its parameters, and the model of users' estimates of durations.
     Generator(Generator, Option<String>),
     /// A trace.
     Trace(TraceFile),
 }
 
 impl WorkloadFile {
-    /// Reads the table. Errors: [`Error::Placed`]; [`Error::Plan`] for a generator that is none.
+    /// Reads the table. Errors: [`Error::Placed`]; [`Error::Plan`] for an unknown generator.
     pub fn read(table: &Node) -> Result<WorkloadFile> {
         if table.get("trace").is_some() {
             return table.read().map(WorkloadFile::Trace);
@@ -148,7 +149,7 @@ impl WorkloadFile {
         let names = Generator::NAMES.join(", ");
         match table.get("generator").map(|entry| entry.node.text()) {
             Some(Some(name)) if Generator::NAMES.contains(&name) => {
-                // Of the workload, not of any generator.
+                // This key belongs to the workload, not to a generator.
                 let mut parameters = table.clone();
                 let estimates = parameters.take_entry("estimates").map(|entry| entry.node.read()).transpose()?;
                 Ok(WorkloadFile::Generator(parameters.read()?, estimates))
@@ -164,7 +165,7 @@ impl WorkloadFile {
         }
     }
 
-    /// The workload that it describes; paths in it are relative to `folder`, and `resources` are those of the machines.
+    /// Validates the workload; paths in it are relative to `folder`, and `resources` are those of the machines.
     pub(super) fn plan(self, folder: &Path, resources: Vec<String>, stands: SettingOrigin) -> Result<WorkloadPlan> {
         let file = match self {
             WorkloadFile::Generator(generator, text) => {
@@ -188,74 +189,74 @@ impl WorkloadFile {
     }
 }
 
-/// How users estimate durations. Errors: [`Error::Plan`].
+/// Parses the model of users' estimates of durations. Errors: [`Error::Plan`].
 pub fn estimates(text: Option<&str>, stands: SettingOrigin) -> Result<Estimates> {
     let read = |text: &str| text.parse().map_err(|error: Error| error.under(&stands.key("workload.estimates")));
     text.map_or(Ok(Estimates::AsGiven), read)
 }
 
-/// The workload that arrives.
+/// A validated workload.
 #[derive(Clone, Debug)]
 pub enum WorkloadPlan {
-    /// A generator, run with every seed, and how users estimate durations.
+    /// A generator, run with every seed, and the model of users' estimates of durations.
     Generator(Generator, Estimates),
-    /// A trace, the same for every seed.
+    /// A trace, the same for every seed unless jobs or estimates are drawn.
     Trace {
         /// The file, or `-`.
         path: PathBuf,
-        /// Its format; canonical or recognised if absent.
+        /// The format; canonical or detected if absent.
         format: Option<Format>,
-        /// How it is imported.
+        /// The options of the import.
         options: FormatOptions,
-        /// The share of jobs that is kept, chosen by seed; all if absent.
+        /// The share of jobs that is kept, selected by seed; all if absent.
         thin: Option<f64>,
-        /// How users estimate durations.
+        /// The model of users' estimates of durations.
         estimates: Estimates,
     },
 }
 
-/// A plan, checked.
+/// A validated plan.
 #[derive(Clone)]
 pub struct Plan {
-    /// The experiment's name.
+    /// The name of the experiment.
     pub name: String,
-    /// The question it answers.
+    /// The question that the experiment answers.
     pub question: Option<String>,
     /// The policies to compare, in order.
     pub policies: Vec<NamedPolicy>,
-    /// Which of them the others are compared with.
+    /// The index of the policy that the others are compared with.
     pub baseline: usize,
-    /// The seeds; the first of them where `precision` decides how many.
+    /// The seeds; only the first ones are used if `precision` is reached earlier.
     pub seeds: Vec<u64>,
-    /// When there are enough seeds, if their number is not fixed.
+    /// The precision that determines the number of seeds, if the number is not fixed.
     pub precision: Option<Precision>,
     /// Engine options.
     pub options: Options,
-    /// The control plane between scheduler and machines, if there is one.
+    /// The control plane between scheduler and machines, if the plan has one.
     pub control: Option<ControlPlan>,
-    /// Online services beside the workload.
+    /// Online services in addition to the workload.
     pub services: Vec<Service>,
     /// The step of the sampling grid.
     pub sample: Span,
-    /// Which part of a run is measured.
+    /// The part of a run that is measured.
     pub window: Window,
-    /// Which tables to write.
+    /// The tables to write.
     pub tables: Vec<Table>,
     /// A CSV of weights.
     pub weights: Option<Pinned>,
-    /// The file that the machines were read from.
+    /// The file of the machines, if they were read from a file.
     pub machines: Option<PathBuf>,
-    /// The file that the machines' events were read from.
+    /// The file of the machine events, if there is one.
     pub machine_events: Option<PathBuf>,
     /// The cluster that the workload runs on.
     pub cluster: ClusterSpec,
-    /// The workload that arrives.
+    /// The workload.
     pub workload: WorkloadPlan,
     /// The plan as text, stored in every file of the results.
     pub text: String,
-    /// A digest of what the results of its runs depend on, in hexadecimal.
+    /// The digest, in hexadecimal, of everything in the plan that affects the results of a run.
     pub digest: String,
-    /// The command that runs it again.
+    /// The command that runs the plan again.
     pub command: String,
     /// The name of the cell of a sweep; empty without one.
     pub cell: String,
@@ -263,11 +264,11 @@ pub struct Plan {
     pub axes: Vec<(String, Constant)>,
 }
 
-/// The step of the sampling grid where a plan names none.
+/// The default step of the sampling grid.
 pub const SAMPLE: Span = Span::from_secs(60);
 
 impl PlanFile {
-    /// Reads a plan; files that its quota groups name are in `folder`. Errors: [`Error::Placed`], [`Error::Plan`].
+    /// Reads a plan; files of its quota groups are relative to `folder`. Errors: [`Error::Placed`], [`Error::Plan`].
     pub(super) fn read(tree: &Node, folder: &Path) -> Result<PlanFile> {
         let mut file: PlanFile = tree.read()?;
         if let Some(quotas) = tree.get("quota") {
@@ -282,8 +283,8 @@ impl PlanFile {
 }
 
 impl Plan {
-    /// Checks a plan as it is written. Paths in it are relative to `folder`, and messages call its keys as they are called
-    /// where it stands. Errors: [`Error::Plan`] with the key and what would be accepted.
+    /// Validates a plan. Paths in it are relative to `folder`; messages name its keys, or the options of the command line, depending on the
+    /// origin. Errors: [`Error::Plan`] with the key and the accepted values.
     pub fn check(file: PlanFile, folder: &Path, registry: &Registry, stands: SettingOrigin) -> Result<Plan> {
         check_name(&file.name)?;
         let policies = policies(&file, folder, registry, stands)?;
@@ -349,14 +350,14 @@ impl Plan {
         })
     }
 
-    /// The place of the run in a sweep, for every table: the cell, and the columns of the axes. Nothing without one.
+    /// Returns the columns that identify the cell of the run in every table: the cell's name and the axes. Empty without a sweep.
     pub fn axes(&self) -> Vec<(String, Constant)> {
         let cell = (!self.cell.is_empty()).then(|| ("cell".to_owned(), Constant::Text(self.cell.clone())));
         cell.into_iter().chain(self.axes.iter().cloned()).collect()
     }
 }
 
-/// Checks the name of an experiment, which is that of the folder of its results. Errors: [`Error::Plan`].
+/// Checks the name of an experiment, which is also the name of its results folder. Errors: [`Error::Plan`].
 pub fn check_name(name: &str) -> Result<()> {
     match portable::is_file_name(name) {
         true => Ok(()),
@@ -364,12 +365,12 @@ pub fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// The tables that are written unless a plan says otherwise.
+/// Returns the tables that are written by default.
 pub fn default_tables() -> Vec<Table> {
     Table::all().filter(|table| !matches!(table, Table::Tasks | Table::Usage | Table::Decisions)).collect()
 }
 
-/// The policies. Errors: an unknown name, none, or one twice.
+/// Resolves the policies. Errors: an unknown name, no policy, or a duplicate.
 fn policies(file: &PlanFile, folder: &Path, registry: &Registry, stands: SettingOrigin) -> Result<Vec<NamedPolicy>> {
     let groups = PlanGroups { quota: &file.quota, queues: &file.queues };
     let policies = each(&file.policies, |name| match stands {
@@ -390,7 +391,7 @@ fn policies(file: &PlanFile, folder: &Path, registry: &Registry, stands: Setting
     Ok(policies)
 }
 
-/// The most tasks of a service.
+/// The maximum number of tasks of a service.
 const MOST_OF_A_SERVICE: u32 = 1_000_000;
 
 /// Reads the services. Errors: a service without tasks or demand, with a duplicate name, or with a duplicate resource.
@@ -428,7 +429,7 @@ fn services(files: &[ServiceFile]) -> Result<Vec<Service>> {
     Ok(services)
 }
 
-/// The part of a run that is measured. Errors: not a span, or an end that is not behind the start.
+/// Reads the measured part of a run. Errors: a value is not a span, or the end is not after the start.
 fn window(file: &MeasureFile) -> Result<Window> {
     let all = Window::default();
     let at = |key: &str, text: &Option<String>, or: Time| text.as_deref().map_or(Ok(or), |text| horizon(key, text));

@@ -17,15 +17,15 @@ use crate::pinned::Pinned;
 use crate::units::{Dim, UserId};
 use crate::workload::{Input, Workload};
 
-/// The knowledge of a workload without reading or drawing it through: at least its resources.
+/// The properties of a workload that are known without reading or generating it completely: at least its resources.
 struct KnownWorkload {
     outline: Workload,
-    /// Its users and labels are known as well.
+    /// Whether the users and labels are known as well.
     is_whole: bool,
 }
 
-/// Checks all cells of a study under all policies. Errors: one that a run would end with before its first event, of the
-/// first workload or cell that has any.
+/// Checks all cells of a study under all policies. Errors: an error that would end a run before its first event, for the first workload or
+/// cell that has one.
 pub fn check(study: &Study) -> Result<()> {
     let (kinds, firsts) = workloads(study);
     let known = firsts.par_iter().map(|&cell| known(&study.cells[cell]).map_err(|error| study.located(cell, error)));
@@ -64,7 +64,7 @@ fn known(plan: &Plan) -> Result<Option<KnownWorkload>> {
         }
         WorkloadPlan::Trace { path, format, options, .. } if path.is_file() => {
             Ok(Some(match Supply::input(Input::open(path)?, *format, options)? {
-                // A public format has to be read for that.
+                // A public format must be read completely to know its resources.
                 Supply::Imported(outline) => KnownWorkload { outline, is_whole: true },
                 supply => {
                     KnownWorkload { outline: Workload { dims: supply.dims()?, ..Workload::default() }, is_whole: false }
@@ -75,7 +75,7 @@ fn known(plan: &Plan) -> Result<Option<KnownWorkload>> {
     }
 }
 
-/// The machines and weights of the cell before: most cells of a sweep share them with their neighbour.
+/// The machines and weights of the previous cell: most cells of a sweep share them with their neighbour.
 #[derive(Default)]
 struct Last(Option<(ClusterSpec, Option<Pinned>, Vec<Dim>, RunEnvironment)>);
 
@@ -88,7 +88,7 @@ impl Last {
             Some(last) => last,
             None => {
                 let ground = RunEnvironment::new(&plan.cluster, plan.weights.as_ref(), dims)?;
-                // All cells have the same axes and tables, so that only resources make a difference.
+                // All cells have the same axes and tables, so the check depends only on the resources.
                 let (axes, dims_all) = (plan.axes(), &ground.cluster.dims);
                 plan.tables.iter().try_for_each(|table| columns(*table, "", (0, None), &axes, dims_all).map(drop))?;
                 (plan.cluster.clone(), plan.weights.clone(), dims.to_vec(), ground)

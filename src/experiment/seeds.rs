@@ -1,4 +1,8 @@
-//! How many seeds: a number, or until the answer is known well enough.
+//! The number of seeds of a plan: fixed, or determined by a precision.
+//!
+//! [`Seeds::Until`] is a sequential procedure: seeds are added until the confidence interval of a metric's mean is narrow enough under
+//! every policy, within a minimum and a maximum number. The checks occur at numbers of seeds that depend only on the plan, so that equal
+//! results lead to the same number of seeds.
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 
@@ -6,12 +10,12 @@ use crate::error::{Error, Result, did_you_mean};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::mean_interval;
 
-/// How many seeds a plan is run with.
+/// The number of seeds of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seeds {
     /// This number of seeds.
     Fixed(u64),
-    /// As many as a precision takes.
+    /// As many seeds as a precision requires.
     Until(Precision),
 }
 
@@ -21,29 +25,29 @@ impl Default for Seeds {
     }
 }
 
-/// When to stop: once the 95 % confidence interval of a metric's mean is narrow enough under every policy.
+/// A stopping rule: the 95 % confidence interval of a metric's mean must be narrow enough under every policy.
 ///
-/// It is looked at after `least` seeds and then each time there are a quarter more ([`Precision::next`]), never in
-/// between and never before all policies have run: how many seeds there are depends on the results alone. An interval
-/// that ends when it is first narrow covers a little less often than it says; few looks and a `least` of 10 keep that
-/// small. Source: Law, Simulation Modeling and Analysis, 5th ed., section 9.4.1 (sequential procedure), after Chow and
-/// Robbins, Annals of Mathematical Statistics 36, 1965.
+/// It is checked after `least` seeds and then each time there are a quarter more ([`Precision::next`]). It is not checked at other times,
+/// nor before all policies have run, so that the number of seeds depends on the results alone. An interval that ends when it is first
+/// narrow has a coverage slightly below its level; few checks and a `least` of 10 keep the difference small. Source: Law, Simulation
+/// Modeling and Analysis, 5th ed., section 9.4.1 (sequential procedure), after Chow and Robbins, Annals of Mathematical Statistics 36,
+/// 1965.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Precision {
-    /// Half the interval's width over the mean: 0.02 for 2 %.
+    /// The half-width of the interval relative to the mean: 0.02 for 2 %.
     pub half_width: f64,
-    /// A column of the `runs` table.
+    /// The metric: a column of the `runs` table.
     pub metric: String,
-    /// Minimum number of seeds.
+    /// The minimum number of seeds.
     pub least: u64,
-    /// Maximum number of seeds.
+    /// The maximum number of seeds.
     pub most: u64,
 }
 
-/// The metric that a precision is about unless it says otherwise.
+/// The default metric of a precision.
 pub const METRIC: &str = "completion_mean_s";
 
-/// Seeds before the first look, unless a plan says otherwise.
+/// The default number of seeds before the first check.
 const LEAST: u64 = 10;
 
 const EXPECTED: &str = "a number, or such as \"until 2 % half-width, at most 200\" or \"until 5 % half-width of \
@@ -81,15 +85,14 @@ impl Precision {
         Ok(Precision { half_width, metric: metric.to_owned(), least, most })
     }
 
-    /// Whether the mean of these values is known well enough; a mean of 0 is once all values are. Absent values do
-    /// not count.
+    /// Returns whether the mean of these values is known precisely enough; a mean of 0 is if all values are 0. Absent values do not count.
     pub fn reached(&self, values: &[Option<f64>]) -> bool {
         let there: Vec<f64> = values.iter().copied().flatten().filter(|value| value.is_finite()).collect();
         let Some(interval) = mean_interval(&there, LEVEL) else { return false };
         interval.high.is_some_and(|high| high - interval.mean <= self.half_width * interval.mean.abs())
     }
 
-    /// How many seeds there are at the next look, after `seeds`.
+    /// Returns the number of seeds at the check after the one with `seeds` seeds.
     pub fn next(&self, seeds: u64) -> u64 {
         (seeds + seeds.div_ceil(4)).clamp(self.least, self.most)
     }

@@ -1,4 +1,4 @@
-//! The service of users under a policy beside that of ideal fair sharing.
+//! Compares the service of users under a policy with that of ideal fair sharing.
 
 use super::window::Window;
 use crate::metrics::{HorizonLog, JudgedService, Reference, UserTotals, Work};
@@ -18,13 +18,13 @@ pub(super) struct ServiceRecord {
 pub(super) struct TaskWork<'a> {
     /// The demand of each task.
     pub demand: &'a [u64],
-    /// How many tasks.
+    /// The number of tasks.
     pub tasks: u64,
-    /// When they were submitted.
+    /// The time of their submission.
     pub submit: Time,
-    /// How long each takes at full speed.
+    /// The duration of each task at full speed.
     pub duration: Span,
-    /// Whether the tasks end: then all of their work is served.
+    /// Whether the tasks complete; all of their work is then served.
     pub completes: bool,
 }
 
@@ -38,13 +38,13 @@ impl ServiceRecord {
         self.horizon.is_some()
     }
 
-    /// Opens an account for the next user, with its class of weights.
+    /// Adds the next user, with its class of weights.
     pub fn user(&mut self, class: u32) {
         self.reference.user(class);
         self.logs.extend(self.horizon.map(|_| HorizonLog::default()));
     }
 
-    /// Submits work, which takes some time.
+    /// Submits work with a duration above 0.
     pub fn submit(&mut self, work: Work) {
         self.reference.submit(work);
         if !work.measured || self.horizon.is_none_or(|horizon| work.submit >= horizon) {
@@ -56,8 +56,8 @@ impl ServiceRecord {
         }
     }
 
-    /// Returns the age of work when it is served, added up. It is served evenly from `start` to `end`; unserved work has its age at
-    /// `end`. Work that was not submitted in the window has none.
+    /// Returns the sum of the ages that parts of the work have when they are served, evenly from `start` to `end`; unserved parts have
+    /// their age at `end`. Returns 0 for work that was not submitted in the window.
     pub fn served(&mut self, user: usize, work: TaskWork, (start, end): (Time, Time)) -> f64 {
         let TaskWork { demand, tasks, submit, duration, completes } = work;
         if !self.window.contains(submit) || submit >= end || duration == Span::ENDLESS {
@@ -75,8 +75,8 @@ impl ServiceRecord {
         size * (full * age - ran.min(full) * ran / 2.0)
     }
 
-    /// Returns the service of a user's judged work: of all of its work, or under a horizon of the part that the reference serves by
-    /// then. `None` without any.
+    /// Returns the service of a user's judged work: all of its work, or under a horizon the part that the reference serves until then.
+    /// `None` if the user has no judged work.
     pub fn judged(&self, user: usize, totals: &UserTotals) -> Option<JudgedService> {
         let fair = self.reference.service(user);
         if fair.work <= 0.0 {
@@ -96,7 +96,7 @@ impl ServiceRecord {
         let submitted: f64 = (0..self.logs.len()).map(|user| self.reference.service(user).work).sum();
         let served: f64 = self.logs.iter().map(HorizonLog::total_served).sum();
         let share = 1.0 - served / submitted;
-        // Less than the rounding errors of the sums is nothing.
+        // A share below the rounding errors of the sums is 0.
         (submitted > 0.0).then_some(if share < 1e-9 { 0.0 } else { share })
     }
 }

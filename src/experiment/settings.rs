@@ -1,18 +1,18 @@
-//! The common part of all settings: their names where they stand, and time spans.
+//! Functions for all settings: their names in messages, and time spans.
 
 use crate::error::{Error, Result};
 use crate::units::{Span, Time, span};
 
-/// Where settings stand, which is how messages name them.
+/// The origin of settings, which determines their names in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
-    /// In a plan.
+    /// Keys of a plan.
     InPlan,
-    /// On the command line.
+    /// Options of the command line.
     OnCommandLine,
 }
 
-/// Options that are not called as the keys of plans are.
+/// Options whose names differ from those of the plan keys.
 const OPTIONS: [(&str, &str); 5] = [
     ("policies", "--policy"),
     ("properties", "--property"),
@@ -22,7 +22,7 @@ const OPTIONS: [(&str, &str); 5] = [
 ];
 
 impl SettingOrigin {
-    /// The name of a key of a plan.
+    /// Returns the name of a plan key in messages.
     pub fn key(self, key: &str) -> String {
         let option = || OPTIONS.iter().find(|(known, _)| key.ends_with(known)).map(|(_, option)| (*option).to_owned());
         let word = key.rsplit('.').next().unwrap_or(key);
@@ -32,7 +32,7 @@ impl SettingOrigin {
         }
     }
 
-    /// An error about a file: in a plan it is about the key that names it.
+    /// Adds the key that names a file to an I/O error, if the settings are in a plan.
     pub fn of_file(self, key: &str, error: Error) -> Error {
         match (self, &error) {
             (SettingOrigin::InPlan, Error::Io { .. }) => error.of_key(key),
@@ -41,7 +41,7 @@ impl SettingOrigin {
     }
 }
 
-/// A span above 0.
+/// Parses a span above 0.
 pub fn positive_span(key: &str, text: &str) -> Result<Span> {
     let expected = "a time span above 0 such as 90s, 15m or 2h";
     match span(text) {
@@ -50,7 +50,7 @@ pub fn positive_span(key: &str, text: &str) -> Result<Span> {
     }
 }
 
-/// A horizon.
+/// Parses a horizon.
 pub fn horizon(key: &str, text: &str) -> Result<Time> {
     positive_span(key, text).map(|span| Time::ZERO + span)
 }

@@ -1,4 +1,7 @@
 //! One run: a workload under a policy, from its source to its tables.
+//!
+//! [`simulate`] opens the source, builds the cluster, the weights and the policy, runs the engine with a recorder, and writes the tables.
+//! The tables are complete but have temporary names: the caller decides whether to place them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +26,7 @@ use crate::policy::{NamedPolicy, Policy, Setup};
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time};
 use crate::workload::{Following, Service, WithServices};
 
-/// Everything a run depends on but the policy.
+/// All inputs of a run except the policy.
 #[derive(Clone, Copy)]
 pub struct Simulation<'a> {
     /// The workload.
@@ -38,16 +41,16 @@ pub struct Simulation<'a> {
     pub options: Options,
     /// The control plane between scheduler and machines, if there is one.
     pub control: Option<&'a ControlPlan>,
-    /// Online services beside the workload.
+    /// Online services in addition to the workload.
     pub services: &'a [Service],
     /// The step of the sampling grid.
     pub sample: Span,
-    /// Which part of the run is measured.
+    /// The part of the run that is measured.
     pub window: Window,
 }
 
 impl<'a> Simulation<'a> {
-    /// The simulation of a plan on this supply; `workload` is its name.
+    /// Returns the simulation of a plan with this supply; `workload` is the name of the workload.
     pub fn new(plan: &'a Plan, supply: &'a Supply, workload: &'a str) -> Simulation<'a> {
         Simulation {
             supply,
@@ -63,30 +66,30 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// A run that has ended.
+/// A completed run.
 #[derive(Debug)]
 pub struct Simulated {
     /// The results of the run.
     pub summary: RunSummary,
-    /// Its tables, whole and not yet under their names; they go away unless they are placed.
+    /// The complete tables, not yet under their names; they are removed unless they are placed.
     pub tables: Vec<Pending>,
 }
 
-/// The machines and weights of a run, in the resources of its workload: the same under every policy.
+/// The machines and weights of a run, in the resources of its workload; they are the same under every policy.
 pub(super) struct RunEnvironment {
     pub cluster: Cluster,
     pub weights: Weights,
 }
 
 impl RunEnvironment {
-    /// Errors: machines and workload that do not go together, and those of a file of weights.
+    /// Builds the machines and weights. Errors: machines that do not fit the workload, and those of a file of weights.
     pub fn new(cluster: &ClusterSpec, weights: Option<&Pinned>, dims: &[Dim]) -> Result<RunEnvironment> {
         let cluster = Cluster::new(cluster, dims)?;
         let weights = weights.map_or_else(|| Ok(Weights::default()), |file| Weights::read(file, &cluster.dims))?;
         Ok(RunEnvironment { cluster, weights })
     }
 
-    /// Makes a policy for it. Errors: the policy's.
+    /// Builds a policy for these machines and weights. Errors: those of the policy.
     pub fn policy(&self, policy: &NamedPolicy, placement: Placement) -> Result<Box<dyn Policy>> {
         let RunEnvironment { cluster, weights } = self;
         let machines = cluster.capacities.len() as u64;
@@ -96,10 +99,10 @@ impl RunEnvironment {
     }
 }
 
-/// Which quantiles the `quantiles` table holds.
+/// The number of intervals between the quantiles in the `quantiles` table.
 const QUANTILES: u32 = 200;
 
-/// Runs the simulation under a policy and writes the tables that are wanted.
+/// Runs the simulation under a policy and writes the requested tables.
 ///
 /// `heartbeat` receives the simulated time and the number of launched tasks. Errors: bad input, a full disk, or an error of `heartbeat`; a
 /// run that ends in an error leaves no tables.
@@ -169,7 +172,7 @@ pub fn simulate(
     finish(collector, summary, measured, &weights, to)
 }
 
-/// The run that a collector has observed.
+/// Returns the observations of a collector as a run.
 fn ended<'a>(
     collector: &'a Collector,
     simulation: &Simulation<'a>,
@@ -188,7 +191,7 @@ fn ended<'a>(
         offered,
         outcome,
         totals,
-        // To the end of the run, which is the last end of a task unless something else happens later.
+        // Until the end of the run, which is the last end of a task unless another event is later.
         measured: collector.window.part(first, totals.now),
         arriving: collector.window.part(first, totals.last_submit),
         speeds: collector.speeds(),
@@ -201,7 +204,7 @@ fn ended<'a>(
     }
 }
 
-/// Writes the tables that are made at the end, and sums up.
+/// Writes the tables that are computed at the end, and completes all tables.
 fn finish(
     collector: Collector,
     summary: RunSummary,

@@ -1,4 +1,7 @@
-//! The tables of one run, each written if it is wanted.
+//! The tables of one run.
+//!
+//! [`Sinks`] holds a writer for each requested table that is written during the run, and ignores rows of other tables. [`Sinks::wants`]
+//! reports whether the values of a table must be computed, even if there is no folder to write to.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -18,37 +21,37 @@ use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord};
 use crate::units::{Dim, Time, UserId, trim_float};
 use crate::workload::NameList;
 
-/// Where and how the tables of one run are written.
+/// The destination and the metadata of the tables of one run.
 #[derive(Clone, Debug)]
 pub struct Destination {
-    /// The experiment's folder; with `None` the tables' values are computed, and written nowhere.
+    /// The experiment's folder; if `None`, the tables' values are computed and not written.
     pub folder: Option<PathBuf>,
     /// The policy's name.
     pub policy: String,
-    /// The run's number among those of the policy.
+    /// The number of the run among those of the policy.
     pub run: u64,
-    /// The seed of its workload; `None` for a trace.
+    /// The seed of the workload; `None` for a trace.
     pub seed: Option<u64>,
     /// Columns and values of the axes of a sweep.
     pub axes: Vec<(String, Constant)>,
-    /// Which tables are wanted.
+    /// The requested tables.
     pub tables: Vec<Table>,
     /// Key-value metadata of every file.
     pub metadata: Vec<(String, String)>,
 }
 
 impl Destination {
-    /// The file of a table.
+    /// Returns the path of a table.
     pub fn path(&self, table: Table) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| table.path(folder, &self.policy, self.run))
     }
 
-    /// Opens a table that is written row by row, if it is wanted.
+    /// Opens a requested table that is written row by row.
     pub(super) fn open<R: TableRow>(&self, dims: &[Dim]) -> Result<Option<Writer<R>>> {
         Ok(self.table(Table::for_row::<R>(), dims)?.map(|table| Writer::new(table, dims.len())))
     }
 
-    /// Opens a table if it is wanted.
+    /// Opens a table if it is requested.
     pub(super) fn table(&self, table: Table, dims: &[Dim]) -> Result<Option<TableWriter>> {
         let Some(path) = self.path(table).filter(|_| self.tables.contains(&table)) else { return Ok(None) };
         self.folder.iter().try_for_each(|folder| check_links(folder, &path))?;
@@ -94,14 +97,14 @@ pub(super) struct Sinks {
     shares: Option<Writer<ShareRow<'static>>>,
     levels: Option<Writer<LevelOf<'static>>>,
     decisions: Option<Writer<Decided<'static>>>,
-    /// The tables with values that are computed, written or not: a bit a table.
+    /// A bit mask of the tables whose values are computed, whether written or not.
     wanted: u32,
 }
 
 impl Sinks {
-    /// Opens the tables that are written during the run; that of levels for a policy with groups.
+    /// Opens the requested tables that are written during the run; the table `levels` only for a policy with groups.
     pub fn open(to: &Destination, dims: &[Dim], groups: bool) -> Result<Sinks> {
-        // The demands are the workload's, the same in every run.
+        // The demands belong to the workload and are the same in every run.
         let wanted = to.tables.iter().filter(|&&table| table != Table::Demands || to.run == 0);
         Ok(Sinks {
             dims: dims.to_vec(),
@@ -116,7 +119,7 @@ impl Sinks {
         })
     }
 
-    /// Whether a table's values are to be computed.
+    /// Returns whether the values of a table must be computed.
     pub fn wants(&self, table: Table) -> bool {
         self.wanted & 1 << table as u32 != 0
     }
@@ -179,7 +182,7 @@ impl Sinks {
         })
     }
 
-    /// A turn of a job's next task; `groups` are the policy's.
+    /// Writes a scheduling decision about a job's next task; `groups` are those of the policy.
     pub fn decision(
         &mut self,
         (job, user): (&str, Listed),
@@ -221,13 +224,13 @@ impl Sinks {
         })
     }
 
-    /// The quota of a group in resource `d`, its use and its request.
+    /// Writes the quota of a group in resource `d`, with its usage and its request.
     pub fn level(&mut self, at: Time, about: &GroupNode, d: usize, level: &GroupLevel, held: Holding) -> Result<()> {
         let Some(table) = &mut self.levels else { return Ok(()) };
         table.push(&LevelOf { at, about, dim: &self.dims[d], level, held })
     }
 
-    /// Completes the tables.
+    /// Completes the tables. They still have temporary names.
     pub fn complete(self) -> Result<Vec<Pending>> {
         let done = [
             self.jobs.map(Writer::complete),
@@ -242,7 +245,7 @@ impl Sinks {
     }
 }
 
-/// The outcome of tasks that never started, as in the tasks table.
+/// Returns the outcome of tasks that never started, as in the `tasks` table.
 fn outcome(why: Stuck) -> &'static str {
     match why {
         Stuck::TooLarge => "too large",
@@ -252,7 +255,7 @@ fn outcome(why: Stuck) -> &'static str {
     }
 }
 
-/// Devices as text: `gpu:0;gpu:1`, and `gpu:2=0.46` for a part of one. Nothing if there are none.
+/// Formats devices: `gpu:0;gpu:1`, and `gpu:2=0.46` for a part of one. Returns `None` if there are none.
 fn devices(held: &[DevicePart], dims: &[Dim]) -> Option<String> {
     let one = |held: &DevicePart| {
         let whole = format!("{}:{}", dims[usize::from(held.dim)].name, held.device);

@@ -1,4 +1,4 @@
-//! The summary of a run, in one row.
+//! The summary of a run: one row of the `runs` table, and the facts that the terminal and the report show.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ use crate::workload::describe;
 pub struct RunSummary {
     /// The policy's name.
     pub policy: String,
-    /// Number of the run among those of the policy.
+    /// The number of the run among those of the policy.
     pub run: u64,
     /// The seed of the workload; `None` for a trace.
     pub seed: Option<u64>,
@@ -34,16 +34,16 @@ pub struct RunSummary {
     pub values: Vec<(String, SummaryValue)>,
     /// Completion by job size: bin label, jobs, mean completion time in seconds.
     pub bins: Vec<(String, u64, Option<f64>)>,
-    /// Tasks that never started, by reason, and a few of them.
+    /// The number of tasks that never started, by reason.
     pub stuck: Vec<(Stuck, u64)>,
-    /// A few task sets for each reason.
+    /// Examples of task sets that never started, a few for each reason.
     pub examples: Vec<StuckExample>,
-    /// A few task sets that were stopped and waited again at the end, for each reason.
+    /// Examples of task sets that were stopped and waited again at the end, a few for each reason.
     #[serde(default)]
     pub stopped: Vec<StuckExample>,
-    /// Requests of the workload that the engine ignores, in words.
+    /// Messages about requests of the workload that the engine ignores.
     pub ignored: Vec<String>,
-    /// The groups of a policy that has some.
+    /// The groups of the policy, if it has any.
     pub groups: Vec<GroupSummary>,
 }
 
@@ -52,14 +52,14 @@ pub struct RunSummary {
 pub enum SummaryValue {
     /// A count or a time in microseconds.
     Int(Option<u64>),
-    /// A measure; `None` where it does not exist.
+    /// A measure; `None` if it is undefined.
     Float(Option<f64>),
     /// A name.
     Text(String),
 }
 
 impl SummaryValue {
-    /// As a cell of a table.
+    /// Returns the value as a cell of a table.
     pub fn cell(&self) -> Cell<'_> {
         match self {
             SummaryValue::Int(value) => (*value).into(),
@@ -68,7 +68,7 @@ impl SummaryValue {
         }
     }
 
-    /// As a number, if it is one and exists.
+    /// Returns the value as a number; `None` for text and undefined values.
     pub fn number(&self) -> Option<f64> {
         match self {
             SummaryValue::Int(value) => value.map(|value| value as f64),
@@ -79,7 +79,7 @@ impl SummaryValue {
 }
 
 impl RunSummary {
-    /// The value of a column as a number.
+    /// Returns the value of a column as a number.
     pub fn number(&self, column: &str) -> Option<f64> {
         self.values.iter().find(|(name, _)| name == column).and_then(|(_, value)| value.number())
     }
@@ -128,7 +128,7 @@ pub(super) fn ignored(
     [labels, oversized, strangers, endless, held].into_iter().flatten().collect()
 }
 
-/// The cells of the `runs` table under the names of its columns.
+/// Returns the cells of the `runs` table with the names of their columns.
 pub(super) fn values(cells: &[Cell], dims: &[Dim]) -> Vec<(String, SummaryValue)> {
     let value = |(column, cell): (Described, &Cell)| {
         let value = match (column.value, cell) {
@@ -145,7 +145,7 @@ pub(super) fn values(cells: &[Cell], dims: &[Dim]) -> Vec<(String, SummaryValue)
     Table::Runs.columns(dims).into_iter().zip(cells).map(value).collect()
 }
 
-/// Measures of a user at the end of a run.
+/// Returns the measures of a user at the end of a run.
 pub(super) fn user<'a>(
     collector: &'a Collector,
     user: usize,

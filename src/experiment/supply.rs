@@ -1,4 +1,7 @@
-//! The source of a run's workload, opened again for every policy.
+//! The supply of a run's workload: a source that can be opened again for every policy.
+//!
+//! Canonical traces are streamed; imported traces and generated workloads are in memory. Selection of jobs and estimates of durations wrap
+//! another supply. A supply may be shared by concurrent runs ([`Shared`]).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,22 +19,21 @@ use crate::workload::{
 
 /// A workload that can be replayed any number of times.
 pub enum Supply {
-    /// A canonical CSV trace, streamed, and its resources beside the usual ones.
+    /// A canonical CSV trace, streamed, and its resources in addition to the usual ones.
     Csv(Input, Vec<String>),
-    /// A canonical Parquet trace, streamed a row group at a time, and its resources beside the usual ones.
+    /// A canonical Parquet trace, streamed one row group at a time, and its resources in addition to the usual ones.
     Parquet(Input, Vec<String>),
-    /// A public format, imported.
+    /// An imported trace in a public format.
     Imported(Workload),
-    /// The workload that a generator made of a seed.
+    /// The workload of a generator and a seed.
     Generated(Generated),
-    /// Some of another supply's jobs, chosen by seed.
+    /// A share of another supply's jobs, selected by seed.
     Thinned(Box<Supply>, f64, u64),
-    /// Another supply with estimates by a model and a seed.
+    /// Another supply with estimates of durations by a model and a seed.
     Estimated(Box<Supply>, Estimates, u64),
 }
 
-/// A supply that several runs share: made when it is first needed, and dropped when no run needs it any more unless it
-/// is to stay.
+/// A supply that several runs share. It is made when it is first needed, and dropped when no run uses it, unless it is kept.
 #[derive(Default)]
 pub(super) struct Shared {
     slot: Mutex<(Weak<Supply>, Option<Arc<Supply>>)>,
@@ -50,12 +52,12 @@ impl Shared {
 }
 
 impl Supply {
-    /// Opens a trace: canonical (CSV, Parquet) or, by name or by its looks, a public format.
+    /// Opens a trace: canonical (CSV, Parquet), or a public format, which is given or detected.
     pub fn trace(path: &Path, format: Option<Format>, options: &FormatOptions) -> Result<Supply> {
         Supply::input(Input::open(path)?, format, options)
     }
 
-    /// The same of an input that is open already.
+    /// Opens a trace from an open input.
     pub fn input(input: Input, format: Option<Format>, options: &FormatOptions) -> Result<Supply> {
         match public_format(&input, format)? {
             Some(format) => Ok(Supply::Imported(formats::read_input(&input, format, options)?)),
@@ -76,17 +78,17 @@ impl Supply {
         Ok(if parquet { Supply::Parquet(input, resources) } else { Supply::Csv(input, resources) })
     }
 
-    /// The workload that a generator makes of a seed.
+    /// Generates the workload of a seed.
     pub fn generate(generator: &Generator, seed: u64) -> Result<Supply> {
         generator.generate(seed).map(Supply::Generated)
     }
 
-    /// This share of the jobs, chosen by seed.
+    /// Keeps a share of the jobs, selected by seed.
     pub fn thinned(self, share: f64, seed: u64) -> Supply {
         Supply::Thinned(Box::new(self), share, seed)
     }
 
-    /// The same with estimates by a model and a seed.
+    /// Adds estimates of durations by a model and a seed.
     pub fn estimated(self, model: Estimates, seed: u64) -> Supply {
         match model {
             Estimates::AsGiven => self,
@@ -94,7 +96,7 @@ impl Supply {
         }
     }
 
-    /// A fresh source from the start.
+    /// Returns a new source that starts from the beginning.
     pub fn source(&self) -> Result<Box<dyn Source + '_>> {
         Ok(match self {
             Supply::Csv(input, resources) => Box::new(CsvTrace::declaring(input, resources)?),
@@ -106,12 +108,12 @@ impl Supply {
         })
     }
 
-    /// The resource dimensions.
+    /// Returns the resource dimensions.
     pub fn dims(&self) -> Result<Vec<Dim>> {
         Ok(self.source()?.dims().to_vec())
     }
 
-    /// The most frequent demands, read from the start; of a closed loop those of the first jobs.
+    /// Returns the most frequent demands, read from the start; for a closed loop those of the first jobs.
     pub fn mix(&self) -> Result<Mix> {
         const MOST: usize = 100;
         let mut source = self.source()?;
@@ -127,7 +129,7 @@ impl Supply {
         Ok(Mix::new(order.into_iter().map(|demand| (demand, tasks[&demand])), MOST))
     }
 
-    /// How many tasks there are, if that is known without reading a trace through.
+    /// Returns the number of tasks, if it is known without reading a trace completely.
     pub fn tasks(&self) -> Option<u64> {
         match self {
             Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => {
@@ -138,7 +140,7 @@ impl Supply {
         }
     }
 
-    /// The report of an importer or a generator on its work.
+    /// Returns the report of an importer or a generator on its work.
     pub fn quality(&self) -> Option<&Quality> {
         match self {
             Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => Some(&workload.quality),
@@ -152,7 +154,7 @@ fn is_parquet(input: &Input) -> Result<bool> {
     Ok(input.head(4)? == b"PAR1")
 }
 
-/// The public format of an input: the one given, or the one that it looks like. `None` for a canonical trace.
+/// Returns the public format of an input, which is given or detected; `None` for a canonical trace.
 fn public_format(input: &Input, given: Option<Format>) -> Result<Option<Format>> {
     match given {
         Some(format) => Ok(Some(format)),

@@ -1,57 +1,57 @@
-//! A user's current share, and remarks of a summary on a workload.
+//! The status of a user during a run, and remarks on a workload for the summary.
 
 use crate::record::Stuck;
 use crate::units::{Resources, Time};
 
-/// A user's share, as of its last change.
+/// The share of a user, as of its last change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UserStatus {
-    /// Weighted, for comparing with others.
+    /// The weighted share, for comparisons with other users.
     pub share: u64,
-    /// As it is, for the user's own account.
+    /// The unweighted share, for the user's own metrics.
     pub plain_share: u64,
     pub since: Time,
     pub share_us: u128,
     pub backlogged_us: u64,
     pub backlogged: bool,
-    /// The largest task it has launched since it became active, as a weighted dominant share.
+    /// The largest task that the user launched since it became active, as a weighted dominant share.
     pub largest: u64,
-    /// Its class of weights.
+    /// The user's class of weights.
     pub class: u32,
-    /// Place among the active users, from 1; 0 if it is none.
+    /// The position among the active users, from 1; 0 if the user is not active.
     pub active: u32,
-    /// Something of it has changed since the last evaluation on the grid.
+    /// Whether the user has changed since the last evaluation on the grid.
     pub stale: bool,
 }
 
-/// Facts about a workload that are no metrics.
+/// Facts about a workload that are not metrics.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remarks {
-    /// Rows that ask for a label or a location.
+    /// The number of rows that request a label or a location.
     pub labels: u64,
-    /// Tasks that are larger than every machine, where machines are pooled.
+    /// The number of tasks that are larger than every machine of a pooled cluster.
     pub oversized: u64,
-    /// The demand of the first of them.
+    /// The demand of the first oversized task.
     pub first_oversized: Resources,
-    /// Jobs with more work than can be written.
+    /// The number of jobs with more work than a table can represent.
     pub endless: u64,
-    /// A few task sets that never started, for each reason.
+    /// Examples of task sets that never started, a few for each reason.
     pub stuck: Vec<StuckExample>,
-    /// A few task sets that were stopped and waited again at the end, for each reason.
+    /// Examples of task sets that were stopped and waited again at the end, a few for each reason.
     pub stopped: Vec<StuckExample>,
 }
 
 /// A task set that waited when the run ended, for the message about it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct StuckExample {
-    /// Why it waited.
+    /// The reason for waiting.
     pub why: Stuck,
     /// The job's name.
     pub job: String,
     /// The user's name.
     pub user: String,
-    /// How many tasks.
+    /// The number of tasks.
     pub tasks: u64,
-    /// The demand of each, in base units.
+    /// The demand of each task, in base units.
     pub demand: Vec<u64>,
 }

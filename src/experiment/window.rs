@@ -1,17 +1,17 @@
-//! The part of a run that is measured: without its warm-up and its end.
+//! The measured part of a run, without its warm-up and its end.
 
 use crate::units::{Span, Time};
 
-/// From when until when a run is measured.
+/// The measured time window of a run.
 ///
-/// Delays count the jobs that were submitted in the window, whenever they end; shares of time (utilisation, Jain index,
-/// means over the sampling grid) are of the window itself, from the first submission to the end of the run. Counts of jobs
-/// and tasks, of users too, and the makespan are of the whole run.
+/// Delays count the jobs that were submitted in the window, whenever they end. Shares of time (utilisation, Jain index, means over the
+/// sampling grid) refer to the window itself, from the first submission to the end of the run. The makespan and the numbers of jobs, tasks
+/// and users refer to the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// From then on.
+    /// The start, inclusive.
     pub from: Time,
-    /// Before then.
+    /// The end, exclusive.
     pub to: Time,
 }
 
@@ -22,12 +22,12 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Whether an instant is in it.
+    /// Returns whether an instant is in the window.
     pub fn contains(&self, at: Time) -> bool {
         self.from <= at && at < self.to
     }
 
-    /// How much of the time between two instants is in it.
+    /// Returns the part of the interval between two instants that is in the window.
     pub fn part(&self, from: Time, to: Time) -> Span {
         Span(to.min(self.to).0.saturating_sub(from.max(self.from).0))
     }

@@ -1,5 +1,5 @@
-//! The description of a bundle: an RO-Crate 1.1 (`ro-crate-metadata.json`, JSON-LD) with the run as a process, as the Process Run
-//! Crate profile has it (<https://w3id.org/ro/wfrun/process/0.5>).
+//! The description of a bundle: an RO-Crate 1.1 (`ro-crate-metadata.json`, JSON-LD) with the run as a process, following the Process Run
+//! Crate profile (<https://w3id.org/ro/wfrun/process/0.5>).
 
 use std::collections::BTreeMap;
 
@@ -31,25 +31,25 @@ pub struct Publication {
     pub name: String,
     /// The question it answers.
     pub question: String,
-    /// When the results were made, as YYYY-MM-DD.
+    /// The date of the results, as YYYY-MM-DD.
     pub date: String,
     /// The authors of the results.
     pub authors: Vec<Author>,
     /// The licence of the results, by its SPDX name.
     pub licence: Option<String>,
-    /// The command that made them.
+    /// The command that produced the results.
     pub command: String,
-    /// Where the plan stands, if there is one.
+    /// The path of the plan, if there is one.
     pub plan: Option<String>,
     /// The folder of the results, with `/` at its end.
     pub results: String,
-    /// Files that were read and are packed.
+    /// The packed input files.
     pub inputs: Vec<String>,
-    /// Files that were read and are not packed.
+    /// The input files that are not packed.
     pub elsewhere: BTreeMap<String, Sum>,
 }
 
-/// The description of a bundle with these files.
+/// Formats the description of a bundle with these files.
 pub fn describe(about: &Publication, files: &BTreeMap<String, Sum>) -> String {
     let link = |id: &str| json!({ "@id": id });
     let file_id = |name: &str| encoded(name);
@@ -136,7 +136,7 @@ fn author_id(author: &Author) -> String {
     }
 }
 
-/// Whether a text is an ORCID iD: four groups of four digits, the last of which checks the others (ISO 7064, MOD 11-2).
+/// Returns whether a text is an ORCID iD: four groups of four digits, of which the last one is a check digit (ISO 7064, MOD 11-2).
 pub fn is_orcid(text: &str) -> bool {
     let digits: Vec<char> = text.chars().filter(|c| *c != '-').collect();
     let shaped = text.len() == 19 && text.split('-').all(|group| group.len() == 4) && digits.len() == 16;
@@ -148,7 +148,7 @@ pub fn is_orcid(text: &str) -> bool {
     shaped && digits.last() == Some(&expected)
 }
 
-/// A path as a relative URI.
+/// Encodes a path as a relative URI.
 pub(super) fn encoded(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/=,+@".contains(&byte);
     name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,8 +1,7 @@
-//! The description of a results folder: `experiment.json`, written before the first run and the same for every way to
-//! run a plan.
+//! The description of a results folder: `experiment.json`, written before the first run and the same for every execution of a plan.
 //!
-//! It names the policies in the order of the plan and the seeds of the runs. Readers need not list folders, and tables of an earlier plan
-//! in the same folder are recognised.
+//! It names the policies in the order of the plan and the seeds of the runs. Therefore readers need not list folders, and tables of an
+//! earlier plan in the same folder are recognised.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +20,7 @@ use crate::metrics::Design;
 /// The file's name.
 pub const FILE: &str = "experiment.json";
 
-/// The name of the description of a sweep's results, beside the folders of its cells.
+/// The name of the description of a sweep's results, which is beside the folders of its cells.
 pub const STUDY: &str = "study.json";
 
 /// The folder of the tables of statistics.
@@ -33,10 +32,10 @@ pub const ESTIMATES: &str = "statistics/estimates.parquet";
 /// The table of differences, below a results folder.
 pub const DIFFERENCES: &str = "statistics/differences.parquet";
 
-/// The names of the tables of a plan about failovers.
+/// The names of the tables of a plan with a table `[failover]`.
 pub const FAILOVER: [&str; 2] = [Fated::TABLE, Recovered::TABLE];
 
-/// The contents of a results folder.
+/// The description of the experiment in a results folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
     /// The version of the tables' schemas.
@@ -44,7 +43,7 @@ pub struct Contents {
     /// The program's version.
     #[serde(default)]
     pub version: String,
-    /// Its commit, if that is known.
+    /// The program's commit, if known.
     #[serde(default)]
     pub commit: Option<String>,
     /// The experiment's name.
@@ -53,28 +52,28 @@ pub struct Contents {
     pub question: Option<String>,
     /// The policies, in order.
     pub policies: Vec<String>,
-    /// The one that others are compared with.
+    /// The policy that others are compared with.
     pub baseline: String,
     /// The seed of each run of a policy; null for a trace.
     pub seeds: Vec<Option<u64>>,
-    /// Whether submissions depend on the policy, as in a closed loop: then runs of one seed are not paired.
+    /// Whether submissions depend on the policy, as in a closed loop. Runs of one seed are then not paired.
     #[serde(default)]
     pub submissions_depend_on_policy: bool,
-    /// The resources that slow machines down when over-committed; `None` in folders of versions that did not write it.
+    /// The resources that slow machines down when over-committed; `None` in folders of versions that did not record them.
     #[serde(default)]
     pub slowdown_resources: Option<Vec<String>>,
-    /// The command that makes these results again.
+    /// The command that reproduces the results.
     pub command: String,
     /// The plan, as in the metadata of every table.
     pub plan: String,
-    /// BLAKE3 digests of the input files, by the key that names each; null for standard input or a pipe. `None` in
-    /// results of a program that did not record them.
+    /// BLAKE3 digests of the input files, by the key that names each; null for standard input or a pipe. `None` in results of a program
+    /// that did not record them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub inputs: Option<BTreeMap<String, Option<String>>>,
 }
 
 impl Contents {
-    /// How the runs of two policies belong together.
+    /// Returns how the runs of two policies are compared: paired by seed or not.
     pub fn design(&self) -> Design {
         if self.submissions_depend_on_policy { Design::Unpaired } else { Design::Paired }
     }
@@ -102,11 +101,11 @@ impl Contents {
     }
 }
 
-/// The tables that the receipts of a folder list, below it, each with the digests that it may have.
+/// The tables that the receipts of a folder list, as paths below it, each with its possible digests.
 pub type ListedTables = BTreeMap<String, Vec<String>>;
 
-/// Reads which tables are of runs that have ended, and the names of receipts that are not as they were written. Errors:
-/// the folder of receipts, or one of them, cannot be read.
+/// Reads the tables of complete runs from the receipts; returns them, and the names of damaged receipts. Errors: the folder of receipts,
+/// or one of them, cannot be read.
 pub fn listed(folder: &Path) -> Result<(ListedTables, Vec<String>)> {
     #[derive(Deserialize)]
     struct Receipt {
@@ -128,9 +127,8 @@ pub fn listed(folder: &Path) -> Result<(ListedTables, Vec<String>)> {
     Ok((listed, broken))
 }
 
-/// Computes the digest of the set of tables that the complete runs of a results folder have, of a sweep those of all
-/// cells: two sets with one digest have the same files with the same bytes. `None` if no results of runs are there.
-/// Errors: [`Error::Io`].
+/// Computes the digest of the set of tables of the complete runs of a results folder, for a sweep of all its cells. Two sets with the same
+/// digest have the same files with the same bytes. `None` if there are no results of runs. Errors: [`Error::Io`].
 pub fn sources(folder: &Path) -> Result<Option<String>> {
     let cells = match undamaged(StudyRecord::read(folder))?.flatten() {
         Some(described) => described.cells.into_iter().map(|(name, _)| name).collect(),
@@ -148,7 +146,7 @@ pub fn sources(folder: &Path) -> Result<Option<String>> {
     Ok((!tables.is_empty()).then(|| digest_of_sources(&tables)))
 }
 
-/// The texts of the receipts of a folder that are unchanged since they were written, by file name.
+/// Returns the texts of the undamaged receipts of a folder, by file name.
 fn receipt_texts(place: &Path) -> Result<Vec<(String, String)>> {
     let mut texts = Vec::new();
     for name in receipts(place)? {
@@ -168,8 +166,8 @@ fn undamaged<T>(read: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Adds the tables that a receipt lists to the sources of figures, if the run is part of the plan that `contents`
-/// describes. `prefix` is the folder of its cell.
+/// Adds the tables of a receipt to the sources of figures, if the run belongs to the plan that `contents` describes. `prefix` is the
+/// folder of its cell.
 pub fn add_sources(
     tables: &mut BTreeMap<String, String>,
     contents: &Contents,
@@ -201,7 +199,7 @@ pub fn digest_of_sources(tables: &BTreeMap<String, String>) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// The names of the receipts in a folder, in order: 16 hexadecimal digits and `.json`. Errors: [`Error::Io`].
+/// Returns the names of the receipts in a folder, in order: 16 hexadecimal digits and `.json`. Errors: [`Error::Io`].
 pub fn receipts(folder: &Path) -> Result<Vec<String>> {
     let place = folder.join(RECEIPTS);
     let mut names = Vec::new();
@@ -220,13 +218,13 @@ pub fn receipts(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// A link on the way from a folder to a path below it, or at its end: it may lead anywhere.
+/// Returns a symbolic link on the path from a folder to a path below it, including the end; it may point anywhere.
 pub fn link_below<'a>(folder: &Path, path: &'a Path) -> Option<&'a Path> {
     let below = path.ancestors().take_while(|above| *above != folder);
     below.filter(|above| above.symlink_metadata().is_ok_and(|there| there.is_symlink())).last()
 }
 
-/// Checks that a file of results stays in their folder. Errors: [`Error::Output`] with a link on the way.
+/// Checks that a file of results is inside of their folder. Errors: [`Error::Output`] with a symbolic link on the path.
 pub fn check_links(folder: &Path, path: &Path) -> Result<()> {
     match link_below(folder, path) {
         None => Ok(()),
@@ -234,8 +232,7 @@ pub fn check_links(folder: &Path, path: &Path) -> Result<()> {
     }
 }
 
-/// Takes a results folder that is there for one process alone. Errors: as [`Lock::alone`], and those of [`Contents::read`] if
-/// there is no folder.
+/// Locks an existing results folder exclusively. Errors: as [`Lock::alone`], and as [`Contents::read`] if there is no folder.
 pub fn lock_there(folder: &Path) -> Result<Lock> {
     if !folder.is_dir() {
         Contents::read(folder)?;
@@ -256,7 +253,7 @@ pub fn check_output(key: &str, folder: &Path) -> Result<()> {
     }
 }
 
-/// The contents of [`STUDY`]; the same for every way to run the plan.
+/// The contents of [`STUDY`]; the same for every execution of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyRecord {
     /// The version of the tables' schemas.
@@ -264,7 +261,7 @@ pub struct StudyRecord {
     /// The program's version.
     #[serde(default)]
     pub version: String,
-    /// Its commit, if that is known.
+    /// The program's commit, if known.
     #[serde(default)]
     pub commit: Option<String>,
     /// The experiment's name.
@@ -273,18 +270,18 @@ pub struct StudyRecord {
     pub question: Option<String>,
     /// The columns of the axes.
     pub columns: Vec<String>,
-    /// The cells: their names, and a value a column as text.
+    /// The cells: their names, and one value per column, as text.
     pub cells: Vec<(String, Vec<String>)>,
     /// The plan.
     pub plan: String,
 }
 
 impl StudyRecord {
-    /// Reads it; `None` where there is none, as in the folder of a plan without a sweep. Errors: it cannot be read, is not
-    /// as it was written, or has a cell with more or fewer values than axes.
+    /// Reads the record; `None` if there is none, as in the folder of a plan without a sweep. Errors: it cannot be read, is damaged, or
+    /// has a cell with more or fewer values than axes.
     pub fn read(folder: &Path) -> Result<Option<StudyRecord>> {
         match StudyRecord::find(folder)? {
-            // A user's file of that name.
+            // A file of that name that a user created.
             Found::Damaged(_) if Contents::read(folder).is_ok() => Ok(None),
             found => found.intact(),
         }
@@ -304,7 +301,7 @@ impl StudyRecord {
         })
     }
 
-    /// Writes it, unless it is there already.
+    /// Writes the record, unless it exists already.
     pub fn write(&self, folder: &Path) -> Result<()> {
         if matches!(StudyRecord::read(folder), Ok(Some(there)) if there == *self) {
             return Ok(());
@@ -313,7 +310,7 @@ impl StudyRecord {
     }
 }
 
-/// The folder of a cell's results: the study's own without a sweep.
+/// Returns the folder of a cell's results: the study's own without a sweep.
 pub fn of_cell(folder: &Path, cell: &str) -> PathBuf {
     if cell.is_empty() { folder.to_owned() } else { folder.join(format!("cell={}", schema::partition(cell))) }
 }

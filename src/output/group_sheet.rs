@@ -1,4 +1,4 @@
-//! The quota groups of each policy in the report: promises kept and broken, from the `groups` table.
+//! The quota groups of each policy in the report: guarantees and the time below them, from the `groups` table.
 
 use super::html::HtmlTable as Sheet;
 use super::page::{cell, mean, number_column, over_seeds, text_column};
@@ -27,7 +27,7 @@ const TIMES: [(&str, &str, &str); 4] = [
     ("longest s", "return_max_s", "how long that took at most"),
 ];
 
-/// Returns one row per policy and group; of many groups those that were below their minimum longest. `None` without groups.
+/// Returns one row per policy and group; of many groups those that were longest below their minimum. `None` without groups.
 pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
     let names: Vec<&str> = ["group", "label", "resource", "borrowed_s", "unreturned_s"]
         .into_iter()
@@ -51,7 +51,7 @@ pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
     columns.extend(TIMES.map(|(heading, _, about)| number_column(heading, about)));
     let borrowed = |name: &str| number_column(&format!("borrowed {name} h"), "usage above its minimum, times hours");
     columns.extend(results.dims.iter().map(|dim| borrowed(&dim.name)));
-    // The column is left out if all its values are zero.
+    // The column is omitted if all its values are zero.
     let kept = rows.iter().flat_map(|row| row.unreturned.iter().flatten()).any(|hours| hours.is_some_and(|h| h > 0.0));
     let unreturned = |name: &str| {
         let about = "allocation above its runtime quota that could not be reclaimed, times hours: tasks marked stable are never stopped";
@@ -86,7 +86,7 @@ fn add(results: &Results, part: &Part, rows: &mut Vec<SheetRow>) -> Result<()> {
     let times = TIMES.iter().map(|(_, column, _)| part.numbers(column)).collect::<Result<Vec<_>>>()?;
     let mut at = first;
     for (line, (name, resource)) in names.iter().zip(&resources).enumerate() {
-        // The rows of a group stand together, and groups in the same order in every run.
+        // The rows of a group are adjacent, and groups have the same order in every run.
         at += usize::from(line > 0 && names[line - 1] != *name);
         if at == rows.len() {
             let none = vec![Vec::new(); results.dims.len()];

@@ -1,4 +1,4 @@
-//! The columns of the `runs` table that a summary shows of each policy, on the terminal and in the report.
+//! The columns of the `runs` table in the summary of each policy, on the terminal and in the report.
 
 use super::schema::Table;
 use crate::column;
@@ -8,21 +8,22 @@ use crate::units::Dim;
 /// One column of a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headline {
-    /// The part that it belongs to.
+    /// The topic of the column.
     pub topic: Topic,
-    /// Its heading, short.
+    /// The short heading.
     pub heading: String,
     /// The column of the `runs` table.
     pub column: String,
-    /// Which end is the good one.
+    /// The direction of better values.
     pub better: Better,
     /// The column's meaning, from the schema.
     pub about: String,
-    /// Its place among the few columns that are shown where there is little room, the most important one first.
+    /// Its priority among the key columns, which are shown if there is little room; the most important one is first. `None` for other
+    /// columns.
     pub key: Option<u8>,
 }
 
-/// The columns of a summary for these resources: delays, then the use of the cluster and its fairness.
+/// Returns the columns of a summary for these resources: delays, then the use of the cluster and its fairness.
 pub fn headline(dims: &[Dim]) -> Vec<Headline> {
     let columns = Table::Runs.columns(dims).into_iter();
     let shown = columns.filter_map(|column| {

@@ -1,7 +1,7 @@
 //! The report page: one HTML file that opens offline, with its figures inside.
 //!
-//! It loads nothing and needs no script; the one it carries only sorts tables, hides rows of long ones and copies commands. Colours follow the
-//! reader's light or dark setting, figures included; it prints in black on white.
+//! It loads no other file and needs no script; the included script only sorts tables, hides rows of long ones and copies commands. Colours
+//! follow the reader's light or dark setting, figures included; it prints in black on white.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub const FILE: &str = "report.html";
 pub struct HtmlColumn {
     /// Its heading.
     pub name: String,
-    /// Unit and meaning, shown when the pointer rests on the heading; may be empty.
+    /// Unit and meaning, shown as a tooltip of the heading; may be empty.
     pub explanation: String,
     /// Whether it contains numbers, which are right-aligned.
     pub numeric: bool,
@@ -29,9 +29,9 @@ pub struct HtmlTable {
     pub caption: String,
     /// Its columns.
     pub columns: Vec<HtmlColumn>,
-    /// Its cells, as they are to be read. Empty for an absent value.
+    /// Its formatted cells; empty for an absent value.
     pub rows: Vec<Vec<String>>,
-    /// Cells that are marked, as row, column and mark.
+    /// The marked cells, as row, column and mark.
     pub marks: Vec<(usize, usize, Mark)>,
     /// The text below it: the meaning of the marks.
     pub note: String,
@@ -86,22 +86,22 @@ pub struct Figure {
     pub caption: String,
     /// An SVG document.
     pub svg: String,
-    /// The same for narrow screens; empty if the first one fits them.
+    /// The same figure for narrow screens; empty if the first one fits them.
     pub narrow: String,
-    /// The name of the file beside the report that holds it alone.
+    /// The names of the files of the figure, beside the report.
     pub files: Vec<String>,
 }
 
-/// Everything the page says.
+/// The content of the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The title.
     pub title: String,
     /// The question that the experiment answers.
     pub question: Option<String>,
-    /// The answer in words, one sentence an item.
+    /// The answer in words, one sentence per item.
     pub answer: Vec<String>,
-    /// The tables that the answer rests on, behind its words.
+    /// The tables that support the answer, shown after its sentences.
     pub lead: Vec<HtmlTable>,
     /// All other tables.
     pub summary: Vec<HtmlTable>,
@@ -111,21 +111,21 @@ pub struct Report {
     pub figures_first: bool,
     /// The plan, as TOML.
     pub plan_toml: String,
-    /// The commands that make these results again.
+    /// The commands that reproduce the results.
     pub reproduce: Vec<String>,
-    /// The facts that the reader has to know: warnings, limits.
+    /// Facts that the reader must know: warnings, limits.
     pub notes: Vec<String>,
     /// Names and values: version, seed, digests.
     pub provenance: Vec<(String, String)>,
 }
 
-/// Figures wider than this, in points, take the whole width of the page, and do not fit a phone.
+/// Figures wider than this, in points, have the full width of the page, and do not fit a phone.
 pub(super) const ROOMY: f64 = 300.0;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
-/// The page.
+/// Formats the page.
 pub fn render(report: &Report) -> String {
     let mut page = String::new();
     let title = escape(&report.title);
@@ -169,7 +169,7 @@ pub fn render(report: &Report) -> String {
     page
 }
 
-/// The answer: sentences first, then the supporting tables; many sentences follow the tables, folded.
+/// Writes the answer: sentences first, then the supporting tables; many sentences are collapsed after the tables.
 fn answer(page: &mut String, report: &Report) {
     if report.answer.is_empty() && report.lead.is_empty() {
         return;
@@ -177,7 +177,7 @@ fn answer(page: &mut String, report: &Report) {
     *page += "<section id=\"answer\">\n<h2>Answer</h2>\n";
     let many = report.answer.len() > MANY;
     if many {
-        // The table says it in less room.
+        // The table contains the sentences in less space.
         report.lead.iter().for_each(|one| table(page, one));
         add(page, format_args!("<details>\n<summary>In {} sentences</summary>\n", report.answer.len()));
     }
@@ -207,7 +207,7 @@ fn add(page: &mut String, text: std::fmt::Arguments) {
     page.write_fmt(text).expect("writing to a string succeeds");
 }
 
-/// Links to the sections that there are.
+/// Formats links to the existing sections.
 fn contents(report: &Report) -> String {
     let sections = [
         ("answer", "Answer", !report.answer.is_empty() || !report.lead.is_empty()),
@@ -247,7 +247,7 @@ fn notes(page: &mut String, notes: &[String]) {
 }
 
 fn table(page: &mut String, table: &HtmlTable) {
-    // The caption stands outside of the part that scrolls sideways on a phone.
+    // The caption is outside of the part that scrolls horizontally on a phone.
     *page += "<div class=\"card\">\n";
     let caption = escape(&table.caption);
     if !caption.is_empty() {
@@ -307,13 +307,13 @@ fn draw(page: &mut String, number: usize, figure: &Figure) {
     *page += "</figcaption>\n</figure>\n";
 }
 
-/// The width that an SVG says it has, or 0.
+/// Returns the width that an SVG declares, or 0.
 pub(super) fn width(svg: &str) -> f64 {
     let value = svg.split(" width=\"").nth(1).and_then(|rest| rest.split('"').next());
     value.and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
 
-/// A relative link to a file: everything but plain characters is percent-encoded, so no name becomes a scheme.
+/// Formats a relative link to a file: all characters except plain ones are percent-encoded, so that no name becomes a scheme.
 fn link(file: &str) -> String {
     let mut text = String::from("./");
     for byte in file.bytes() {
@@ -326,7 +326,7 @@ fn link(file: &str) -> String {
     text
 }
 
-/// The SVG element alone, its ids made its own: the same id in two figures would let one clip the other.
+/// Returns only the SVG element, with unique ids: with equal ids, one figure could clip another.
 fn inlined(svg: &str, prefix: &str) -> String {
     let from = svg.find("<svg").unwrap_or(svg.len());
     let mut text = svg[from..].to_owned();

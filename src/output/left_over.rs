@@ -1,15 +1,15 @@
-//! Notes of a report about work that is left when runs end.
+//! Notes of a report about unfinished work at the end of runs.
 
 use super::numbers::count;
 use super::read::{Part, Results};
 use super::schema::Table;
 use crate::error::Result;
 
-/// A larger share of unserved work is worth a warning.
+/// The share of unserved work above which a warning is given.
 pub const UNSERVED_MOST: f64 = 0.1;
 
-/// Returns the notes about tasks that were stopped and still waited, and about work that is not served at the horizon, by policy.
-/// Errors: a table cannot be read.
+/// Returns the notes about tasks that were stopped and still waited, and about work that is unserved at the horizon, by policy. Errors: a
+/// table cannot be read.
 pub fn notes(results: &Results) -> Result<Vec<String>> {
     let parts = results.table(Table::Runs, &["tasks_stopped_waiting", "work_unserved"], None)?;
     let values = |parts: &[Part], column: &str| -> Result<Vec<f64>> {

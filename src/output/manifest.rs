@@ -1,4 +1,4 @@
-//! The files that Plimsoll has made in a folder besides the tables of runs: `made.json`, a digest a file.
+//! The manifest `made.json` of the files that Plimsoll has generated in a folder, with their digests; tables of runs are not included.
 //!
 //! It identifies files that are no longer generated, which are removed only if they are unchanged: files that a user has changed or added
 //! remain. For results without runs it also identifies the experiment.
@@ -30,25 +30,25 @@ pub struct Experiment {
     pub question: Option<String>,
     /// The plan.
     pub plan: String,
-    /// The files that it reads, as it names them, with their digests.
+    /// The files that it reads, by the names in the plan, with their digests.
     pub inputs: BTreeMap<String, String>,
 }
 
-/// The contents of the file.
+/// The contents of the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The version of the tables' schemas.
     pub schema: u32,
     /// The program's version.
     pub version: String,
-    /// Its commit, if that is known.
+    /// The program's commit, if known.
     pub commit: Option<String>,
-    /// The experiment that the results belong to, where no `experiment.json` says it.
+    /// The experiment that the results belong to, if there is no `experiment.json`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub about: Option<Experiment>,
     /// The files, below the folder, with their BLAKE3 digests.
     pub files: BTreeMap<String, String>,
-    /// For each file that was made from tables of runs, the digest of these tables ([`sources`]).
+    /// For each file that was generated from tables of runs, the digest of these tables ([`sources`]).
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub sources: BTreeMap<String, String>,
 }
@@ -56,22 +56,21 @@ pub struct Manifest {
 /// The state of a file that a record lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileState {
-    /// The digest is the one that the record has.
+    /// The file has the recorded digest.
     AsMade,
-    /// It is another.
+    /// The file has another digest.
     Changed,
-    /// There is no such file that can be read.
+    /// The file is missing or cannot be read.
     Gone,
 }
 
 impl Manifest {
-    /// Reads the file; `None` if there is none. Errors: it is not as it was written, or of a version that this program does
-    /// not read.
+    /// Reads the manifest; `None` if there is none. Errors: it is damaged, or of a version that this program cannot read.
     pub fn read(folder: &Path) -> Result<Option<Manifest>> {
         sealed::find(&folder.join(FILE))?.intact()
     }
 
-    /// The list; an empty one if it is damaged, which proves nothing. Errors: [`Error::Io`].
+    /// Reads the manifest; an empty one if it is missing or damaged, since a damaged one proves nothing. Errors: [`Error::Io`].
     pub fn known(folder: &Path) -> Result<Manifest> {
         match sealed::find(&folder.join(FILE)) {
             Err(error @ Error::Io { .. }) => Err(error),
@@ -80,7 +79,8 @@ impl Manifest {
         }
     }
 
-    /// Returns the experiment of results without runs, and their files; `None` if there are none of that kind. Errors: as [`Made::read`].
+    /// Returns the experiment of results without runs, and the manifest; `None` if the folder has no such results. Errors: as
+    /// [`Manifest::read`].
     pub fn alone(folder: &Path) -> Result<Option<(Experiment, Manifest)>> {
         Ok(Manifest::read(folder)?.and_then(|made| Some((made.about.clone()?, made))))
     }
@@ -96,7 +96,7 @@ impl Manifest {
         Manifest::record(folder, about, written, |name| among.iter().any(|among| is_below(name, among)))
     }
 
-    /// Records these files as generated now, in addition to the existing ones. Errors: as [`Made::renew`].
+    /// Records these files as generated now, in addition to the recorded ones. Errors: as [`Manifest::renew`].
     pub fn add(folder: &Path, written: &[WrittenFile]) -> Result<()> {
         Manifest::record(folder, None, written, |_| false)
     }
@@ -124,7 +124,7 @@ impl Manifest {
         sealed::write(&folder.join(FILE), &made).map(drop)
     }
 
-    /// Removes all listed files that are unchanged, and the list itself. Errors: a file cannot be removed.
+    /// Removes all listed files that are unchanged, and the manifest. Errors: a file cannot be removed.
     pub fn remove(folder: &Path) -> Result<()> {
         if !folder.join(FILE).is_file() {
             return Ok(());
@@ -133,7 +133,7 @@ impl Manifest {
         std::fs::remove_file(folder.join(FILE)).map_err(|error| Error::output(folder, error))
     }
 
-    /// Checks a file that the list knows; others pass. Errors: [`Error::Trace`] if it is not as it was written.
+    /// Checks a file that is listed; other files pass. Errors: [`Error::Trace`] if it is damaged.
     pub fn check(&self, folder: &Path, name: &str) -> Result<()> {
         match self.files.get(name).map(|made| state(folder, name, made)) {
             None | Some(FileState::AsMade) => Ok(()),
@@ -144,28 +144,28 @@ impl Manifest {
         }
     }
 
-    /// The state of every file that it lists.
+    /// Returns the state of every listed file.
     pub fn states(&self, folder: &Path) -> BTreeMap<String, FileState> {
         self.files.iter().map(|(name, made)| (name.clone(), state(folder, name, made))).collect()
     }
 }
 
-/// The name of a file below a folder: one way to write it, whatever the system.
+/// Returns the path of a file relative to a folder, in the same notation on every system.
 pub fn below(folder: &Path, path: &Path) -> String {
     let below = path.strip_prefix(folder).unwrap_or(path);
     below.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>().join("/")
 }
 
-/// The BLAKE3 digest of a file. Errors: it cannot be read.
+/// Computes the BLAKE3 digest of a file. Errors: it cannot be read.
 fn digest(path: &Path) -> Result<String> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(rows::open(path)?).map_err(|source| Error::io(path, source))?;
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Returns the state of a file below a folder whose record has the digest `made`.
+/// Returns the state of a file below a folder; `made` is its recorded digest.
 pub fn state(folder: &Path, name: &str, made: &str) -> FileState {
-    // A forged list cannot refer to files outside of the folder, and neither can a link.
+    // Neither a forged list nor a symbolic link can refer to files outside of the folder.
     if portable::leads_elsewhere(name) || link_below(folder, &folder.join(name)).is_some() {
         return FileState::Gone;
     }
@@ -176,8 +176,8 @@ pub fn state(folder: &Path, name: &str, made: &str) -> FileState {
     }
 }
 
-/// Removes the files that are unchanged since they were written, and leaves their folders; returns their paths. Errors: a
-/// file cannot be removed.
+/// Removes the files that are unchanged since they were written, but not their folders; returns their paths. Errors: a file cannot be
+/// removed.
 pub fn remove_files(folder: &Path, files: &BTreeMap<String, String>) -> Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for (name, made) in files {
@@ -190,7 +190,7 @@ pub fn remove_files(folder: &Path, files: &BTreeMap<String, String>) -> Result<V
     Ok(removed)
 }
 
-/// Removes files that are as they were written, and folders left empty. Errors: a file cannot be removed.
+/// Removes unchanged files, and folders that become empty. Errors: a file cannot be removed.
 pub fn remove(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
     for (name, made) in files.iter().filter(|(name, _)| !portable::leads_elsewhere(name)) {
         let path = folder.join(name);
@@ -200,7 +200,7 @@ pub fn remove(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
         if link_below(folder, &path).is_some() {
             continue;
         }
-        // The folders remain if they contain other files.
+        // Folders with other files remain.
         for above in path.ancestors().skip(1).take_while(|above| *above != folder) {
             if std::fs::remove_dir(above).is_err() {
                 break;

@@ -1,4 +1,4 @@
-//! The output: tables, the figures of results, and the report page.
+//! The output of runs: tables, figures of results, bundles and the report page.
 
 pub mod crate_json;
 pub mod folder;

@@ -1,8 +1,8 @@
-//! Numbers as people read them: few digits, and no more than their uncertainty allows.
+//! Formats numbers for readers: few digits, and no more than their uncertainty allows.
 
 use crate::metrics::Interval;
 
-/// A number in at most four significant digits, whole numbers as they are, or `-`.
+/// Formats a number with at most four significant digits; whole numbers in full, an absent one as `-`.
 pub fn number(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
@@ -14,7 +14,7 @@ pub fn number(value: Option<f64>) -> String {
     }
 }
 
-/// A mean with the half-width of its interval in two digits, and no digits below those: `255.6 ±8.5`; or `-`.
+/// Formats a mean with the half-width of its interval in two digits, and no digits below those: `255.6 ±8.5`; `-` if absent.
 pub fn with_half(interval: Option<Interval>) -> String {
     let Some((interval, half)) = interval.and_then(|interval| Some((interval, interval.half()?))) else {
         return number(interval.map(|interval| interval.mean));
@@ -29,8 +29,8 @@ pub fn with_half(interval: Option<Interval>) -> String {
     format!("{} ±{text}", fixed(interval.mean, decimals.max(0) as usize))
 }
 
-/// Formats the change of a comparison in percent with the half-width of its interval, without the sign of percent: `-20.1 ±5.0`; `-`
-/// without a value.
+/// Formats the change of a comparison in percent with the half-width of its interval, without the percent sign: `-20.1 ±5.0`; `-` if
+/// absent.
 pub fn in_percent(change: Option<Interval>) -> String {
     with_half(change.map(|interval| Interval {
         mean: 100.0 * interval.mean,
@@ -40,33 +40,33 @@ pub fn in_percent(change: Option<Interval>) -> String {
     }))
 }
 
-/// With a large first letter.
+/// Capitalises the first letter.
 pub fn capital(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The power of ten of the first digit.
+/// Returns the power of ten of the first digit.
 fn magnitude(value: f64) -> i32 {
     value.abs().log10().floor() as i32
 }
 
-/// A count with its noun: `1 task`, `1,200 tasks`. `noun` is singular and takes an `s`.
+/// Formats a count with its noun: `1 task`, `1,200 tasks`. `noun` is singular and gets an `s`.
 pub fn count(value: u64, noun: &str) -> String {
     format!("{} {}", thousands(value), plural(value, noun))
 }
 
-/// The begin of a statement about a count: `1 task is`, `2 tasks are`.
+/// Formats the beginning of a statement about a count: `1 task is`, `2 tasks are`.
 pub fn are(value: u64, noun: &str) -> String {
     format!("{} {}", count(value, noun), if value == 1 { "is" } else { "are" })
 }
 
-/// A noun in the number that a count needs: `task` or `tasks`.
+/// Returns the singular or plural of a noun for a count: `task` or `tasks`.
 pub fn plural(value: u64, noun: &str) -> String {
     format!("{noun}{}", if value == 1 { "" } else { "s" })
 }
 
-/// A number with `decimals` decimals; a negative number that rounds to zero has no sign.
+/// Formats a number with `decimals` decimals; a negative number that rounds to zero has no sign.
 pub fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
@@ -75,7 +75,7 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     }
 }
 
-/// A count with its thousands apart.
+/// Formats a count with thousands separators.
 pub fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let group = |(at, digit): (usize, char)| {

@@ -1,4 +1,4 @@
-//! Sentences about policies that over-commit the cluster, and about the slowdown by it that is not modelled.
+//! Sentences about policies that over-commit the cluster, and about the resulting slowdown that is not modelled.
 
 use std::borrow::Cow;
 
@@ -7,30 +7,30 @@ use super::schema::Table;
 use crate::error::Result;
 use crate::units::resource_name;
 
-/// The largest uses of one resource in a run, as shares.
+/// The largest usage of one resource in a run, as shares.
 #[derive(Clone, Debug)]
 pub struct Use {
     /// The name of the resource.
     pub resource: String,
     /// The share of the time with usage above capacity: the column `overcommitted_<r>`.
     pub time: f64,
-    /// The largest use at once: the column `peak_used_<r>`.
+    /// The largest simultaneous usage: the column `peak_used_<r>`.
     pub peak: f64,
-    /// Whether machines slow down if this resource is over-committed; `None` if the results do not contain it.
+    /// Whether machines slow down if this resource is over-committed; `None` if the results do not state it.
     pub slows: Option<bool>,
 }
 
-/// The uses of all resources in a run of a policy.
+/// The usage of all resources in a run of a policy.
 #[derive(Clone, Debug)]
 pub struct Used<'a> {
     /// The policy.
     pub policy: Cow<'a, str>,
-    /// One entry a resource.
+    /// One entry per resource.
     pub uses: Vec<Use>,
 }
 
 impl<'a> Used<'a> {
-    /// Returns the uses in a run. `slowed` are the resources that slow machines down, `value` is the value of a column.
+    /// Returns the usage in a run. `slowed` are the resources that slow machines down, `value` returns the value of a column.
     pub fn new<'r>(
         policy: impl Into<Cow<'a, str>>,
         resources: impl IntoIterator<Item = &'r str>,
@@ -49,7 +49,7 @@ impl<'a> Used<'a> {
     }
 }
 
-/// The columns of `runs` that are read for a resource.
+/// Returns the columns of `runs` that are read for a resource.
 fn columns(resource: &str) -> [String; 2] {
     [format!("overcommitted_{resource}"), format!("peak_used_{resource}")]
 }
@@ -74,8 +74,8 @@ pub fn of_results<'a>(all: impl IntoIterator<Item = &'a Results>) -> Result<Vec<
     Ok(sentences(&runs))
 }
 
-/// Returns a text for each policy that over-commits a resource, in order of the first runs: how long and how much, and which slowdown
-/// by it is not modelled.
+/// Returns a text for each policy that over-commits a resource, in order of the first runs: duration and extent, and the slowdown that is
+/// not modelled.
 pub fn sentences(runs: &[Used]) -> Vec<String> {
     let mut policies: Vec<&str> = Vec::new();
     for run in runs {
@@ -86,7 +86,7 @@ pub fn sentences(runs: &[Used]) -> Vec<String> {
     policies.into_iter().filter_map(|policy| of_policy(policy, runs)).collect()
 }
 
-/// The text about one policy; `None` if it does not over-commit.
+/// Returns the text about one policy; `None` if it does not over-commit.
 fn of_policy(policy: &str, runs: &[Used]) -> Option<String> {
     let own: Vec<&Used> = runs.iter().filter(|run| run.policy == policy).collect();
     let mut resources: Vec<&str> = Vec::new();
@@ -114,7 +114,7 @@ fn of_policy(policy: &str, runs: &[Used]) -> Option<String> {
     Some(format!("{policy} used {}{over}.{not}", parts.join(", and ")))
 }
 
-/// Returns the sentence about slowdown that is not modelled; empty if all of it is modelled or unknown.
+/// Returns the sentence about slowdown that is not modelled; empty if all of it is modelled or if this is unknown.
 fn slowdown<'u>(policy: &str, resources: &[&str], of: impl Fn(&str) -> Vec<&'u Use>) -> String {
     let in_runs =
         |resource: &str, slows: bool| of(resource).into_iter().any(|one| one.time > 0.0 && one.slows == Some(slows));
@@ -133,12 +133,12 @@ fn slowdown<'u>(policy: &str, resources: &[&str], of: impl Fn(&str) -> Vec<&'u U
     }
 }
 
-/// A share of time in percent.
+/// Formats a share of time in percent.
 fn percent(share: f64) -> String {
     if share < 0.005 { "less than 1 %".to_owned() } else { format!("{:.0} %", 100.0 * share) }
 }
 
-/// The largest use; empty where capacity fell below a use that was within the whole cluster.
+/// Describes the largest usage; empty if only the capacity fell below a usage that was within the whole cluster.
 fn up_to(peak: f64) -> String {
     match 100.0 * peak {
         peak if peak <= 100.0 => String::new(),

@@ -1,4 +1,7 @@
 //! The overview page of a sweep: the answer in words, the differences behind it, figures, and every cell under every policy.
+//!
+//! The sentences and tests cover the metrics that the plan's figures show. Policies are compared with the baseline of their cell; with a
+//! single policy, cells are compared with the first one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -21,7 +24,7 @@ use crate::metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
 use crate::metrics::verdict::{OPEN, equivalent_words};
 use crate::metrics::{Design, MeanDifference, TestVerdict, Tested, corrected, difference};
 
-/// The sweep that the page is about.
+/// The sweep of the page.
 pub struct Sweep<'a> {
     /// Its title.
     pub name: &'a str,
@@ -31,11 +34,11 @@ pub struct Sweep<'a> {
     pub plan: &'a str,
     /// The results of all cells.
     pub whole: &'a Whole,
-    /// The folders of their results, below the sweep's.
+    /// The folders of the cells' results, below the sweep's folder.
     pub folders: &'a [String],
-    /// The columns of the `runs` table that its figures show: they are answered in words.
+    /// The columns of the `runs` table that its figures show; the page answers the question for them in words.
     pub metrics: &'a [String],
-    /// The provenance of all of it.
+    /// The provenance of all results.
     pub provenance: &'a Provenance,
 }
 
@@ -45,10 +48,10 @@ const METRICS_MOST: usize = 4;
 /// Maximum number of cells that a sentence names.
 const NAMED_MOST: usize = 4;
 
-/// The metric of plans whose figures show none.
+/// The default metric, for plans whose figures show none.
 const METRIC: &str = "completion_mean_s";
 
-/// A comparison: of a policy with the baseline of its cell, or, where there is one policy, of a cell with the first.
+/// A comparison: of a policy with the baseline of its cell, or, if there is only one policy, of a cell with the first one.
 struct ComparisonLine {
     cell: usize,
     policy: String,
@@ -61,7 +64,7 @@ struct ComparisonLine {
 }
 
 impl ComparisonLine {
-    /// Describes the change in percent of the base with its interval, or as it is where the base is 0.
+    /// Describes the change with its interval: in percent of the base, or absolute if the base is 0.
     fn change(&self) -> String {
         let means = &self.tested.means;
         match means.relative {
@@ -71,13 +74,12 @@ impl ComparisonLine {
     }
 }
 
-/// Puts a plus before a number above 0.
+/// Adds a plus sign to a positive number.
 fn with_sign(text: String, value: f64) -> String {
     if value > 0.0 { format!("+{text}") } else { text }
 }
 
-/// Writes `report.html` in the sweep's folder, with figures over all cells. Errors: a table cannot be read, or the page not
-/// be written.
+/// Writes `report.html` in the sweep's folder, with figures over all cells. Errors: a table cannot be read, or the page cannot be written.
 pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<WrittenFile> {
     let (mut answer, mut lead) = (Vec::new(), Vec::new());
     let own = [METRIC.to_owned()];
@@ -118,7 +120,7 @@ pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<Writte
 /// Values by policy and run.
 type Values = Vec<Vec<Option<f64>>>;
 
-/// Reads columns of the `runs` table: by cell and column.
+/// Reads columns of the `runs` table; returns them by cell and column.
 fn read(whole: &Whole, columns: &[&str]) -> Result<Vec<HashMap<String, Values>>> {
     let one = |results: &Results| {
         let empty = vec![vec![None; results.width()]; results.contents.policies.len()];
@@ -134,7 +136,7 @@ fn read(whole: &Whole, columns: &[&str]) -> Result<Vec<HashMap<String, Values>>>
     whole.cells.iter().map(|(.., results)| one(results)).collect()
 }
 
-/// All comparisons of a metric, corrected for one another.
+/// Returns all comparisons of a metric, corrected for multiple testing.
 fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec<ComparisonLine> {
     let mut lines = Vec::new();
     let mut first: Option<(&str, Design, Vec<Option<f64>>)> = None;
@@ -216,7 +218,7 @@ fn sentences(whole: &Whole, metric: &str, lines: &[ComparisonLine]) -> Vec<Strin
     policies.iter().map(sentence).collect()
 }
 
-/// Cells in words, with their changes if asked for; of many the smallest and the largest change.
+/// Formats cells, with their changes if `changes`; of many cells the smallest and the largest change.
 fn named(whole: &Whole, lines: &[&ComparisonLine], changes: bool) -> String {
     let name = |line: &ComparisonLine| match changes {
         true => format!("{} ({})", whole.cells[line.cell].0, line.change()),
@@ -238,7 +240,7 @@ fn named(whole: &Whole, lines: &[&ComparisonLine], changes: bool) -> String {
     }
 }
 
-/// The comparisons of a metric, one a row. `None` without any.
+/// Returns the comparisons of a metric, one per row. `None` if there are none.
 fn differences(sweep: &Sweep, metric: &str, lines: &[ComparisonLine]) -> Option<Sheet> {
     let any = lines.first()?;
     let base = any.base.as_str();
@@ -310,7 +312,8 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[ComparisonLine]) -> Option<
     })
 }
 
-/// The tables of means. A metric without any value has none, and one with the same value in every run is stated below the last.
+/// Returns the tables of means. A metric without values is omitted, and one with the same value in every run is stated below the last
+/// table.
 fn summary(sweep: &Sweep, headlines: &[Headline], values: &[HashMap<String, Values>]) -> Vec<Sheet> {
     let (mut sheets, mut same) = (Vec::new(), Vec::new());
     for column in headlines {
@@ -328,7 +331,7 @@ fn summary(sweep: &Sweep, headlines: &[Headline], values: &[HashMap<String, Valu
     sheets
 }
 
-/// The means of a metric, a row a cell and a column a policy.
+/// Returns the means of a metric: one row per cell and one column per policy.
 fn means(sweep: &Sweep, column: &Headline, values: &[HashMap<String, Values>]) -> Sheet {
     let good = match column.better {
         Better::Lower => "; lower is better",

@@ -1,4 +1,7 @@
 //! The report of a results folder: its tables, figures and text, generated from the Parquet tables.
+//!
+//! The report answers the question of the plan first, with the comparison of the policies, then shows means, figures, the plan and the
+//! provenance. It reads only tables of complete runs.
 
 use super::figure::MANY;
 use super::file::{WrittenFile, write_whole};
@@ -19,7 +22,7 @@ use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant};
 use crate::metrics::{BinRuns, Compared, Comparison, Contest, Design, Interval, PolicyRuns, Tested, mean_interval};
 
-/// Users up to this many get a table of their own.
+/// Maximum number of users with a table of their own.
 const USERS_MOST: usize = 20;
 
 /// Writes `report.html` with these figures and this plan to the results folder; returns the file.
@@ -28,7 +31,7 @@ pub fn write(results: &Results, pictures: &Pictures, plan: &str) -> Result<Writt
     write_whole(&results.folder.join(html::FILE), page.as_bytes())
 }
 
-/// Everything the report says.
+/// Returns the content of the report.
 fn report(results: &Results, pictures: &Pictures) -> Result<Report> {
     let contents = &results.contents;
     let comparison = comparison(results)?;
@@ -37,7 +40,7 @@ fn report(results: &Results, pictures: &Pictures) -> Result<Report> {
     notes.extend(left_over::notes(results)?);
     notes.extend(pictures.gallery.notes.iter().cloned());
     let columns = headline(&results.dims);
-    // Two tables that fit a screen each: how long jobs took, and how well and fairly the cluster was used.
+    // Two tables that each fit a screen: delays of jobs, and usage and fairness of the cluster.
     let (delays, sharing) = columns.split_at(columns.partition_point(|column| column.topic == Topic::Delay));
     let mut summary = vec![sheet(results, "How long jobs took", delays)?];
     summary.push(sheet(results, "How well and how fairly the cluster was used", sharing)?);
@@ -64,11 +67,11 @@ fn report(results: &Results, pictures: &Pictures) -> Result<Report> {
     })
 }
 
-/// The figures of a page.
+/// The figures of a page, in two widths.
 pub struct Pictures<'a> {
-    /// As they are.
+    /// The figures in their normal width.
     pub gallery: &'a Gallery,
-    /// The same, drawn for a narrow screen.
+    /// The same figures, drawn for a narrow screen.
     pub narrow: &'a Gallery,
 }
 
@@ -87,7 +90,7 @@ impl Pictures<'_> {
 /// The width of figures for a narrow screen, in points.
 pub const NARROW: f64 = 270.0;
 
-/// A figure in the page, with links to its files.
+/// Returns a figure in the page, with links to its files.
 pub fn inline(drawn: &Drawn) -> Figure {
     let has_data = !drawn.data.columns.is_empty();
     let endings = ENDINGS.into_iter().filter(|ending| *ending != "png" && (*ending != "csv" || has_data));
@@ -95,15 +98,15 @@ pub fn inline(drawn: &Drawn) -> Figure {
     Figure { caption: drawn.caption.clone(), svg: drawn.svg.clone(), files, ..Figure::default() }
 }
 
-/// The command; an experiment needs its plan as a file.
+/// Returns the commands that reproduce the results; an experiment also needs its plan as a file.
 fn reproduce(contents: &Contents) -> Vec<String> {
-    // Older results have a comment behind the command.
+    // Older results have a comment after the command.
     let command = contents.command.split("  # ").next().unwrap_or_default();
     let first = command.strip_prefix("plimsoll run ").map(|file| format!("# with the plan below as {file}"));
     first.into_iter().chain([command.to_owned()]).collect()
 }
 
-/// The provenance of a result, and the policies that it compares.
+/// Returns the provenance of a result, and the policies that it compares.
 fn provenance(results: &Results) -> Vec<(String, String)> {
     let contents = &results.contents;
     let mut rows = vec![("policies".to_owned(), contents.policies.join(", "))];
@@ -126,7 +129,7 @@ fn alone(results: &Results) -> Result<Vec<String>> {
     Ok(said.collect())
 }
 
-/// The tasks that never started, policy by policy.
+/// Describes the tasks that never started, by policy.
 fn never_started(results: &Results) -> Result<Vec<String>> {
     let parts = results.table(Table::Runs, &["tasks_never_started", "tasks"], None)?;
     let sum = |parts: &[Part], column: &str| -> Result<u64> {
@@ -162,7 +165,7 @@ pub(super) fn mean(values: &[Option<f64>]) -> Option<Interval> {
     mean_interval(&there, LEVEL)
 }
 
-/// Which means a caption speaks of.
+/// Describes the kind of means for a caption.
 pub(super) fn over_seeds(results: &Results) -> String {
     match results.contents.seeds.len() {
         1 => String::new(),
@@ -170,7 +173,7 @@ pub(super) fn over_seeds(results: &Results) -> String {
     }
 }
 
-/// Some columns of the `runs` table, one row a policy.
+/// Returns some columns of the `runs` table, one row per policy.
 fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet> {
     let names: Vec<&str> = columns.iter().map(|column| column.column.as_str()).collect();
     let parts = results.table(Table::Runs, &names, None)?;
@@ -191,7 +194,7 @@ fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet
             }
             values.push(of_policy);
         }
-        // A column without values is left out.
+        // A column without values is omitted.
         if values.iter().flatten().all(Option::is_none) {
             continue;
         }
@@ -205,7 +208,7 @@ fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet
     Ok(sheet)
 }
 
-/// The reductions behind the figure: one row a policy, one column a bin.
+/// Returns the reductions behind the figure: one row per policy, one column per bin.
 fn reductions(comparison: &Comparison) -> Sheet {
     let jobs = |label: &str, jobs: u64| number_column(label, &count(jobs, "job"));
     let bins = comparison.bins.iter().map(|(label, in_bin)| jobs(label, *in_bin));
@@ -248,7 +251,7 @@ fn completion_by_bin(results: &Results) -> Result<Option<Sheet>> {
     let completion = Table::Bins.column("completion_mean_s");
     let bins = policies.first().map_or(0, |policy| policy.bins.len());
     let filled = |policy: &PolicyRuns| policy.bins.iter().filter(|bin| bin.jobs.iter().sum::<u64>() > 0).count();
-    // One bin would repeat the means of all jobs.
+    // A single bin would repeat the means of all jobs.
     if policies.first().is_none_or(|policy| filled(policy) < 2) {
         return Ok(None);
     }
@@ -274,11 +277,11 @@ fn completion_by_bin(results: &Results) -> Result<Option<Sheet>> {
     Ok((!sheet.rows.is_empty()).then(|| upright(sheet, 2, policies.len())))
 }
 
-/// Mean completion time of each user under each policy, while there are few users.
+/// Returns the mean completion time of each user under each policy, if there are few users.
 fn users(results: &Results) -> Result<Option<Sheet>> {
     let parts = results.table(Table::Users, &["user", "jobs_finished", "completion_mean_s"], None)?;
     let policies = results.contents.policies.len();
-    // By user: jobs under the first policy, and completion times by policy.
+    // By user: its number of jobs under the first policy, and completion times by policy.
     let mut users: Vec<(String, u64, Vec<Vec<Option<f64>>>)> = Vec::new();
     for part in &parts {
         let jobs = part.numbers("jobs_finished")?;
@@ -308,12 +311,13 @@ fn users(results: &Results) -> Result<Option<Sheet>> {
     Ok((!sheet.rows.is_empty()).then(|| upright(sheet, 2, policies)))
 }
 
-/// A sheet with a column a policy behind the leading ones; with a row a policy if there are many, for a page is not that wide.
+/// Returns a sheet with one column per policy after the leading columns; if there are many policies, it is transposed to one row per
+/// policy, since the page is not wide enough.
 pub(super) fn upright(sheet: Sheet, leading: usize, policies: usize) -> Sheet {
     if policies > MANY { sheet.turned(leading, "policy") } else { sheet }
 }
 
-/// Adds a row of means, one a policy behind the leading cells.
+/// Adds a row with means, one per policy after the leading cells.
 pub(super) fn push_means(
     sheet: &mut Sheet,
     leading: Vec<String>,
@@ -330,13 +334,13 @@ pub(super) fn cell(mean: Option<Interval>) -> String {
     mean.map(|mean| with_half(Some(mean))).unwrap_or_default()
 }
 
-/// The policies against the baseline. `None` if the baseline is alone.
+/// Compares the policies with the baseline. `None` if there is only the baseline.
 pub fn comparison(results: &Results) -> Result<Option<Comparison>> {
     let design = results.contents.design();
     Ok(Comparison::new(&policy_runs(results)?, &results.contents.baseline, design))
 }
 
-/// Mean completion times, seed by seed; runs that are not there are absent values.
+/// Returns mean completion times, seed by seed; missing runs have absent values.
 fn policy_runs(results: &Results) -> Result<Vec<PolicyRuns>> {
     let seeds = results.width();
     let empty = |name: &String| PolicyRuns { name: name.clone(), completion_s: vec![None; seeds], bins: Vec::new() };

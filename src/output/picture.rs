@@ -1,4 +1,4 @@
-//! One figure as a file of its own, in the format that its name asks for.
+//! Writes a figure as a file, in the format of its extension.
 
 use std::path::Path;
 
@@ -8,14 +8,13 @@ use super::provenance::Provenance;
 use super::{raster, stamp};
 use crate::error::{Error, Result};
 
-/// Dots of an image for each point of a figure: 288 per inch.
+/// Number of pixels of an image per point of a figure: 288 per inch.
 pub const DOTS: f32 = 4.0;
 
-/// The formats that every figure of a results folder is written in: their endings.
+/// The file extensions of every figure in a results folder.
 pub const ENDINGS: [&str; 4] = ["svg", "png", "pdf", "csv"];
 
-/// Writes a figure to `folder` in all formats, each with its provenance, and its data as plain CSV if it has some; returns
-/// the files.
+/// Writes a figure to `folder` in all formats, each with its provenance, and its data as plain CSV if it has data; returns the files.
 pub fn write_all(
     folder: &Path,
     name: &str,
@@ -23,7 +22,7 @@ pub fn write_all(
     about: &Provenance,
 ) -> Result<Vec<WrittenFile>> {
     let mut written = Vec::new();
-    // A figure without numbers, such as a sequence diagram, has no table of them.
+    // A figure without numbers, such as a sequence diagram, has no table.
     let wanted = |ending: &&str| *ending != "csv" || !data.columns.is_empty();
     for ending in ENDINGS.into_iter().filter(wanted) {
         let bytes = match ending {
@@ -43,7 +42,7 @@ fn rendered(ending: &str, svg: &str, about: &Provenance) -> Result<Vec<u8>> {
     })
 }
 
-/// A picture that is asked for.
+/// A requested picture: its path and format.
 #[derive(Clone, Copy, Debug)]
 pub struct Picture<'a> {
     path: &'a Path,
@@ -51,7 +50,7 @@ pub struct Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// Returns the format of a file name's ending. Errors: [`Error::Plan`] for an ending other than .svg, .png and .pdf.
+    /// Determines the format from a file's extension. Errors: [`Error::Plan`] for an extension other than .svg, .png and .pdf.
     pub fn from_path(path: &Path) -> Result<Picture<'_>> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ["svg", "png", "pdf"].into_iter().find(|known| ending.as_deref() == Some(*known)) {
@@ -62,12 +61,12 @@ impl Picture<'_> {
         }
     }
 
-    /// Where it goes.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         self.path
     }
 
-    /// Writes it completely or not at all.
+    /// Writes the picture completely or not at all.
     pub fn write(&self, svg: &str, about: &Provenance) -> Result<()> {
         write_whole(self.path, &rendered(self.ending, svg, about)?).map(drop)
     }

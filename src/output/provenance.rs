@@ -1,15 +1,15 @@
-//! The provenance that every file states: program, plan, seeds, digests.
+//! The provenance in every file: program, plan, seeds, digests.
 
 use super::folder::Contents;
 
 /// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The last commit that changed the program's sources, with `+changes` where they were not as committed; `None` where it
-/// was not built from a repository.
+/// The last commit that changed the program's sources, followed by `+changes` if they had uncommitted changes; `None` if the program was
+/// not built from a repository.
 pub const COMMIT: Option<&str> = option_env!("PLIMSOLL_COMMIT");
 
-/// How the keys begin.
+/// The prefix of the keys.
 const PREFIX: &str = "plimsoll.";
 
 /// The key of the plan.
@@ -18,7 +18,7 @@ const PLAN: &str = "plimsoll.plan";
 /// A plan longer than this, in bytes, is represented in figures by its digest, to keep them small; tables contain the complete plan.
 const PLAN_MOST: usize = 16 << 10;
 
-/// The program as metadata of a file: the same for every way to run it.
+/// Returns the program as metadata of a file, which is the same for every execution.
 pub fn program() -> Vec<(String, String)> {
     let commit = COMMIT.map(|commit| ("plimsoll.commit".to_owned(), commit.to_owned()));
     [("plimsoll.version".to_owned(), VERSION.to_owned())].into_iter().chain(commit).collect()
@@ -41,8 +41,8 @@ impl Provenance {
         Provenance::of_program().with("plan", plan)
     }
 
-    /// Returns the provenance of figures from tables: the metadata of the tables, each value once, and the drawing program if it is not the
-    /// one that wrote the tables. `contents` are of the cells.
+    /// Returns the provenance of figures from tables: the metadata of the tables, each value once, and the drawing program if it differs
+    /// from the one that wrote the tables. `contents` are those of the cells.
     pub fn of_tables<'a>(
         plan: &str,
         contents: impl IntoIterator<Item = &'a Contents>,
@@ -67,13 +67,13 @@ impl Provenance {
         about.with_seeds(&seeds).with("plan", plan)
     }
 
-    /// With one fact more; the key is without its beginning.
+    /// Adds a fact; the key is given without its prefix.
     pub fn with(mut self, key: &str, value: impl Into<String>) -> Provenance {
         self.pairs.push((format!("{PREFIX}{key}"), value.into()));
         self
     }
 
-    /// With the seeds, if there are some.
+    /// Adds the seeds, if there are any.
     pub fn with_seeds(self, seeds: &[u64]) -> Provenance {
         match seeds {
             [] => self,
@@ -87,7 +87,7 @@ impl Provenance {
         &self.pairs
     }
 
-    /// The same for a file that must stay small: of a long plan the digest.
+    /// Returns all entries for a file that must stay small: a long plan is represented by its digest.
     pub fn short(&self) -> Vec<(String, String)> {
         let short = |(key, value): &(String, String)| match key == PLAN && value.len() > PLAN_MOST {
             true => (format!("{PLAN}_blake3"), blake3::hash(value.as_bytes()).to_hex().to_string()),
@@ -96,7 +96,7 @@ impl Provenance {
         self.pairs.iter().map(short).collect()
     }
 
-    /// Returns the same as rows of a page, which shows the plan separately.
+    /// Returns all entries except the plan as rows of a page, which shows the plan separately.
     pub fn rows(&self) -> Vec<(String, String)> {
         let row = |(key, value): &(String, String)| (key.replace(PREFIX, "").replace('_', " "), value.clone());
         self.pairs.iter().filter(|(key, _)| key != PLAN).map(row).collect()

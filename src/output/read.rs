@@ -1,6 +1,6 @@
 //! Reads the tables of a results folder: some columns of one table, run by run in the order of the plan.
 //!
-//! A table is there if the receipt of a run lists it, and only read if it is as that receipt says.
+//! A table exists if the receipt of a run lists it. It is read only if its digest is that of the receipt.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use super::schema::Table;
 use crate::error::{Error, Result};
 use crate::units::Dim;
 
-/// The most runs of a plan up to the last one that is there: reports have tables over all of them.
+/// Maximum number of runs up to the last existing one, since reports have tables over all of them.
 const RUNS_MOST: usize = 1_000_000;
 
-/// A results folder, opened.
+/// An open results folder.
 pub struct Results {
-    /// Where it is.
+    /// The path of the folder.
     pub folder: PathBuf,
     /// Its description.
     pub contents: Contents,
@@ -27,19 +27,19 @@ pub struct Results {
     pub dims: Vec<Dim>,
     /// Key-value metadata of the tables.
     pub metadata: Vec<(String, String)>,
-    /// `(policy, run)` of the runs that are there whole: those with a row in `runs`.
+    /// `(policy, run)` of the complete runs: those with a row in `runs`.
     pub runs: Vec<(usize, usize)>,
-    /// The tables of runs that have ended.
+    /// The tables of complete runs.
     listed: ListedTables,
-    /// Receipts that are not as they were written.
+    /// Names of damaged receipts.
     broken: Vec<String>,
-    /// The tables that were found to be as their receipts say.
+    /// The tables whose digests have been verified.
     checked: Mutex<HashSet<PathBuf>>,
 }
 
 /// Some columns of one run of one table.
 pub struct Part {
-    /// Index of its policy in the plan.
+    /// Index of the policy in the plan.
     pub policy: usize,
     /// Number of the run.
     pub run: usize,
@@ -47,7 +47,7 @@ pub struct Part {
 }
 
 impl Results {
-    /// Opens a folder. Errors: [`Error::Trace`] when it holds no results, or a table in it is damaged.
+    /// Opens a folder. Errors: [`Error::Trace`] if it has no results, or a table in it is damaged.
     pub fn open(folder: &Path) -> Result<Results> {
         let contents = Contents::read(folder)?;
         let (listed, broken) = listed(folder)?;
@@ -87,14 +87,14 @@ impl Results {
         Ok(results)
     }
 
-    /// Returns the runs of the plan that receipts list, in the order of the plan: a plan may request more runs than can be checked one by
-    /// one.
+    /// Returns the runs of the plan that receipts list, in the order of the plan. It does not enumerate the plan's runs, which may be too
+    /// many.
     fn listed_runs(&self) -> BTreeSet<(usize, usize)> {
         let parts = |table: &str| {
             let (policy, run) = table.strip_suffix("/runs.parquet")?.rsplit_once("/run=")?;
             Some((policy.to_owned(), run.parse().ok()?))
         };
-        // The first of a name, should there be several.
+        // The first policy of a name, if there are several.
         let policies = (0..self.contents.policies.len()).rev();
         let path = |policy: usize| below(&self.folder, &self.path(Table::Runs, policy, 0));
         let places: HashMap<String, usize> =
@@ -104,22 +104,22 @@ impl Results {
         runs.filter(|(_, run)| *run < self.contents.seeds.len()).collect()
     }
 
-    /// How many runs each policy has, up to the last one that is there: a plan may ask for any number of them.
+    /// Returns the number of runs per policy up to the last existing one; the plan may request any number.
     pub fn width(&self) -> usize {
         self.runs.iter().map(|(_, run)| run + 1).max().unwrap_or(0)
     }
 
-    /// The provenance of everything that is drawn of it. `plan` is the one that is said.
+    /// Returns the provenance of all drawings of the results. `plan` is the stated plan.
     pub fn provenance(&self, plan: &str) -> Provenance {
         Provenance::of_tables(plan, [&self.contents], [&self.metadata[..]])
     }
 
-    /// A value of the tables' metadata.
+    /// Returns a value of the tables' metadata.
     pub fn about(&self, key: &str) -> Option<&str> {
         self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// How many runs of the plan are not there, in words; `None` if all are.
+    /// Describes the number of missing runs; `None` if there are none.
     pub fn missing(&self) -> Option<String> {
         let planned = self.contents.policies.len().saturating_mul(self.contents.seeds.len());
         let there = self.runs.len();
@@ -131,7 +131,7 @@ impl Results {
         format!("{} is not as it was written; run the plan again", self.broken.join(", "))
     }
 
-    /// Whether a table is of a run that has ended. Errors: it is not as the run's receipt says.
+    /// Returns whether a table belongs to a complete run. Errors: its digest differs from the run's receipt.
     fn is_there(&self, path: &Path) -> Result<bool> {
         let name = below(&self.folder, path);
         let Some(digests) = self.listed.get(&name) else { return Ok(false) };
@@ -148,7 +148,7 @@ impl Results {
         Ok(true)
     }
 
-    /// The first seed that all policies have run, as a number of a run; 0 if there is none.
+    /// Returns the number of the first run that exists for all policies; 0 if there is none.
     pub fn first_run(&self) -> usize {
         let mut policies: BTreeMap<usize, usize> = BTreeMap::new();
         self.runs.iter().for_each(|(_, run)| *policies.entry(*run).or_default() += 1);
@@ -156,14 +156,14 @@ impl Results {
         policies.into_iter().find(whole).map_or(0, |(run, _)| run)
     }
 
-    /// The metadata of a file, if it is there and belongs to this plan.
+    /// Returns the metadata of a file, if it exists and belongs to this plan.
     fn metadata_of(&self, table: Table, policy: usize, run: usize) -> Result<Option<Vec<(String, String)>>> {
         let path = self.path(table, policy, run);
         if !self.is_there(&path)? {
             return Ok(None);
         }
         let Some(file) = open(&path)? else { return Ok(None) };
-        // The library adds the schema of the table, which is another for every table.
+        // The library adds the schema of the table, which differs between tables.
         let metadata: Vec<_> = file.pairs().iter().filter(|(key, _)| key.starts_with("plimsoll.")).cloned().collect();
         let ours = metadata.iter().any(|(key, value)| key == "plimsoll.plan" && *value == self.contents.plan);
         Ok(ours.then_some(metadata))
@@ -173,17 +173,17 @@ impl Results {
         table.path(&self.folder, &self.contents.policies[policy], run as u64)
     }
 
-    /// Some columns of a table, policy by policy and run by run; of all runs or of one. Empty if the table was not
-    /// written. A column that the table lacks, for it was written before there was one, has no values.
+    /// Returns some columns of a table, policy by policy and run by run, of all runs or of one. Empty if the table was not written. A
+    /// column that is missing, since the table was written by an older version, has no values.
     ///
-    /// Errors: [`Error::Trace`] with the file, when it is damaged.
+    /// Errors: [`Error::Trace`] with the file, if it is damaged.
     pub fn table(&self, table: Table, columns: &[&str], only_run: Option<usize>) -> Result<Vec<Part>> {
         let wanted = self.runs.iter().filter(|(_, run)| only_run.is_none_or(|only| only == *run));
         wanted.filter_map(|&of| self.part(table, columns, of).transpose()).collect()
     }
 
-    /// The files of a table, policy by policy and run by run; none if it was not written. Errors: [`Error::Trace`] with the file,
-    /// when it is damaged.
+    /// Returns the files of a table, policy by policy and run by run; none if it was not written. Errors: [`Error::Trace`] with the file,
+    /// if it is damaged.
     pub fn files(&self, table: Table) -> Result<Vec<PathBuf>> {
         let ours = |&(policy, run): &(usize, usize)| -> Result<Option<PathBuf>> {
             let known = self.metadata_of(table, policy, run)?.is_some_and(|metadata| metadata == self.metadata);
@@ -192,8 +192,8 @@ impl Results {
         self.runs.iter().filter_map(|of| ours(of).transpose()).collect()
     }
 
-    /// Some columns of a table of one run, by the numbers of its policy and of itself; `None` if it was not written. Errors: as
-    /// [`Results::table`].
+    /// Returns some columns of a table of one run, given by the indices of its policy and of itself; `None` if it was not written. Errors:
+    /// as [`Results::table`].
     pub fn part(&self, table: Table, columns: &[&str], (policy, run): (usize, usize)) -> Result<Option<Part>> {
         // Files of another trace or version have different metadata.
         if self.metadata_of(table, policy, run)?.is_none_or(|metadata| metadata != self.metadata) {
@@ -206,12 +206,12 @@ impl Results {
 }
 
 impl Part {
-    /// A column of numbers.
+    /// Returns a column of numbers.
     pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>> {
         self.frame.numbers(name)
     }
 
-    /// A column of names; an absent one is empty.
+    /// Returns a column of names; an absent name is empty.
     pub fn names(&self, name: &str) -> Result<Vec<String>> {
         self.frame.names(name)
     }

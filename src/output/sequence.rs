@@ -26,8 +26,7 @@ pub fn of_trial(trial: &Trial, width: Option<f64>) -> (String, String) {
     (draw(trial.setup(), &title, &log, width), title)
 }
 
-/// Draws a log from its first fault on: FuxiMaster, the application masters, and the machines that are struck, or the
-/// first one.
+/// Draws a log, starting with its first fault: FuxiMaster, the application masters, and the affected machines, or the first machine.
 pub fn draw(setup: &Setup, title: &str, log: &[LogEntry], width: Option<f64>) -> String {
     let first = log.iter().position(|entry| matches!(entry.what, What::Fault(_))).unwrap_or(0);
     let log = &log[first..];
@@ -58,10 +57,10 @@ pub fn draw(setup: &Setup, title: &str, log: &[LogEntry], width: Option<f64>) ->
             What::Message { from, to, arrived, .. } => {
                 SequenceStep::Arrow { from: lane(from)?, to: lane(to)?, arrives: arrived }
             }
-            // Notes of FuxiMaster on other machines are left out with these.
+            // Notes of FuxiMaster on omitted machines are omitted, too.
             What::Note(_) if entry.machine.is_some_and(|machine| !machines.contains(&machine)) => return None,
             What::Note(node) => SequenceStep::Mark(lane(node)?, Tone::Plain),
-            // A new FuxiMaster only listens at first.
+            // A new FuxiMaster only collects reports at first.
             What::Start(Endpoint::Master) => SequenceStep::Mark(0, Tone::Plain),
             What::Start(node) | What::Heal(node) => SequenceStep::Mark(lane(node)?, Tone::Good),
             What::Fault(node) => SequenceStep::Mark(lane(node)?, Tone::Bad),

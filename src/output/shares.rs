@@ -1,6 +1,6 @@
-//! The comparison of static allocations: one panel a policy, one bar a resource, stacked by user.
+//! The comparison of static allocations: one panel per policy, one bar per resource, stacked by user.
 //!
-//! Drawn after figures 4 to 7 of Ghodsi et al., NSDI 2011.
+//! The style is that of figures 4 to 7 of Ghodsi et al., NSDI 2011.
 
 use super::figure::{Category, Data, Stacks, stacked};
 
@@ -24,11 +24,11 @@ pub struct Stack<'a> {
     pub shares: Vec<Vec<Option<f64>>>,
 }
 
-/// More users than this are drawn as one.
+/// Maximum number of users with a colour each; of more users, the last ones are drawn as one.
 const USERS: usize = 24;
 
-/// Draws the comparison as an SVG, at the given or the necessary width; returns it with its data. From the 25th user on, users share a
-/// colour.
+/// Draws the comparison as an SVG, at the given or the necessary width; returns it with its data. With more than 24 users, those after the
+/// 23rd are drawn as one.
 pub fn draw(comparison: &Comparison, width: Option<f64>) -> (String, Data) {
     let shown = if comparison.users.len() > USERS { USERS - 1 } else { comparison.users.len() };
     let mut users: Vec<String> = comparison.users.iter().take(shown).map(|&name| name.to_owned()).collect();

@@ -1,6 +1,6 @@
-//! Words as a shell takes them.
+//! Quotes and parses words of shell command lines.
 
-/// A word as a shell would take it.
+/// Quotes a word for a shell if necessary.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
@@ -9,18 +9,18 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// Words as a command line.
+/// Joins words to a command line.
 pub fn line<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> String {
     words.into_iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// A path as a word that no program takes for an option.
+/// Formats a path as a word that no program parses as an option.
 pub fn path(path: impl AsRef<std::path::Path>) -> String {
     let text = path.as_ref().display().to_string();
     if text.starts_with('-') && text != "-" { format!("./{text}") } else { text }
 }
 
-/// The words of a line that [`line()`] made; `None` for any other.
+/// Parses a line from [`line()`] into words; `None` for any other line.
 pub fn words(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut rest) = (Vec::new(), String::new(), line);
     while let Some(c) = rest.chars().next() {

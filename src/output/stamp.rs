@@ -1,5 +1,5 @@
-//! Provenance inside of pictures, where each format keeps such things: `<metadata>` of an SVG (one JSON object), a text
-//! chunk a key in a PNG, the document information of a PDF (ISO 32000-1, 14.3.3).
+//! Embeds provenance in pictures, in the way of each format: `<metadata>` of an SVG (one JSON object), one text chunk per key in a PNG,
+//! the document information of a PDF (ISO 32000-1, 14.3.3).
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ pub fn svg(svg: &str, about: &Provenance) -> String {
     let Some(at) = start else { return svg.to_owned() };
     let facts: serde_json::Map<String, serde_json::Value> =
         about.short().into_iter().map(|(key, value)| (key, value.into())).collect();
-    // As it is, but for the three characters that end it.
+    // Only the sequence that would end the CDATA section is escaped.
     let json = json(&serde_json::Value::Object(facts)).replace("]]>", "]]\\u003e");
     format!("{}\n<metadata><![CDATA[{json}]]></metadata>{}", &svg[..at], &svg[at..])
 }
@@ -22,7 +22,7 @@ pub fn texts(about: &Provenance) -> Vec<(String, String)> {
     about.short().into_iter().map(|(key, value)| (key, printable(&value))).collect()
 }
 
-/// The information that svg2pdf writes about a document: its last object, before the table of where objects stand.
+/// The information that svg2pdf writes about a document: its last object, before the cross-reference table.
 const PDF_INFO: &[u8] = b"/Producer (svg2pdf)";
 
 /// Inserts the provenance into a PDF's document information. A PDF without it is unchanged.
@@ -40,7 +40,7 @@ pub fn pdf(pdf: Vec<u8>, about: &Provenance) -> Vec<u8> {
     [&pdf[..info], facts.as_bytes(), &pdf[behind..start], end.as_bytes()].concat()
 }
 
-/// A text string of a PDF: in ASCII as it is, else as UTF-16.
+/// Encodes a text string of a PDF: ASCII unchanged, other text as UTF-16.
 fn pdf_text(text: &str) -> String {
     let mut out = String::new();
     if text.is_ascii() {

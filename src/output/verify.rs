@@ -1,4 +1,7 @@
 //! Checks bundles, which may be from any source: the listed files exist, are unchanged, and are the only ones.
+//!
+//! Nothing is unpacked to disk. Figures, statistics and pages must also be from the tables of the bundle, as far as its manifests state
+//! their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -35,7 +38,7 @@ struct Entity {
 }
 
 impl Entity {
-    /// Whether it is of a kind, among others.
+    /// Returns whether the entity is of a kind, possibly among others.
     fn is(&self, kind: &str) -> bool {
         self.kind == kind || self.kind.as_array().is_some_and(|kinds| kinds.iter().any(|one| one == kind))
     }
@@ -47,19 +50,19 @@ struct Link {
     id: String,
 }
 
-/// The contents of a bundle that was checked.
+/// The result of a successful check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// How many files it has besides its description.
+    /// Number of files, without the description.
     pub files: usize,
-    /// How many bytes they have when they are unpacked.
+    /// Uncompressed size in bytes.
     pub size: u64,
 }
 
 /// Checks a bundle: it unpacks to plain files in one folder, contains the required description, contains every listed file with its size
 /// and digest, and lists every file. Files are read in pieces, and no further than the listed size.
 ///
-/// Errors: [`Error::Trace`] with the first thing that is wrong.
+/// Errors: [`Error::Trace`] with the first problem.
 pub fn verify(path: &Path) -> Result<Verified> {
     let mut archive = Archive::open(path)?;
     let wrong = |name: &str, what: &str| Error::trace(path, 0, "", format!("{}: {what}", name.escape_debug()));
@@ -118,8 +121,8 @@ pub fn verify(path: &Path) -> Result<Verified> {
     }
 }
 
-/// Checks that figures, statistics and pages were made from the tables of the bundle, where its `made.json` files say from
-/// which they were made. Errors: [`Error::Trace`] with a file that was not.
+/// Checks that figures, statistics and pages were generated from the tables of the bundle, as far as its `made.json` files state the
+/// sources. Errors: [`Error::Trace`] with a file that was not.
 fn check_sources(path: &Path, archive: &mut Archive, names: &[String]) -> Result<()> {
     for list in names.iter().filter(|name| name.rsplit('/').next() == Some(MADE)) {
         let folder = list.strip_suffix(MADE).unwrap_or_default();
@@ -149,7 +152,7 @@ fn check_sources(path: &Path, archive: &mut Archive, names: &[String]) -> Result
             }
         }
         let digest = digest_of_sources(&tables);
-        // An incomplete bundle leaves some of the files out.
+        // An incomplete bundle omits some of the files.
         let mut there = made.sources.iter().filter(|(name, _)| names.contains(&format!("{folder}{name}")));
         if let Some((name, _)) = there.find(|(_, made)| **made != digest) {
             let name = format!("{folder}{name}").escape_debug().to_string();
@@ -170,7 +173,7 @@ struct Study {
     cells: Vec<(String, Value)>,
 }
 
-/// The folder that all files are in, with `/` at its end; empty if there is none.
+/// Returns the folder of all files, with `/` at its end; empty if there is none.
 fn top(names: &[String]) -> String {
     let first = names.first().and_then(|name| name.find('/').map(|at| &name[..=at])).unwrap_or_default();
     let all = names.iter().all(|name| name.starts_with(first));

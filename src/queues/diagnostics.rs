@@ -1,4 +1,4 @@
-//! Diagnostics: what a configuration says and a file of queues does not, with the places where it is said.
+//! Diagnostics of an import: settings of a configuration that a file of queues cannot express, with their locations.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,11 +12,11 @@ pub struct Diagnostics {
     known: HashMap<String, usize>,
 }
 
-/// Maximum number of lines of a file that are listed.
+/// The maximum number of lines of a file that are listed.
 const LINES_MOST: usize = 12;
 
 impl Diagnostics {
-    /// Adds a note about a place.
+    /// Adds a note about a location.
     pub fn add(&mut self, place: &Place, message: impl Into<String>) {
         let message = message.into();
         let at = *self.known.entry(message.clone()).or_insert(self.notes.len());
@@ -26,7 +26,7 @@ impl Diagnostics {
         }
     }
 
-    /// The notes in the order of their first places, each a line: `FILE: line 3: MESSAGE`.
+    /// Formats the notes in the order of their first locations, one line each: `FILE: line 3: MESSAGE`.
     pub fn lines(&self) -> Vec<String> {
         let mut files: Vec<&Path> = Vec::new();
         for place in self.notes.iter().flat_map(|(_, places)| places) {
@@ -46,7 +46,7 @@ impl Diagnostics {
     }
 }
 
-/// The places of a note: each file with its lines.
+/// Formats the locations of a note: each file with its lines.
 fn located(places: &[&Place]) -> String {
     let one = |places: &[&Place]| {
         let file = places[0].file().display().to_string();

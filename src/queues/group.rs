@@ -1,4 +1,7 @@
-//! Groups as a file of queues has them, and that file as text.
+//! Groups with the keys of a file of queues, and the writer of that file.
+//!
+//! The importers set keys from [`KEYS`] only. [`Queues::text`] writes a valid file whatever the names contain: parents precede their
+//! children, strings are escaped, and comments have no control characters.
 
 use std::collections::HashMap;
 
@@ -6,11 +9,11 @@ use super::quantity::Quantities;
 use crate::error::{Error, Result};
 use crate::tree::{Place, brief};
 
-/// A key of groups, with its meaning; [`KEYS`] has all of them in the order of writing.
+/// A key of groups, with its meaning; [`KEYS`] lists all of them in the order of writing.
 pub struct Key {
     /// The key.
     pub name: &'static str,
-    /// Its meaning.
+    /// The meaning, as a short phrase.
     pub meaning: &'static str,
 }
 
@@ -54,30 +57,30 @@ pub const KEYS: [Key; 21] = [
 pub enum Setting {
     /// Amounts of resources.
     Amounts(Quantities),
-    /// A number in the digits that it is written in.
+    /// A number, with the digits of the source.
     Number(String),
-    /// One of some words.
+    /// One of a fixed set of words.
     Word(&'static str),
-    /// Yes or no.
+    /// A truth value.
     Truth(bool),
-    /// Names.
+    /// A list of names.
     Names(Vec<String>),
 }
 
-/// A group.
+/// A group of a file of queues.
 #[derive(Clone, Debug)]
 pub struct QueueGroup {
-    /// Its name, which no other group has.
+    /// The name, which is unique.
     pub name: String,
-    /// The group above it, by its place among all; none right under the root.
+    /// The index of the parent group; `None` for a group directly below the root.
     pub parent: Option<usize>,
-    /// Where it is said.
+    /// The location of its definition in the configuration.
     pub place: Place,
     keys: Vec<(&'static str, Setting)>,
 }
 
 impl QueueGroup {
-    /// A group right under the root without keys.
+    /// Creates a group directly below the root, without keys.
     pub fn new(name: &str, place: &Place) -> QueueGroup {
         QueueGroup { name: name.to_owned(), parent: None, place: place.clone(), keys: Vec::new() }
     }
@@ -89,25 +92,25 @@ impl QueueGroup {
         self.keys.push((key, setting));
     }
 
-    /// Sets a key to amounts, unless there are none.
+    /// Sets a key to amounts; does nothing if they are empty.
     pub fn set_amounts(&mut self, key: &'static str, amounts: Quantities) {
         if !amounts.is_empty() {
             self.set(key, Setting::Amounts(amounts));
         }
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Setting> {
         self.keys.iter().find(|(known, _)| *known == key).map(|(_, setting)| setting)
     }
 }
 
-/// A configuration as it is read.
+/// A configuration that was read.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
-    /// The resources of the whole, where they are known.
+    /// The capacity of the cluster, if the configuration specifies it.
     pub capacity: Quantities,
-    /// The strategies of preemption for fair shares, in the order of their use.
+    /// The preemption strategies for fair sharing, in the order of their use.
     pub strategies: Vec<&'static str>,
     /// The other keys of `[policy]`.
     pub policy: Vec<(&'static str, Setting)>,
@@ -116,7 +119,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Adds a group and says where it stands among all. Errors: its name is none, or another group has it.
+    /// Adds a group and returns its index. Errors: the name is invalid.
     pub fn add(&mut self, group: QueueGroup) -> Result<usize> {
         let name = &group.name;
         if name.trim().is_empty() || name.chars().any(char::is_control) {
@@ -126,9 +129,9 @@ impl Queues {
         Ok(self.groups.len() - 1)
     }
 
-    /// The groups by their place among all, parents before those under them and otherwise in their order.
+    /// Returns the indices of the groups; parents precede their children, and the order is otherwise unchanged.
     ///
-    /// Errors: a name that two have, or a group that is above itself.
+    /// Errors: a duplicate name, or a cycle of parents.
     fn ordered(&self) -> Result<Vec<usize>> {
         let mut names: HashMap<&str, &Place> = HashMap::new();
         for QueueGroup { name, place, .. } in &self.groups {
@@ -164,7 +167,7 @@ impl Queues {
         Ok(ordered)
     }
 
-    /// The file behind a comment of these lines. Errors: as [`Queues::ordered`].
+    /// Formats the file of queues, which starts with a comment of these lines. Errors: as [`Queues::ordered`].
     pub fn text(&self, comment: &[String]) -> Result<String> {
         let ordered = self.ordered()?;
         let mut text: String =
@@ -212,7 +215,7 @@ impl Setting {
     }
 }
 
-/// Text as a value of TOML.
+/// Formats a text as a TOML string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -225,7 +228,7 @@ fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// Returns a line for a comment without control characters, which TOML does not allow there.
+/// Escapes the control characters in a line of a comment, because TOML does not allow them there.
 fn harmless(line: &str) -> String {
     line.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
 }

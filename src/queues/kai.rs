@@ -1,7 +1,7 @@
 //! KAI Scheduler: a tree of Queues, each with a quota, a limit and a weight for each of cores, memory and GPUs.
 //!
-//! Cores are counted there in thousandths, memory in 10^6 bytes, and -1 is no bound. An absent amount is 0, also an absent limit. A
-//! quota of -1 is written as the word `"unlimited"`, and the policy reads it as the total of the level of the queue.
+//! KAI counts cores in thousandths and memory in 10^6 bytes; -1 means no bound. An absent amount is 0, also an absent limit. A quota of -1
+//! is written as the word `"unlimited"`, which the policy reads as the total of the level of the queue.
 //!
 //! Source: KAI Scheduler, pkg/apis/scheduling/v2 (Queue, QueueResource), docs/queues.
 
@@ -47,10 +47,10 @@ pub static ROW: FormatRow = FormatRow {
 
 const APIS: [&str; 2] = ["scheduling.run.ai", "kai.scheduler"];
 
-/// The priority of a queue that says none.
+/// The default priority of a queue.
 const PRIORITY: &str = "100";
 
-/// The resources by their keys.
+/// Returns the resources by their keys.
 fn resources() -> [(&'static str, Resource); 3] {
     [
         ("cpu", Resource::units("cpu").in_thousandths()),
@@ -59,18 +59,18 @@ fn resources() -> [(&'static str, Resource); 3] {
     ]
 }
 
-/// A group, and the values that need all groups.
+/// A group, and the values that can be resolved only when all groups are known.
 struct Read<'n> {
     group: QueueGroup,
     parent: Option<(&'n str, &'n Place)>,
     has_priority: bool,
-    /// The resources of which it says a limit.
+    /// Whether the queue specifies a limit, by resource.
     limited: [bool; 3],
 }
 
 fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
     let mut all: Vec<Read> = Vec::new();
-    // The resources that any queue names; the others are left out.
+    // Whether any queue specifies the resource; other resources are omitted.
     let mut used = [false; 3];
     let all_objects = objects(sources)?;
     for object in &all_objects {
@@ -121,7 +121,7 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
     Ok(queues)
 }
 
-/// The amounts and the weight of a group; says of which resources it has a limit, and notes which it names.
+/// Reads the amounts and the weight of a group. Returns the resources with a limit, and marks the specified resources in `used`.
 fn amounts(
     group: &mut QueueGroup,
     mut fields: Fields,
@@ -161,7 +161,7 @@ fn amounts(
         of.rest(notes);
     }
     fields.rest(notes);
-    // That of the resource that the scheduler is made for counts.
+    // The weight of the last resource is used: GPUs, for which the scheduler is made, are last.
     if let Some((key, weight)) = weights.last() {
         if weights.iter().any(|(_, other)| other != weight) {
             let listed: Vec<String> = weights.iter().map(|(key, weight)| format!("{key} {weight}")).collect();
@@ -177,13 +177,13 @@ fn amounts(
     Ok(limited)
 }
 
-/// A number, unless it is -1, which is none. Errors: something else.
+/// Parses a number; `None` for -1, which means no bound. Errors: the text is not a number.
 fn bounded(written: &Written) -> Result<Option<Quantity>> {
     let is_endless = written.text.strip_prefix('-').is_some_and(|one| Quantity::number(one) == Quantity::number("1"));
     if is_endless { Ok(None) } else { written.number().map(Some) }
 }
 
-/// A limit that is not said is 0, of every resource that any queue names.
+/// Sets missing limits to 0, for every resource that any queue specifies.
 fn close(group: &mut QueueGroup, limited: [bool; 3], used: [bool; 3], notes: &mut Diagnostics) {
     let mut limit = match group.get("limit") {
         Some(Setting::Amounts(limit)) => limit.clone(),

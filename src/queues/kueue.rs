@@ -1,6 +1,6 @@
-//! Kueue: ClusterQueues and Cohorts, with the LocalQueues that name their users and the Configuration that says how they preempt.
+//! Kueue: ClusterQueues and Cohorts, with the LocalQueues that name their users and the Configuration that defines their preemption.
 //!
-//! A cohort that is named and not defined is a group without keys. Quotas are summed over flavours, which a file of queues does not have.
+//! A cohort that is named and not defined becomes a group without keys. Quotas are summed over flavours, because a file of queues has none.
 //! The roots of Kueue's trees do not share with one another, which is expressed by limits of 0.
 //!
 //! Source: Kueue, apis/kueue/v1beta1 and v1beta2 (ClusterQueue, Cohort, LocalQueue), apis/config (Configuration).
@@ -87,24 +87,25 @@ const STRATEGIES: [(&str, &str); 2] = [
     ("LessThanInitialShare", "less-than-initial-share"),
 ];
 
-/// The label in namespace selectors with the name of the namespace.
+/// The label that contains the name of the namespace, in namespace selectors.
 const NAMESPACE: &str = "kubernetes.io/metadata.name";
 
-/// The groups as they are read.
+/// The groups that were read so far.
 #[derive(Default)]
 struct GroupReader<'n> {
     queues: Queues,
-    /// The cohorts and the queues by name; both may have the same.
+    /// The indices of cohorts and of queues, by name; a cohort and a queue may have the same name.
     cohorts: HashMap<&'n str, usize>,
     clusters: HashMap<&'n str, usize>,
-    /// The cohort of each group that has one, and where it is said.
+    /// The cohort of each group that has one, with the location of its name.
     above: Vec<(usize, &'n str, &'n Place)>,
-    /// The flavours of each resource, and a place of one.
+    /// The flavours of each resource, with the location of one of them.
     flavours: BTreeMap<String, (BTreeSet<&'n str>, &'n Place)>,
-    /// The namespaces that the selector of a queue names.
+    /// The namespaces that the selector of a queue names, with the queue's index and the location.
     namespaces: Vec<(usize, Vec<&'n str>, &'n Place)>,
-    /// The users of each queue, and all of them.
+    /// The users of each queue.
     users: HashMap<usize, Vec<String>>,
+    /// The users of all queues.
     named: BTreeSet<String>,
 }
 
@@ -148,7 +149,7 @@ impl<'n> GroupReader<'n> {
         self.quotas(&mut group, &mut spec, notes)?;
         weight(&mut group, &mut spec, notes)?;
         let mut preemption = spec.below("preemption")?;
-        // Kueue's own defaults are written, so that they do not depend on those of the reader.
+        // Kueue's own defaults are written, so that the result does not depend on the reader's defaults.
         group.set("within", Setting::Word(preemption.choice("withinClusterQueue", &WITHIN)?.unwrap_or("never")));
         group.set("reclaim", Setting::Word(preemption.choice("reclaimWithinCohort", &RECLAIM)?.unwrap_or("never")));
         let mut borrow = preemption.below("borrowWithinCohort")?;
@@ -171,7 +172,7 @@ impl<'n> GroupReader<'n> {
         if let Some(entry) = selector {
             self.selector(at, entry, notes)?;
         }
-        // A second of the same name is found when the file is written.
+        // A duplicate name is detected when the file is written.
         self.clusters.entry(head.name).or_insert(at);
         Ok(())
     }
@@ -193,10 +194,10 @@ impl<'n> GroupReader<'n> {
         Ok(())
     }
 
-    /// The quotas of a group, summed over flavours; they add to what the whole has.
+    /// Reads the quotas of a group, summed over flavours, and adds them to the capacity of the cluster.
     fn quotas(&mut self, group: &mut QueueGroup, spec: &mut Fields<'n>, notes: &mut Diagnostics) -> Result<()> {
         let (mut nominal, mut limit, mut lend) = (Quantities::default(), Quantities::default(), Quantities::default());
-        // Whether a flavour has no limit of borrowing, and whether one has a limit of lending.
+        // The resources with a flavour without borrowing limit, and those with a flavour with lending limit.
         let (mut endless, mut lends) = (Vec::<Dim>::new(), Vec::<Dim>::new());
         for mut part in spec.list("resourceGroups")? {
             part.get("coveredResources");
@@ -248,7 +249,7 @@ impl<'n> GroupReader<'n> {
         Ok(())
     }
 
-    /// The namespaces of a queue, where its selector lists them.
+    /// Reads the namespaces of a queue if its selector lists them.
     fn selector(&mut self, at: usize, entry: &'n Entry, notes: &mut Diagnostics) -> Result<()> {
         let mut fields = Fields::new(&entry.node, "spec.namespaceSelector", &entry.place)?;
         if fields.entries().is_empty() {
@@ -325,7 +326,7 @@ impl<'n> GroupReader<'n> {
             for item in node.list().unwrap_or(std::slice::from_ref(node)) {
                 let at =
                     STRATEGIES.iter().position(|(name, _)| item.text() == Some(name)).ok_or_else(|| wrong(item))?;
-                // Each once, and in order, as Kueue has it.
+                // Kueue requires that each strategy occurs at most once, and in this order.
                 if STRATEGIES[at..].iter().any(|(_, name)| strategies.contains(name)) {
                     return Err(wrong(node));
                 }
@@ -347,7 +348,8 @@ impl<'n> GroupReader<'n> {
         Ok(())
     }
 
-    /// Puts every group under its cohort, which is made if it is only named, and gives names of their own to cohorts that share one.
+    /// Sets the parent of every group to its cohort. Creates cohorts that are named and not defined, and renames cohorts and queues with a
+    /// conflicting name.
     fn connect(&mut self, notes: &mut Diagnostics) -> Result<()> {
         for (at, name, place) in std::mem::take(&mut self.above) {
             let parent = match self.cohorts.get(name) {
@@ -384,7 +386,8 @@ impl<'n> GroupReader<'n> {
         Ok(())
     }
 
-    /// The users of queues: their LocalQueues, else the namespaces that they select, unless two select the same.
+    /// Sets the users of queues: those of their LocalQueues, or otherwise the namespaces that they select. A namespace that several queues
+    /// select has no users.
     fn name_users(&mut self, notes: &mut Diagnostics) {
         let mut owners: HashMap<&str, BTreeSet<usize>> = HashMap::new();
         for (at, namespaces, _) in &self.namespaces {
@@ -419,7 +422,8 @@ impl<'n> GroupReader<'n> {
         }
     }
 
-    /// Groups right under the root would share it. In Kueue they are trees of their own: they neither borrow nor lend.
+    /// Sets the limits of the top groups to 0 if there are several. Groups directly below the root would share it; in Kueue they are
+    /// separate trees, which neither borrow nor lend.
     fn part(&mut self, notes: &mut Diagnostics) {
         let groups = &self.queues.groups;
         let tops: Vec<usize> = (0..groups.len()).filter(|&at| groups[at].parent.is_none()).collect();
@@ -430,7 +434,7 @@ impl<'n> GroupReader<'n> {
         for at in 0..groups.len() {
             let Some(Setting::Amounts(nominal)) = groups[at].get("nominal") else { continue };
             let (mut top, mut steps) = (at, 0);
-            // A circle is found when the file is written.
+            // A cycle is detected when the file is written.
             while let (Some(parent), true) = (groups[top].parent, steps <= groups.len()) {
                 (top, steps) = (parent, steps + 1);
             }

@@ -1,8 +1,8 @@
-//! Files of queues made of the configurations of production schedulers.
+//! Converts the configurations of production schedulers to files of queues.
 //!
-//! A format is one file here with its static row, in the list of all; the parts that it shares with others are in `objects.rs` (Kubernetes)
-//! and `yarn.rs`. Numbers are never parsed as floats (`quantity.rs`). A setting without a key in the file of queues becomes a note
-//! (`notes.rs`): a warning, and a comment in the file. docs/queues.md lists the converted settings.
+//! Each format is one file with a static row, which is listed in [`FORMATS`]. Shared parts are in `objects.rs` (Kubernetes) and `yarn.rs`.
+//! Numbers are never parsed as floats (`quantity.rs`). A setting without a key in the file of queues becomes a note (`diagnostics.rs`): a
+//! warning, and a comment in the file. docs/queues.md lists the converted settings.
 
 mod diagnostics;
 mod group;
@@ -33,27 +33,27 @@ pub struct FormatRow {
     pub name: &'static str,
     /// The content, in a few words.
     pub about: &'static str,
-    /// How a file looks.
+    /// The layout of a file.
     pub layout: &'static str,
-    /// The properties that are read, and the keys that they become.
+    /// The properties that are read, and the corresponding keys.
     pub properties: &'static [Property],
-    /// The keys of the policies that no property of the format becomes, and the reason.
+    /// The keys of the policies that correspond to no property of the format, and the reason.
     pub ours: &'static [(&'static str, &'static str)],
-    /// The policies that read the file.
+    /// The policies that read the resulting file.
     pub policies: &'static [&'static str],
-    /// Where the format is defined.
+    /// The definition of the format.
     pub source: &'static str,
-    /// Whether a source is of this format.
+    /// Returns whether a source is of this format.
     recognises: fn(&ParsedSource) -> bool,
     /// Reads sources as one configuration.
     read: fn(&[ParsedSource], &mut Diagnostics) -> Result<Queues>,
 }
 
-/// A property of a format, and the key of the file of queues that it becomes.
+/// A property of a format, and the corresponding key of the file of queues.
 pub struct Property {
     /// The name of the property in the format.
     pub upstream: &'static str,
-    /// The key of groups, or of `[policy]` with this word before it; empty for a property that changes others.
+    /// The key of groups, or of `[policy]` with this word as a prefix; empty for a property that changes others.
     pub key: &'static str,
     /// The value that is written if the property is absent; empty to use the policy's default.
     pub default: &'static str,
@@ -79,20 +79,20 @@ pub type Format = &'static FormatRow;
 /// All formats.
 pub static FORMATS: [Format; 5] = [&kueue::ROW, &kai::ROW, &volcano::ROW, &yarn_capacity::ROW, &yarn_fair::ROW];
 
-/// The content of a source.
+/// The content of a source: YAML documents or an XML element.
 enum SourceContent {
     Yaml(Vec<Node>),
     Xml(Element),
 }
 
-/// A file that was parsed.
+/// A parsed file.
 pub struct ParsedSource {
     place: Place,
     content: SourceContent,
 }
 
 impl ParsedSource {
-    /// Parses a text of this name. Errors: the parser's message, at its place.
+    /// Parses the text of a file with this name. Errors: the parser's message, with its location.
     fn parse(name: PathBuf, text: String) -> Result<ParsedSource> {
         let place = Place::whole_text(name, text);
         let content = match place.text().trim_start().starts_with('<') {
@@ -102,13 +102,13 @@ impl ParsedSource {
         Ok(ParsedSource { place, content })
     }
 
-    /// Whether it has an object of one of these APIs.
+    /// Returns whether the source has an object of one of these APIs.
     fn has_api(&self, apis: &[&str]) -> bool {
         objects::objects(std::slice::from_ref(self))
             .is_ok_and(|all| all.iter().any(|object| apis.contains(&object.api)))
     }
 
-    /// The element that holds all of it. Errors: it is no XML, or another element.
+    /// Returns the root element. Errors: the source is not XML, or the root element has another name.
     fn root(&self, name: &str) -> Result<&Element> {
         match &self.content {
             SourceContent::Xml(root) if root.name == name => Ok(root),
@@ -118,21 +118,21 @@ impl ParsedSource {
     }
 }
 
-/// A file of queues that was made.
+/// The result of an import.
 pub struct Imported {
-    /// The format that it was made of.
+    /// The format of the configuration.
     pub format: Format,
-    /// The file.
+    /// The file of queues.
     pub text: String,
-    /// The notes, which are also in its comment.
+    /// The notes, which are also in the file's comment.
     pub notes: Vec<String>,
-    /// How many groups there are.
+    /// The number of groups.
     pub groups: usize,
 }
 
-/// Makes a file of queues of texts with names, which are read as one configuration; the format is detected unless it is given.
+/// Converts named texts, which form one configuration, to a file of queues; the format is detected unless it is given.
 ///
-/// Errors: [`Error::Placed`] with file and line, and the values that would be accepted.
+/// Errors: [`Error::Placed`] with file and line, and the accepted values.
 pub fn import(texts: Vec<(PathBuf, String)>, format: Option<Format>) -> Result<Imported> {
     let sources: Vec<ParsedSource> =
         texts.into_iter().map(|(name, text)| ParsedSource::parse(name, text)).collect::<Result<_>>()?;
@@ -158,7 +158,7 @@ pub fn import(texts: Vec<(PathBuf, String)>, format: Option<Format>) -> Result<I
     Ok(Imported { format, text, notes, groups: queues.groups.len() })
 }
 
-/// The one format that sources are of. Errors: none, or several.
+/// Detects the format of the sources. Errors: an unknown format, or several formats.
 fn detect(sources: &[ParsedSource]) -> Result<Format> {
     let of = |source: &ParsedSource| FORMATS.iter().copied().find(|format| (format.recognises)(source));
     let mut found: Option<(Format, &ParsedSource)> = None;
@@ -186,7 +186,7 @@ fn detect(sources: &[ParsedSource]) -> Result<Format> {
     })
 }
 
-/// A format by its name. Errors: [`Error::Plan`] under `key`, with the nearest name.
+/// Returns the format of this name. Errors: [`Error::Plan`] under `key`, with the accepted names.
 pub fn format(key: &str, name: &str) -> Result<Format> {
     let found = FORMATS.iter().copied().find(|format| format.name == name);
     found.ok_or_else(|| Error::plan(key, format!("'{name}'"), either(FORMATS.iter().map(|format| format.name))))

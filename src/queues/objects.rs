@@ -1,4 +1,7 @@
-//! Objects of Kubernetes in YAML or JSON: documents, lists of them, and the fields of each; unused fields are noted.
+//! Kubernetes objects in YAML or JSON: documents, lists of objects, and the fields of each.
+//!
+//! [`Fields`] records which fields are read, and [`Fields::rest`] adds a note for every other field, so that no setting is ignored
+//! silently. Errors about values have the location and the path of the field.
 
 use super::diagnostics::Diagnostics;
 use super::quantity::{Quantity, Resource};
@@ -7,20 +10,20 @@ use crate::error::{Error, Result, either};
 use crate::tree::{Entry, Node, Place, Value, brief};
 use crate::units::NumberProblem;
 
-/// An object.
+/// A Kubernetes object.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'n> {
-    /// The group of its API: `kueue.x-k8s.io`; empty of the core.
+    /// The group of its API: `kueue.x-k8s.io`; empty for the core API.
     pub api: &'n str,
     /// The version of its API.
     pub version: &'n str,
     /// Its kind.
     pub kind: &'n str,
-    /// All of it.
+    /// The whole object.
     pub node: &'n Node,
 }
 
-/// The objects of some sources in their order. Errors: a source that is no YAML, or a document that is no object.
+/// Returns the objects of all sources in order. Errors: a source is not YAML, or a document is not an object.
 pub fn objects(sources: &[ParsedSource]) -> Result<Vec<Object<'_>>> {
     let mut all = Vec::new();
     for source in sources {
@@ -63,23 +66,23 @@ fn push<'n>(node: &'n Node, all: &mut Vec<Object<'n>>) -> Result<()> {
     Ok(())
 }
 
-/// A place for what a table lacks: its first key.
+/// Returns the location for errors about missing fields of a table: that of its first key.
 fn place_of(node: &Node) -> &Place {
     node.entries().first().map_or(&node.place, |entry| &entry.place)
 }
 
 impl<'n> Object<'n> {
-    /// The API in words.
+    /// Formats the API group and version.
     pub fn api(&self) -> String {
         if self.api.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.api, self.version) }
     }
 
-    /// Location for errors about the whole object.
+    /// Returns the location for errors about the whole object.
     pub fn place(&self) -> &'n Place {
         self.node.get("kind").map_or(&self.node.place, |entry| &entry.node.place)
     }
 
-    /// Its fields.
+    /// Returns its fields; `apiVersion` and `kind` count as read.
     pub fn fields(&self) -> Fields<'n> {
         Fields {
             path: String::new(),
@@ -89,7 +92,7 @@ impl<'n> Object<'n> {
         }
     }
 
-    /// Returns its name with location, and its namespace; notes unused fields of `metadata` and of the object.
+    /// Returns the name with its location, and the namespace; adds notes for unused fields of `metadata` and of the object.
     pub fn head(&self, notes: &mut Diagnostics) -> Result<Head<'n>> {
         let mut fields = self.fields();
         fields.get("spec");
@@ -104,24 +107,24 @@ impl<'n> Object<'n> {
         Ok(Head { name, place, namespace })
     }
 
-    /// The fields of its `spec`.
+    /// Returns the fields of its `spec`.
     pub fn spec(&self) -> Result<Fields<'n>> {
         self.fields().below("spec")
     }
 
-    /// Diagnostics that it is not read.
+    /// Adds a note that the object is not converted.
     pub fn leave(&self, notes: &mut Diagnostics) {
         notes.add(self.place(), format!("{} of {} is not carried over", brief(self.kind), brief(&self.api())));
     }
 }
 
-/// The head of an object.
+/// The name and namespace of an object.
 pub struct Head<'n> {
     /// Its name.
     pub name: &'n str,
-    /// The place of its name.
+    /// The location of its name.
     pub place: &'n Place,
-    /// Its namespace, if it says one.
+    /// Its namespace, if it has one.
     pub namespace: Option<&'n str>,
 }
 
@@ -134,7 +137,7 @@ pub struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// The fields of a node. Errors: it is no table.
+    /// Reads the fields of a node. Errors: the node is not a table.
     pub fn new(node: &'n Node, path: &str, place: &'n Place) -> Result<Fields<'n>> {
         match &node.value {
             Value::Table(entries) => Ok(Fields { path: path.to_owned(), place, entries, read: Vec::new() }),
@@ -142,12 +145,12 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Location for errors about missing fields.
+    /// Returns the location for errors about missing fields.
     pub fn place(&self) -> &'n Place {
         self.place
     }
 
-    /// An error about a field that is not there.
+    /// Returns the error for a missing field.
     pub fn missing(&self, key: &str, expected: &str) -> Error {
         self.place.wrong(&self.path_of(key), format!("is missing; expected {expected}"))
     }
@@ -157,12 +160,12 @@ impl<'n> Fields<'n> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// The entries.
+    /// Returns all entries.
     pub fn entries(&self) -> &'n [Entry] {
         self.entries
     }
 
-    /// A field, if it is there.
+    /// Returns a field if it exists, and marks it as read.
     pub fn get(&mut self, key: &'static str) -> Option<&'n Entry> {
         self.read.push(key);
         self.entries.iter().find(|entry| entry.key == key && entry.node.value != Value::Other("null"))
@@ -172,36 +175,36 @@ impl<'n> Fields<'n> {
         node.place.wrong(&self.path_of(key), format!("{} is not accepted; expected {expected}", node.shown()))
     }
 
-    /// A text and its place. Errors: something else.
+    /// Returns a text and its location. Errors: the value is not text.
     pub fn text(&mut self, key: &'static str) -> Result<Option<(&'n str, &'n Place)>> {
         let Some(Entry { node, .. }) = self.get(key) else { return Ok(None) };
         match node.text() {
-            // An empty text is one that is not set.
+            // An empty text counts as absent.
             Some(text) => Ok(Some((text, &node.place)).filter(|_| !text.is_empty())),
             None => Err(self.wrong(key, node, "text")),
         }
     }
 
-    /// A truth value. Errors: something else.
+    /// Returns a truth value. Errors: the value is not one.
     pub fn truth(&mut self, key: &'static str) -> Result<Option<bool>> {
         let Some(Entry { node, .. }) = self.get(key) else { return Ok(None) };
         match &node.value {
             Value::Truth(truth) => Ok(Some(*truth)),
-            // Truth values of YAML 1.1, which Kubernetes reads.
+            // Kubernetes accepts these truth values of YAML 1.1.
             Value::Text(text) if matches!(text.as_str(), "yes" | "on") => Ok(Some(true)),
             Value::Text(text) if matches!(text.as_str(), "no" | "off") => Ok(Some(false)),
             _ => Err(self.wrong(key, node, "true or false")),
         }
     }
 
-    /// A whole number in its digits. Errors: something else.
+    /// Returns the digits of an integer. Errors: the value is not an integer of 32 bits.
     pub fn integer(&mut self, key: &'static str) -> Result<Option<String>> {
         let Some(Entry { node, .. }) = self.get(key) else { return Ok(None) };
         let digits = if let Value::Integer(digits) = &node.value { digits.parse::<i32>().ok() } else { None };
         digits.map(|number| Some(number.to_string())).ok_or_else(|| self.wrong(key, node, "a whole number of 32 bits"))
     }
 
-    /// One of some words, as another. Errors: something else.
+    /// Returns the word that `all` assigns to the field's text. Errors: the text is not one of them.
     pub fn choice(&mut self, key: &'static str, all: &[(&str, &'static str)]) -> Result<Option<&'static str>> {
         let Some((text, place)) = self.text(key)? else { return Ok(None) };
         match all.iter().find(|(word, _)| *word == text) {
@@ -214,7 +217,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// A table below. Without it, or where it is `null`, an empty one. Errors: something else.
+    /// Returns the fields of a nested table; no fields if it is absent or `null`. Errors: the value is not a table.
     pub fn below(&mut self, key: &'static str) -> Result<Fields<'n>> {
         let path = self.path_of(key);
         match self.get(key) {
@@ -223,34 +226,34 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// The items of a list, each with its fields; none if it is not there. Errors: something else.
+    /// Returns the fields of each item of a list; empty if it is absent. Errors: the value is not a list of tables.
     pub fn list(&mut self, key: &'static str) -> Result<Vec<Fields<'n>>> {
         let Some(Entry { node, .. }) = self.get(key) else { return Ok(Vec::new()) };
         let items = node.list().ok_or_else(|| self.wrong(key, node, "a list"))?;
         items.iter().map(|item| Fields::new(item, &self.path_of(key), place_of(item))).collect()
     }
 
-    /// A number in Kubernetes' notation, and its place. Errors: something else.
+    /// Returns a scalar for conversion to a quantity. Errors: the value is a table, a list or a truth value.
     pub fn quantity(&mut self, key: &'static str) -> Result<Option<Written<'n>>> {
         let Some(Entry { node, .. }) = self.get(key) else { return Ok(None) };
         Written::scalar(node, self.path_of(key)).map(Some)
     }
 
-    /// Diagnostics that a field is not carried over, if it is there, and why.
+    /// Adds a note that a field is not converted, with the reason, if the field exists.
     pub fn leave(&mut self, key: &'static str, reason: &str, notes: &mut Diagnostics) {
         if let Some(Entry { place, .. }) = self.get(key) {
             notes.add(place, format!("{} is not carried over: {reason}", self.path_of(key)));
         }
     }
 
-    /// The fields that were not read.
+    /// Returns the fields that were not read.
     fn unread(&self) -> impl Iterator<Item = &'n Entry> {
         let left =
             |entry: &&Entry| !self.read.contains(&entry.key.as_str()) && entry.node.value != Value::Other("null");
         self.entries.iter().filter(left)
     }
 
-    /// Diagnostics all fields that were not read.
+    /// Adds a note for every field that was not read.
     pub fn rest(self, notes: &mut Diagnostics) {
         for Entry { key, place, .. } in self.unread() {
             notes.add(place, format!("{} is not carried over", self.path_of(&brief(key))));
@@ -258,18 +261,18 @@ impl<'n> Fields<'n> {
     }
 }
 
-/// A number as it is written.
+/// A number as written in the source.
 pub struct Written<'n> {
-    /// The digits, with a unit behind them perhaps.
+    /// The digits, with an optional unit.
     pub text: &'n str,
-    /// Where.
+    /// The location.
     pub place: &'n Place,
-    /// The field.
+    /// The path of the field.
     pub path: String,
 }
 
 impl<'n> Written<'n> {
-    /// Of a scalar. Errors: something else.
+    /// Reads a scalar. Errors: the node is not a number or text.
     pub fn scalar(node: &'n Node, path: String) -> Result<Written<'n>> {
         match &node.value {
             Value::Integer(text) | Value::Float(text) | Value::Text(text) => {
@@ -279,28 +282,28 @@ impl<'n> Written<'n> {
         }
     }
 
-    /// An error about it.
+    /// Returns an error about this number.
     pub fn wrong(&self, problem: NumberProblem, expected: &str) -> Error {
         self.place.wrong(&self.path, format!("'{}' {problem}; expected {expected}", brief(self.text)))
     }
 
-    /// A quantity in Kubernetes' notation. Errors: something else.
+    /// Parses a quantity in Kubernetes' notation. Errors: the text is not one.
     pub fn kubernetes(&self) -> Result<Quantity> {
         let expected = "an amount of at least 0, such as 2, 500m or 4Gi";
         Quantity::kubernetes(self.text).map_err(|problem| self.wrong(problem, expected))
     }
 
-    /// A plain number. Errors: something else.
+    /// Parses a plain number. Errors: the text is not one.
     pub fn number(&self) -> Result<Quantity> {
         Quantity::number(self.text).map_err(|problem| self.wrong(problem, "a number of at least 0"))
     }
 
-    /// A number in all its digits. Errors: more than 10^12.
+    /// Formats a number with all its digits. Errors: more than 10^12.
     pub fn digits(&self, quantity: &Quantity) -> Result<String> {
         quantity.text().map_err(|problem| self.wrong(problem, "a number below 10^12"))
     }
 
-    /// A quantity of a resource in its base units, rounded down with a note where it is finer. Errors: more than there can be.
+    /// Converts a quantity of a resource to its base units, rounded down; adds a note if it is not exact. Errors: the amount is too large.
     pub fn amount(&self, resource: &Resource, quantity: &Quantity, notes: &mut Diagnostics) -> Result<u64> {
         let (amount, exact) =
             resource.amount(quantity).map_err(|problem| self.wrong(problem, "less than 10^18 thousandths or MiB"))?;

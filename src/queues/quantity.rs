@@ -1,4 +1,4 @@
-//! Amounts as schedulers write them, read without floats: `500m`, `4Gi`, `1.5`, `1e3`.
+//! Amounts in the notations of schedulers, read without floats: `500m`, `4Gi`, `1.5`, `1e3`.
 //!
 //! A quantity is exact. It is converted once to an amount in the base unit of its resource (thousandths, MiB), rounded down; the conversion
 //! reports whether it is exact.
@@ -15,13 +15,13 @@ pub struct Quantity {
     places: u32,
 }
 
-/// Limit of significant digits.
+/// The limit of significant digits.
 const DIGITS_MOST: u128 = 10u128.pow(30);
 
-/// Limit of decimal places.
+/// The limit of decimal places.
 const PLACES_MOST: u32 = 36;
 
-/// Kubernetes' suffixes: each a factor, and a power of ten to divide by.
+/// The suffixes of Kubernetes: each with a factor, and a power of ten to divide by.
 const SUFFIXES: [(&str, u128, u32); 16] = [
     ("", 1, 0),
     ("n", 1, 9),
@@ -96,7 +96,7 @@ impl Quantity {
         Ok(Quantity { factor: plain.factor.checked_mul(*factor).ok_or(NumberProblem::TooLarge)?, places, ..plain })
     }
 
-    /// The quantity times `per / of`, rounded down, and whether it is exactly that. Errors: more than 10^18.
+    /// Returns the quantity times `per / of`, rounded down, and whether it is exact. Errors: more than 10^18.
     pub fn floor(&self, per: u128, of: u128) -> Result<(u64, bool), NumberProblem> {
         let mut above = [self.digits, self.factor, per];
         let mut below = [10u128.checked_pow(self.places).ok_or(NumberProblem::TooLarge)?, of];
@@ -113,7 +113,7 @@ impl Quantity {
         Ok((amount.ok_or(NumberProblem::TooLarge)?, above.is_multiple_of(below)))
     }
 
-    /// The number in decimal digits, all of them. Errors: more than a weight may be (10^12).
+    /// Formats the number with all its decimal digits. Errors: more than the maximum of a weight (10^12).
     pub fn text(&self) -> Result<String, NumberProblem> {
         self.floor(1_000_000, 1)?;
         let digits = self.digits.checked_mul(self.factor).ok_or(NumberProblem::TooLarge)?;
@@ -129,7 +129,7 @@ fn exponent(text: &str) -> Result<i64, NumberProblem> {
     text.parse().ok().filter(|exponent: &i64| exponent.abs() <= 99).ok_or(NumberProblem::TooLarge)
 }
 
-/// The greatest common divisor, at least 1.
+/// Returns the greatest common divisor, at least 1.
 fn common(a: u128, b: u128) -> u128 {
     let (mut a, mut b) = (a, b);
     while b > 0 {
@@ -138,7 +138,7 @@ fn common(a: u128, b: u128) -> u128 {
     a.max(1)
 }
 
-/// `digits / 10^places` without zeros at its end.
+/// Formats `digits / 10^places` without trailing zeros.
 fn decimals(digits: u128, places: usize) -> String {
     let text = format!("{digits:0>width$}", width = places + 1);
     let (whole, fraction) = text.split_at(text.len() - places);
@@ -158,22 +158,22 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// One that is counted in units, of which there are thousandths here.
+    /// Creates a resource whose foreign unit is one unit, or 1000 thousandths.
     pub fn units(name: &str) -> Resource {
         Resource { dim: Dim { name: name.to_owned(), unit: Unit::Milli }, per: 1000, of: 1 }
     }
 
-    /// One that is counted in `per / of` MiB.
+    /// Creates a resource whose foreign unit is `per / of` MiB.
     pub fn mebibytes(name: &str, per: u128, of: u128) -> Resource {
         Resource { dim: Dim { name: name.to_owned(), unit: Unit::Mebibyte }, per, of }
     }
 
-    /// The same, counted in thousandths there, too.
+    /// Changes the foreign unit to a thousandth.
     pub fn in_thousandths(self) -> Resource {
         Resource { per: 1, ..self }
     }
 
-    /// A resource of Kubernetes by its name: cores, bytes, devices.
+    /// Returns the resource of a Kubernetes name: cores, bytes or devices.
     pub fn kubernetes(name: &str) -> Resource {
         match name {
             "nvidia.com/gpu" => Resource::units("gpu"),
@@ -183,22 +183,22 @@ impl Resource {
         }
     }
 
-    /// A quantity of it in base units, rounded down, and whether it is exactly that. Errors: more than 10^18.
+    /// Converts a quantity to base units, rounded down, and returns whether it is exact. Errors: more than 10^18.
     pub fn amount(&self, quantity: &Quantity) -> Result<(u64, bool), NumberProblem> {
         quantity.floor(self.per, self.of)
     }
 
-    /// The least amount in words.
+    /// Returns a description of the smallest amount.
     pub fn least(&self) -> &'static str {
         if self.dim.unit == Unit::Mebibyte { "a MiB" } else { "a thousandth" }
     }
 }
 
-/// A name for a key of TOML: small letters, digits and `_`.
+/// Converts a name to a TOML key: lower-case letters, digits and `_`.
 pub fn plain(name: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
     let mut safe: String = name.chars().map(safe).collect();
-    // What a unit would be read of.
+    // The name must not end like a unit.
     if ["_gib", "_mib", "_norm"].iter().any(|unit| safe.ends_with(unit)) {
         safe.push('_');
     }
@@ -210,7 +210,7 @@ pub fn plain(name: &str) -> String {
 pub struct Quantities(Vec<(Dim, Option<u64>)>);
 
 impl Quantities {
-    /// The amount of a resource, if there is a limited one.
+    /// Returns the amount of a resource if it is set and limited.
     pub fn get(&self, dim: &Dim) -> Option<u64> {
         self.0.iter().find(|(known, _)| known == dim).and_then(|(_, amount)| *amount)
     }
@@ -220,7 +220,7 @@ impl Quantities {
         self.set_amount(dim, Some(amount));
     }
 
-    /// Sets an unlimited amount of a resource.
+    /// Sets the amount of a resource to unlimited.
     pub fn set_unlimited(&mut self, dim: &Dim) {
         self.set_amount(dim, None);
     }
@@ -244,17 +244,17 @@ impl Quantities {
         Ok(())
     }
 
-    /// Whether there is none.
+    /// Returns whether no resource has an amount.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The resources.
+    /// Returns the resources.
     pub fn dims(&self) -> impl Iterator<Item = &Dim> {
         self.0.iter().map(|(dim, _)| dim)
     }
 
-    /// Keys with values as in TOML, each exact: `cpu = 0.5`, `memory_gib = 4`, `gpu = "unlimited"`.
+    /// Formats keys with values as in TOML, each exact: `cpu = 0.5`, `memory_gib = 4`, `gpu = "unlimited"`.
     pub fn settings(&self) -> Vec<String> {
         let one = |(Dim { name, unit }, amount): &(Dim, Option<u64>)| match (unit, amount) {
             (Unit::Mebibyte, None) => format!("{name}_gib = \"unlimited\""),

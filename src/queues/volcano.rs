@@ -92,7 +92,7 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
     Ok(queues)
 }
 
-/// A list of resources. Errors: an amount that is none, or two resources of one name.
+/// Reads a list of resources. Errors: an invalid amount, or two resources with one name.
 fn amounts(fields: &Fields, notes: &mut Diagnostics) -> Result<Quantities> {
     let mut amounts = Quantities::default();
     for entry in fields.entries() {

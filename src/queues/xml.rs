@@ -1,4 +1,7 @@
-//! XML as elements with places.
+//! XML as elements with locations.
+//!
+//! A tree of elements with names, attributes and text, parsed by `roxmltree`. Namespaces, comments and processing instructions are dropped.
+//! The nesting depth is checked before parsing.
 
 use roxmltree::{Document, NodeType};
 
@@ -8,34 +11,34 @@ use crate::tree::Place;
 /// Maximum nesting of elements.
 const MOST_DEEP: usize = 80;
 
-/// An element.
+/// An element of an XML document.
 #[derive(Clone, Debug)]
 pub struct Element {
-    /// Its name, without a namespace.
+    /// The name, without a namespace.
     pub name: String,
-    /// The place of its first tag.
+    /// The location of the opening tag.
     pub place: Place,
-    /// Its attributes.
+    /// The attributes.
     pub attributes: Vec<(String, String)>,
-    /// Its text without blanks around it, that of the elements in it left out.
+    /// The trimmed text, without that of child elements.
     pub text: String,
-    /// The elements in it.
+    /// The child elements.
     pub children: Vec<Element>,
 }
 
 impl Element {
-    /// The text of the first child of this name.
+    /// Returns the text of the first child with this name.
     pub fn text_of(&self, name: &str) -> Option<&str> {
         self.children.iter().find(|child| child.name == name).map(|child| child.text.as_str())
     }
 
-    /// An attribute.
+    /// Returns the value of an attribute.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Reads a text; `whole` is that text. Errors: the parser's message at its place; elements too deep in one another.
+/// Parses a text; `whole` is the location of the whole text. Errors: the parser's message with its location; elements nested too deeply.
 pub fn read(whole: &Place) -> Result<Element> {
     let text = whole.text();
     // The parser is recursive, so the depth is limited before parsing.
@@ -47,7 +50,7 @@ pub fn read(whole: &Place) -> Result<Element> {
     let document = Document::parse(text).map_err(|error| {
         let at = offset(text, error.pos().row, error.pos().col);
         let message = error.to_string();
-        // The place, which the message repeats, is shown with the line.
+        // The message repeats the location, which is shown with the line.
         let message = message.rsplit_once(" at ").map_or(message.as_str(), |(message, _)| message);
         whole.at(at..at).wrong("", message)
     })?;
@@ -81,7 +84,7 @@ fn deeper(text: &str) -> Option<usize> {
     None
 }
 
-/// Returns the end of a tag, whose attribute values may contain `>`.
+/// Returns the end of a tag. Attribute values may contain `>`.
 fn end_of_tag(text: &str, start: usize) -> usize {
     let mut quote = None;
     for (at, c) in text[start..].char_indices() {
@@ -95,7 +98,7 @@ fn end_of_tag(text: &str, start: usize) -> usize {
     text.len()
 }
 
-/// The byte at a row and a column, both from 1.
+/// Returns the byte offset of a row and a column, both counted from 1.
 fn offset(text: &str, row: u32, column: u32) -> usize {
     let [row, column] = [row, column].map(|number| (number as usize).saturating_sub(1));
     let start: usize = text.split_inclusive('\n').take(row).map(str::len).sum();

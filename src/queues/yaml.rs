@@ -1,7 +1,7 @@
-//! YAML as trees with places: several documents, anchors written out, scalars as they are written.
+//! YAML as trees with locations: several documents, with aliases expanded and scalars as written.
 //!
-//! A plain scalar is nothing, a truth value, a number (in the digits of the text) or text, by YAML 1.2's core schema in decimal; one in
-//! quotes is text. Tags are not read, and merge keys (`<<`) are refused.
+//! A plain scalar is null, a truth value, a number (with the digits of the text) or text, according to the core schema of YAML 1.2 in
+//! decimal; a quoted scalar is text. Tags are ignored, and merge keys (`<<`) are refused.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,14 +10,14 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 use crate::error::Result;
 use crate::tree::{Entry, Node, Place, Value, brief};
 
-/// Maximum nesting of tables and lists.
+/// The maximum nesting of tables and lists.
 const MOST_DEEP: usize = 80;
 
-/// How many values a text may have when its aliases are written out.
+/// The maximum number of values of a text with all aliases expanded.
 const MOST_VALUES: usize = 2_000_000;
 
-/// Reads all documents of a text; `whole` is that text. Errors: the parser's message at its place; aliases, merge keys and depths
-/// beyond what a configuration has.
+/// Parses all documents of a text; `whole` is the location of the whole text. Errors: the parser's message with its location; too many
+/// values with aliases expanded, merge keys, and too deep nesting.
 pub fn read(whole: &Place) -> Result<Vec<Node>> {
     let text = whole.text();
     let bytes = Bytes::new(text);
@@ -34,10 +34,10 @@ pub fn read(whole: &Place) -> Result<Vec<Node>> {
     Ok(builder.documents)
 }
 
-/// Where the characters of a text begin.
+/// The byte offsets of the characters of a text.
 struct Bytes {
     len: usize,
-    /// None where every byte is one.
+    /// `None` if every character is one byte.
     starts: Option<Vec<usize>>,
 }
 
@@ -53,11 +53,11 @@ impl Bytes {
     }
 }
 
-/// A table or a list that has begun.
+/// A table or a list that is not complete yet.
 struct Open {
     place: Place,
     anchor: usize,
-    /// How many values there are in it.
+    /// The number of values in it.
     values: usize,
     content: Content,
 }
@@ -71,7 +71,7 @@ struct Builder<'p> {
     whole: &'p Place,
     documents: Vec<Node>,
     open: Vec<Open>,
-    /// The value of each anchor, and how many values there are in it.
+    /// The value of each anchor, with its number of values.
     anchors: HashMap<usize, (Node, usize)>,
     values: usize,
 }
@@ -148,7 +148,7 @@ impl Builder<'_> {
     }
 }
 
-/// A value as a key of a table that has these keys.
+/// Converts a value to a table key. `keys` are the keys that the table has already.
 fn key_of(node: &Node, keys: &mut HashSet<String>) -> Result<(String, Place)> {
     let text = match &node.value {
         Value::Text(text) | Value::Integer(text) | Value::Float(text) => text.clone(),
@@ -164,7 +164,7 @@ fn key_of(node: &Node, keys: &mut HashSet<String>) -> Result<(String, Place)> {
     Ok((text, node.place.clone()))
 }
 
-/// A scalar without quotes.
+/// Parses an unquoted scalar.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Other("null"),

@@ -1,6 +1,7 @@
-//! Paths of queues and amounts, which both schedulers of YARN have in common.
+//! Queue paths and amounts, which both schedulers of YARN have in common.
 //!
-//! YARN's megabytes are MiB.
+//! Group names are derived from paths ([`names`]). Resources are written as pairs (`memory-mb=1024, vcores=4`) or in words (`1024 mb, 4
+//! vcores`). YARN's megabytes are MiB.
 
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ use crate::tree::{Place, brief};
 /// The root of all paths.
 pub const ROOT: &str = "root";
 
-/// The names of groups for paths: the last part, or the whole path where that is not the only one of its name.
+/// Returns the names of groups for paths: the last part, or the whole path if the last part is not unique.
 pub fn names(paths: &[String]) -> Vec<String> {
     let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
     let mut counts: HashMap<String, usize> = HashMap::new();
@@ -23,7 +24,7 @@ pub fn names(paths: &[String]) -> Vec<String> {
     paths.iter().map(|path| name(path).unwrap_or_else(|| path.clone())).collect()
 }
 
-/// A resource by its name, with the factor that an amount in units such as `Gi` has.
+/// Returns the resource of a name; amounts of memory without a unit are in MiB.
 fn resource(name: &str) -> Resource {
     match name {
         "memory" | "memory-mb" => Resource::mebibytes("memory", 1, 1),
@@ -35,7 +36,7 @@ fn resource(name: &str) -> Resource {
 
 /// Parses amounts such as `memory-mb=1024, vcores=4`; memory may have a unit (`memory=10Gi`). A percentage is noted.
 ///
-/// Errors: a part that is none.
+/// Errors: a part is not an amount.
 pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> Result<Quantities> {
     let mut amounts = Quantities::default();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -54,7 +55,7 @@ pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> R
         let written = Written { text: value, place, path: format!("{key}: {}", brief(name)) };
         let mut quantity = written.kubernetes()?;
         if of.dim.name == "memory" && value.ends_with(|c: char| c.is_ascii_alphabetic()) {
-            // With a unit it is in bytes.
+            // An amount of memory with a unit is in bytes.
             of = Resource::mebibytes("memory", 1, 1 << 20);
             quantity = Quantity::kubernetes(value).map_err(|problem| written.wrong(problem, "an amount of memory"))?;
         }
@@ -69,7 +70,7 @@ pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> R
     Ok(amounts)
 }
 
-/// A truth value of Hadoop. Errors: something else.
+/// Parses a truth value of Hadoop. Errors: the text is neither `true` nor `false`.
 pub fn truth(text: &str, key: &str, place: &Place) -> Result<Setting> {
     match text.to_ascii_lowercase().as_str() {
         "true" => Ok(Setting::Truth(true)),
@@ -78,7 +79,7 @@ pub fn truth(text: &str, key: &str, place: &Place) -> Result<Setting> {
     }
 }
 
-/// Amounts in the words of the fair scheduler: `1024 mb, 4 vcores`. Errors: other words.
+/// Parses amounts in the words of the fair scheduler: `1024 mb, 4 vcores`. Errors: other words.
 pub fn words(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> Result<Quantities> {
     let mut amounts = Quantities::default();
     let lower = text.to_ascii_lowercase();

@@ -1,7 +1,7 @@
-//! YARN's capacity scheduler: properties of queues by their paths.
+//! YARN's capacity scheduler: properties of queues, identified by the paths of the queues.
 //!
-//! A capacity is a part of the parent's in percent, a weight (`2w`), or resources (`[memory=1024,vcores=4]`). Users' limits that stand
-//! without a path are those of every queue without its own that has no queues under it.
+//! A capacity is a percentage of the parent's, a weight (`2w`), or resources (`[memory=1024,vcores=4]`). User limits without a path apply
+//! to every leaf queue that does not set them.
 //!
 //! Source: Hadoop YARN, CapacityScheduler (capacity-scheduler.xml).
 
@@ -61,7 +61,7 @@ pub static ROW: FormatRow = FormatRow {
     read,
 };
 
-// Properties of yarn-site.xml, which is read beside.
+// Properties of yarn-site.xml, which may be one of the sources.
 const MONITOR: &str = "yarn.resourcemanager.scheduler.monitor.enable";
 const MAX_IGNORED: &str = "yarn.resourcemanager.monitor.capacity.preemption.max_ignored_over_capacity";
 const NATURAL: &str = "yarn.resourcemanager.monitor.capacity.preemption.natural_termination_factor";
@@ -71,19 +71,19 @@ const LEAST_CORES: &str = "yarn.scheduler.minimum-allocation-vcores";
 
 const PREFIX: &str = "yarn.scheduler.capacity.";
 
-/// The calculator of a configuration that names none.
+/// The default resource calculator.
 const DEFAULT_CALCULATOR: &str = "DefaultResourceCalculator";
 
-/// A property: its value, and where it stands.
+/// A property: its value and its location.
 struct Property<'n> {
     value: &'n str,
     place: &'n Place,
     read: bool,
-    /// Properties of this name that follow are ignored.
+    /// Whether later properties with this name are ignored.
     is_final: bool,
 }
 
-/// The properties by name, and the names in their order. Of several of one name the last counts, or the first that is final.
+/// The properties by name, and the names in their order. Of several properties with one name the last one is used, or the first final one.
 struct Properties<'n> {
     all: HashMap<&'n str, Property<'n>>,
     order: Vec<&'n str>,
@@ -110,7 +110,7 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
 }
 
 impl<'n> Properties<'n> {
-    /// The properties of some sources. Errors: a source or a property that is none.
+    /// Reads the properties of all sources. Errors: a source is not a configuration, or an element is not a property.
     fn from_sources(sources: &'n [ParsedSource], notes: &mut Diagnostics) -> Result<Properties<'n>> {
         let (mut all, mut order): (HashMap<&str, Property>, _) = (HashMap::new(), Vec::new());
         for source in sources {
@@ -127,7 +127,7 @@ impl<'n> Properties<'n> {
                 let value = text("value")?;
                 let is_final = element.text_of("final") == Some("true");
                 match all.get_mut(name) {
-                    // As Hadoop's `Configuration` has it.
+                    // As in Hadoop's `Configuration`.
                     Some(first) if first.is_final => {
                         if first.value != value {
                             let message = "is ignored: a property of this name before it is final";
@@ -154,8 +154,8 @@ impl<'n> Properties<'n> {
         Some((property.value, property.place)).filter(|(value, _)| !value.is_empty())
     }
 
-    /// The paths of all queues but the root, parents first; with the place of the list that names each, and whether it has none under
-    /// it. Errors: a name that is none or stands twice.
+    /// Returns the paths of all queues except the root, parents first; each with the location of the list that names it, and whether it is
+    /// a leaf. Errors: an invalid or duplicate name.
     fn paths(&mut self) -> Result<Vec<(String, &'n Place, bool)>> {
         let mut paths: Vec<(String, &Place, bool)> = Vec::new();
         let mut known: HashSet<String> = HashSet::new();
@@ -190,10 +190,10 @@ impl<'n> Properties<'n> {
         Ok(paths)
     }
 
-    /// The keys of the whole: by what amounts are compared, and the order of queues.
+    /// Returns the keys of the whole policy: the resources that are compared, and the order of queues.
     fn policy(&mut self, notes: &mut Diagnostics) -> Result<Vec<(&'static str, Setting)>> {
         let mut policy = Vec::new();
-        // The default of YARN compares memory alone.
+        // By default YARN compares memory only.
         let calculator = self.get("", "resource-calculator");
         let class = calculator.map_or(DEFAULT_CALCULATOR, |(class, _)| class.rsplit('.').next().unwrap_or(class));
         match (class, calculator) {
@@ -217,7 +217,7 @@ impl<'n> Properties<'n> {
         Ok(policy)
     }
 
-    /// The keys of the whole that yarn-site.xml has. Errors: values that are not accepted.
+    /// Adds the keys of the whole policy that are defined in yarn-site.xml. Errors: invalid values.
     fn site(&mut self, policy: &mut Vec<(&'static str, Setting)>, notes: &mut Diagnostics) -> Result<()> {
         let mut of = |name: &str| {
             let property = self.all.get_mut(name)?;
@@ -231,7 +231,7 @@ impl<'n> Properties<'n> {
         let there = memory.or(cores).is_some() || parts.iter().any(|(_, _, found)| found.is_some());
         match monitor {
             Some((value, place)) => policy.push(("preemption", truth(value, MONITOR, place)?)),
-            // Without the monitor YARN preempts nothing.
+            // Without the monitor YARN does not preempt.
             None if there => policy.push(("preemption", Setting::Truth(false))),
             None => {}
         }
@@ -251,7 +251,7 @@ impl<'n> Properties<'n> {
         Ok(())
     }
 
-    /// Checks the capacities as YARN does, unless its newer mode of queues is on.
+    /// Checks the capacities as YARN does in its legacy queue mode, which is the default.
     fn check(&mut self, queues: &mut Queues, capacities: &[Capacity<'n>], paths: &[String]) -> Result<()> {
         let legacy = self.get("", "legacy-queue-mode.enabled").is_none_or(|(value, _)| value != "false");
         if legacy {
@@ -266,7 +266,7 @@ impl<'n> Properties<'n> {
         Ok(())
     }
 
-    /// The settings of a queue, and its capacity for the check.
+    /// Sets the keys of a queue, and returns its capacity for the check.
     fn fill(
         &mut self,
         group: &mut QueueGroup,
@@ -325,7 +325,7 @@ impl<'n> Properties<'n> {
         Ok(capacity)
     }
 
-    /// The root's capacity is always the whole cluster, so a property that states this is fully converted.
+    /// Marks the capacity of the root as read if it is 100 %: the root is always the whole cluster.
     fn root(&mut self) {
         for key in ["capacity", "maximum-capacity"] {
             if let Some(property) = self.all.get_mut(format!("{PREFIX}{ROOT}.{key}").as_str()) {
@@ -334,7 +334,7 @@ impl<'n> Properties<'n> {
         }
     }
 
-    /// The users that are mapped to queues by their names.
+    /// Sets the users that are mapped to queues by their names.
     fn users(
         &mut self,
         queues: &mut Queues,
@@ -357,7 +357,7 @@ impl<'n> Properties<'n> {
                 _ => None,
             };
             match found {
-                // The first that fits counts.
+                // The first mapping of a user is used.
                 Some((user, at)) if known.insert(user) => users[at].push((*user).to_owned()),
                 _ => notes.add(place, format!("queue-mappings: '{}' is not carried over", brief(mapping))),
             }
@@ -367,7 +367,7 @@ impl<'n> Properties<'n> {
         }
     }
 
-    /// Diagnostics the properties that were not read: by the last part of their names where they are of a queue.
+    /// Adds notes for the properties that were not read; those of queues are named by the last part of their names.
     fn rest(&self, paths: &[String], notes: &mut Diagnostics) {
         let known: HashSet<&str> = paths.iter().map(String::as_str).chain([ROOT]).collect();
         for name in &self.order {
@@ -382,7 +382,7 @@ impl<'n> Properties<'n> {
                 );
                 continue;
             };
-            // The longest path that it begins with.
+            // The longest queue path that is a prefix of the name.
             let ends = rest.char_indices().filter(|(_, c)| *c == '.').map(|(at, _)| at);
             let of = ends.filter(|end| known.contains(&rest[..*end])).max();
             let message = match of {
@@ -403,18 +403,18 @@ fn is_of_queue(rest: &str) -> bool {
     rest.rsplit_once('.').is_some_and(|(path, key)| KEYS.contains(&key) && !path.starts_with("accessible-node-labels"))
 }
 
-/// The text in square brackets.
+/// Returns the text in square brackets.
 fn bracketed(value: &str) -> Option<&str> {
     value.strip_prefix('[')?.strip_suffix(']')
 }
 
-/// Whether a number says that there is no bound.
+/// Returns whether a number means no bound.
 fn is_none(value: &str) -> bool {
     matches!(value, "-1" | "-1.0" | "-1.0f")
 }
 
 fn number(value: &str, path: String, place: &Place) -> Result<Setting> {
-    // Floats of Java may end so.
+    // Java floats may end with these letters.
     let text = value.trim().trim_end_matches(['f', 'F']);
     let written = Written { text, place, path };
     Ok(Setting::Number(written.digits(&written.number()?)?))

@@ -1,5 +1,8 @@
 //! The rules of YARN's capacity scheduler for the capacities of sibling queues.
 //!
+//! Percentages must sum to 100 (within 0.05 %), resources must fit those of the parent, and siblings must use one unit. A configuration
+//! that YARN refuses is refused here too, with the location of the capacity.
+//!
 //! Source: Hadoop YARN, `ParentQueue.setChildQueues` (3.4), and docs of the CapacityScheduler.
 
 use super::group::{Queues, Setting};
@@ -9,11 +12,11 @@ use crate::error::Result;
 use crate::tree::{Place, brief};
 use crate::units::Dim;
 
-/// The capacity of a queue, and where it is given.
+/// The capacity of a queue, and its location.
 pub enum Capacity<'n> {
-    /// None, which is 0 %.
+    /// No capacity, which means 0 %.
     Absent,
-    /// In hundredths of a percent, rounded to the nearest.
+    /// A percentage in hundredths of a percent, rounded to the nearest.
     Percent(u64, &'n Place),
     Weight(&'n Place),
     Amounts(&'n Place),
@@ -37,18 +40,19 @@ impl Mode {
     }
 }
 
-/// A hundred percent in hundredths of a percent, and how far a sum may be from it (0.05 %, as in YARN).
+/// 100 % in hundredths of a percent.
 const WHOLE: u64 = 10_000;
+/// The maximum deviation of a sum: 0.05 %, as in YARN.
 const PRECISION: u64 = 5;
 
-/// A percentage from 0 to 100 in hundredths.
+/// Converts a percentage from 0 to 100 to hundredths of a percent.
 pub fn hundredths(setting: &Setting) -> u64 {
     let Setting::Number(digits) = setting else { return 0 };
     digits.parse::<f64>().map_or(0, |percent| (percent * 100.0).round() as u64)
 }
 
 impl<'n> Capacity<'n> {
-    /// The mode that it sets for its siblings, if any: 0 % goes with all modes.
+    /// Returns the unit that the capacity requires for its siblings; `None` for 0 %, which is compatible with all units.
     fn mode(&self) -> Option<(Mode, &'n Place)> {
         match self {
             Capacity::Absent | Capacity::Percent(0, _) => None,
@@ -94,7 +98,7 @@ pub fn check(queues: &Queues, all: &[Capacity], paths: &[String], zeros: &[bool]
         if mode == Mode::Percent {
             let zero = parent.map_or(root, |at| zeros[at]);
             let own = if parent.is_none() { Some(Mode::Percent) } else { above };
-            // With the switch the sum may be 0 or 100.
+            // With `allow-zero-capacity-sum` the sum may be 0 or 100.
             let own = own.filter(|mode| !zero || *mode != Mode::Percent);
             sum(all, &children, name, own, zero, place())?;
         }
@@ -102,7 +106,7 @@ pub fn check(queues: &Queues, all: &[Capacity], paths: &[String], zeros: &[bool]
     Ok(())
 }
 
-/// The mode of some siblings. Errors: there are several.
+/// Returns the unit of the capacities of some siblings. Errors: they have different units.
 fn mode_of(all: &[Capacity], children: &[usize], paths: &[String]) -> Result<Mode> {
     let mut found: Option<(Mode, usize)> = None;
     for (at, (mode, place)) in children.iter().filter_map(|at| Some((*at, all[*at].mode()?))) {
@@ -121,8 +125,8 @@ fn mode_of(all: &[Capacity], children: &[usize], paths: &[String]) -> Result<Mod
     Ok(found.map_or(Mode::Percent, |(mode, _)| mode))
 }
 
-/// Checks the sum of the percentages under a queue. `own` is the unit of its own capacity, `None` for 0 %. Errors: the sum is not 100, nor 0 where YARN
-/// accepts that: under a queue with a weight or 0 %, or with `allow-zero-capacity-sum`.
+/// Checks the sum of the percentages under a queue. `own` is the unit of the queue's own capacity, `None` for 0 %. Errors: the sum is not
+/// 100, nor 0 where YARN accepts that: under a queue with a weight or 0 %, or with `allow-zero-capacity-sum`.
 fn sum(all: &[Capacity], children: &[usize], name: &str, own: Option<Mode>, zero: bool, place: &Place) -> Result<()> {
     let percent = |at: &usize| if let Capacity::Percent(hundredths, _) = all[*at] { hundredths } else { 0 };
     let sum: u64 = children.iter().map(percent).sum();
@@ -140,9 +144,8 @@ fn sum(all: &[Capacity], children: &[usize], name: &str, own: Option<Mode>, zero
     Err(place.wrong("capacity", problem))
 }
 
-/// Checks the sums of the resources under a queue as the calculator compares them while the cluster has no nodes: by memory alone, or
-/// by all resources. YARN ignores resources without memory. Errors: some of them sum to more than those of the queue, and none to
-/// less.
+/// Checks the sums of the resources under a queue in the same way as the calculator while the cluster has no nodes: by memory alone, or by
+/// all resources. YARN ignores resources without memory. Errors: some resources sum to more than those of the queue, and none to less.
 fn amounts(queues: &Queues, parent: usize, children: &[usize], name: &str, place: &Place) -> Result<()> {
     let has_memory =
         |amounts: &&Quantities| amounts.dims().any(|dim| dim.name == "memory" && amounts.get(dim) != Some(0));

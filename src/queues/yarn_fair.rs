@@ -1,7 +1,7 @@
-//! YARN's fair scheduler: the queues of an allocation file, in one another.
+//! YARN's fair scheduler: the nested queues of an allocation file.
 //!
-//! A threshold of preemption is that of the queue above where a queue has none, and a largest share that of all queues where one is
-//! given for all; both are written for every queue that has them.
+//! A queue without a preemption threshold inherits that of its parent. A queue without a maximum share has the default for all queues, if
+//! there is one. Both are written for every queue that has them.
 //!
 //! Source: Hadoop YARN, FairScheduler (the allocation file).
 
@@ -48,26 +48,27 @@ pub static ROW: FormatRow = FormatRow {
     read,
 };
 
-/// A queue with the one above it, by its place in their list.
+/// A queue, its path, and the index of its parent.
 struct QueueElement<'n> {
     element: &'n Element,
     path: String,
     parent: Option<usize>,
 }
 
-/// The preemption threshold of a queue, and the general one.
+/// The preemption threshold of a queue.
 const THRESHOLD: &str = "fairSharePreemptionThreshold";
+/// The default preemption threshold.
 const DEFAULT_THRESHOLD: &str = "defaultFairSharePreemptionThreshold";
-/// Whether containers of a queue and of those under it may be preempted.
+/// Whether containers of a queue and of its descendants may be preempted.
 const PREEMPTIBLE: &str = "allowPreemptionFrom";
-/// The largest share of all queues without their own.
+/// The default maximum share.
 const DEFAULT_MAX: &str = "queueMaxResourcesDefault";
 
 fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
     let mut all: Vec<QueueElement> = Vec::new();
     let (mut threshold, mut max) = (None, None);
     let mut queues = Queues::default();
-    // The root, which a file need not name; its elements apply as those of a queue.
+    // The root may be omitted; its elements apply as those of a queue.
     let mut roots: Vec<&Element> = Vec::new();
     for source in sources {
         for element in &source.root("allocations")?.children {
@@ -86,7 +87,7 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
                 "queue" | "pool" => collect(element, ROOT, None, &mut all)?,
                 THRESHOLD => threshold = Some(number(element)?),
                 PREEMPTIBLE => match truth(&element.text, PREEMPTIBLE, &element.place)? {
-                    // Of the root it covers all queues.
+                    // For the root this covers all queues.
                     Setting::Truth(false) => queues.policy = vec![("preemption", Setting::Truth(false))],
                     _ => queues.policy.clear(),
                 },
@@ -126,7 +127,7 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
     Ok(queues)
 }
 
-/// The name of a queue. Errors: none, or one with a dot.
+/// Returns the name of a queue. Errors: no name, or a name with a dot.
 fn name_of(element: &Element) -> Result<&str> {
     let name = element.attribute("name").map(str::trim).unwrap_or_default();
     match name.is_empty() || name.contains('.') {
@@ -138,7 +139,7 @@ fn name_of(element: &Element) -> Result<&str> {
     }
 }
 
-/// A queue, and behind it all those in it.
+/// Adds a queue and then all queues in it.
 fn collect<'n>(
     element: &'n Element,
     above: &str,
@@ -153,13 +154,13 @@ fn collect<'n>(
 }
 
 fn number(element: &Element) -> Result<Setting> {
-    // Floats of Java may end so.
+    // Java floats may end with these letters.
     let text = element.text.trim_end_matches(['f', 'F']);
     let written = Written { text, place: &element.place, path: element.name.clone() };
     Ok(Setting::Number(written.digits(&written.number()?)?))
 }
 
-/// Amounts in one of the two notations; none, with a note, where they are parts of the cluster.
+/// Parses amounts in one of the two notations; returns `None`, with a note, for percentages of the cluster.
 fn amounts(element: &Element, notes: &mut Diagnostics) -> Result<Option<Quantities>> {
     let Element { name, place, text, .. } = element;
     if text.contains('%') && !text.contains('=') {

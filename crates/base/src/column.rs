@@ -1,7 +1,7 @@
-//! A column of a table, declared once: name, value, unit, meaning, which end is the good one, and where it is shown.
+//! Columns of tables. Each is declared once: name, value, unit, meaning, good end, and place in summaries.
 //!
-//! A list of columns is at once the schema of a table and what writes its rows, so that the two cannot disagree. The type of a
-//! column is that of the function that computes its value.
+//! A list of columns is the schema of a table and also computes the values of its rows, so the two cannot disagree. The type of a column is
+//! the result type of the function that computes its value.
 
 use crate::names::Listed;
 use crate::units::{Dim, resource_name};
@@ -24,7 +24,7 @@ pub enum Cell<'a> {
     Null,
     /// A 64-bit integer.
     Int(i64),
-    /// A number from 2^63 on, which only a column of doubles holds.
+    /// A number from 2^63 on; only columns of doubles can contain it.
     Large(u64),
     /// A double.
     Float(f64),
@@ -62,26 +62,26 @@ impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
 /// The unit of the numbers of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// None: a count, a factor, a name.
+    /// No unit: a count, a factor, a name.
     Plain,
     /// Seconds.
     Seconds,
     /// Microseconds: an instant of the run, or a span.
     Micros,
-    /// A share of a whole, which people read in percent.
+    /// A share of a whole, shown in percent.
     Share,
     /// An index from 0 to 1 that is no share of anything.
     Index,
     /// An amount of a resource in base units: thousandths, MiB.
     Base,
-    /// An amount of a resource in the unit people write: cores, GiB.
+    /// An amount of a resource in the unit for users: cores, GiB.
     Amount,
-    /// Such an amount times seconds.
+    /// An amount in that unit, times seconds.
     AmountSeconds,
 }
 
 impl Unit {
-    /// Its name in the schema.
+    /// Returns the name of the unit in the schema.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Plain => "1",
@@ -95,7 +95,7 @@ impl Unit {
         }
     }
 
-    /// The end of the names of its columns.
+    /// Returns the suffix of the names of columns with this unit.
     pub fn suffix(self) -> &'static str {
         match self {
             Unit::Seconds | Unit::AmountSeconds => "_s",
@@ -119,20 +119,20 @@ pub enum Better {
 /// The two parts of a summary of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
-    /// How long jobs took.
+    /// Delays: the time that jobs took.
     Delay,
-    /// How well and how fairly the cluster was used.
+    /// Sharing: how well and how fairly the cluster was used.
     Sharing,
 }
 
 /// The place of a column in the summary of runs, on the terminal and in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headline<T = &'static str> {
-    /// The part that it belongs to.
+    /// The part of the summary.
     pub topic: Topic,
-    /// Its heading, short.
+    /// The short heading.
     pub heading: T,
-    /// Its place among the few that are shown where there is little room, the most important one first.
+    /// The rank among the few columns that are shown where space is limited, the most important one first.
     pub key: Option<u8>,
 }
 
@@ -144,40 +144,40 @@ pub trait TableRow: Sized + 'static {
     /// The name of the table.
     const TABLE: &'static str;
 
-    /// Its columns, in order.
+    /// Returns the columns of the table, in order.
     fn columns() -> Vec<Column<ColumnValue<Self>>>;
 }
 
-/// Gives a name.
+/// A function that returns a text.
 pub type OfText<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>) -> Option<&'a str>;
-/// Gives a name of a list.
+/// A function that returns a name of a list.
 pub type OfName<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>) -> Listed<'a>;
-/// Gives a count or an instant.
+/// A function that returns a count or an instant.
 pub type OfInt<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>) -> Option<u64>;
-/// Gives a measure.
+/// A function that returns a measure.
 pub type OfFloat<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>) -> Option<f64>;
-/// Gives an amount of a resource in base units.
+/// A function that returns an amount of a resource in base units.
 pub type OfInts<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>, usize) -> Option<u64>;
-/// Gives a measure of a resource.
+/// A function that returns a measure of a resource.
 pub type OfFloats<R> = for<'a> fn(&'a <R as TableRow>::Of<'a>, usize) -> Option<f64>;
 
-/// How the value of a column is computed from a row: one, or one a resource.
+/// The function that computes a column's value from a row: one value, or one for each resource.
 pub enum ColumnValue<R: TableRow> {
-    /// A name.
+    /// A text.
     Text(OfText<R>),
-    /// A name of a list, which many rows have.
+    /// A name of a list; many rows have the same name.
     Name(OfName<R>),
     /// A count or an instant.
     Int(OfInt<R>),
     /// A measure.
     Float(OfFloat<R>),
-    /// A column a resource, in base units.
+    /// An amount for each resource, in base units.
     Ints(OfInts<R>),
-    /// A column a resource.
+    /// A measure for each resource.
     Floats(OfFloats<R>),
 }
 
-// What would be derived asks the rows to be `Copy`, too.
+// A derived implementation would require the rows to be `Copy`, too.
 impl<R: TableRow> Clone for ColumnValue<R> {
     fn clone(&self) -> Self {
         *self
@@ -187,7 +187,7 @@ impl<R: TableRow> Clone for ColumnValue<R> {
 impl<R: TableRow> Copy for ColumnValue<R> {}
 
 impl<R: TableRow> ColumnValue<R> {
-    /// Computes it, for resource `d` if there is a column a resource.
+    /// Computes the value; `d` is the resource if there is a column for each.
     pub fn cell<'a>(&self, row: &'a R::Of<'a>, d: usize) -> Cell<'a> {
         match self {
             ColumnValue::Text(of) => of(row).into(),
@@ -200,12 +200,12 @@ impl<R: TableRow> ColumnValue<R> {
     }
 }
 
-/// A way to compute a value: it decides the type of the column.
+/// The source of a column's values, which determines the type of the column.
 pub trait Computed {
-    /// The type.
+    /// Returns the type.
     fn kind(&self) -> Kind;
 
-    /// Whether there is a column a resource.
+    /// Returns whether there is a column for each resource.
     fn each(&self) -> bool;
 }
 
@@ -234,26 +234,26 @@ impl<R: TableRow> Computed for ColumnValue<R> {
     }
 }
 
-/// Declares a column. In its texts, `<r>` is a placeholder for the name of a resource.
+/// The declaration of a column. In its texts, `<r>` is a placeholder for the name of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column<V, T = &'static str> {
-    /// Its name, with the unit as its suffix.
+    /// The name, with the unit as its suffix.
     pub name: T,
     /// The meaning.
     pub about: T,
-    /// How its value is computed, or the type that follows from that.
+    /// The function that computes the value, or only its type.
     pub value: V,
     /// The unit.
     pub unit: Unit,
     /// Which end is the good one.
     pub better: Better,
-    /// Its name on the axis of a figure and in sentences; if empty, it is derived from the name of the column.
+    /// The name on the axis of a figure and in sentences; if empty, it is derived from the name of the column.
     pub words: T,
-    /// Its place in the summary of runs.
+    /// The place in the summary of runs.
     pub headline: Option<Headline<T>>,
     /// Whether the column is an input. All runs of a cell have the same value, so it is not tested.
     pub given: bool,
-    /// Whether nearly all values differ, or the column is a time.
+    /// Whether nearly all values differ.
     pub distinct: bool,
 }
 
@@ -261,107 +261,108 @@ pub struct Column<V, T = &'static str> {
 pub type Described = Column<Kind, String>;
 
 impl<V: Copy> Column<V> {
-    /// A column of plain numbers or names.
+    /// Creates a column of plain numbers or names.
     pub const fn new(name: &'static str, about: &'static str, value: V) -> Self {
         let (unit, better) = (Unit::Plain, Better::Neither);
         Column { name, about, value, unit, better, words: "", headline: None, given: false, distinct: false }
     }
 
-    /// In this unit.
+    /// Sets the unit.
     pub const fn unit(self, unit: Unit) -> Self {
         Column { unit, ..self }
     }
 
-    /// Small values are better.
+    /// Declares small values as better.
     pub const fn lower(self) -> Self {
         Column { better: Better::Lower, ..self }
     }
 
-    /// Large values are better.
+    /// Declares large values as better.
     pub const fn higher(self) -> Self {
         Column { better: Better::Higher, ..self }
     }
 
-    /// With a name for people.
+    /// Sets the name for figures and sentences.
     pub const fn words(self, words: &'static str) -> Self {
         Column { words, ..self }
     }
 
-    /// Shown in the summary of runs.
+    /// Shows the column in the summary of runs.
     pub const fn headline(self, topic: Topic, heading: &'static str) -> Self {
         Column { headline: Some(Headline { topic, heading, key: None }), ..self }
     }
 
-    /// Shown there also where there is little room, in this place; of a column a resource the first one.
+    /// Shows the column in the summary of runs, with this rank where space is limited. Of columns for each resource, the first one has the
+    /// rank.
     pub const fn key_headline(self, topic: Topic, heading: &'static str, place: u8) -> Self {
         Column { headline: Some(Headline { topic, heading, key: Some(place) }), ..self }
     }
 
-    /// An input of the run.
+    /// Declares the column as an input of the run.
     pub const fn given(self) -> Self {
         Column { given: true, ..self }
     }
 
-    /// Of values that are nearly all different.
+    /// Declares that nearly all values differ.
     pub const fn distinct(self) -> Self {
         Column { distinct: true, ..self }
     }
 }
 
 impl<R: TableRow> Column<ColumnValue<R>> {
-    /// A column of names.
+    /// Creates a column of texts.
     pub const fn text(name: &'static str, about: &'static str, of: OfText<R>) -> Self {
         Column::new(name, about, ColumnValue::Text(of))
     }
 
-    /// A column of names of a list.
+    /// Creates a column of names of a list.
     pub const fn listed(name: &'static str, about: &'static str, of: OfName<R>) -> Self {
         Column::new(name, about, ColumnValue::Name(of))
     }
 
-    /// A column of integers.
+    /// Creates a column of integers.
     pub const fn int(name: &'static str, about: &'static str, of: OfInt<R>) -> Self {
         Column::new(name, about, ColumnValue::Int(of))
     }
 
-    /// A column of instants or spans in microseconds.
+    /// Creates a column of instants or spans in microseconds.
     pub const fn micros(name: &'static str, about: &'static str, of: OfInt<R>) -> Self {
         Column::int(name, about, of).unit(Unit::Micros).distinct()
     }
 
-    /// A column of numbers.
+    /// Creates a column of numbers.
     pub const fn float(name: &'static str, about: &'static str, of: OfFloat<R>) -> Self {
         Column::new(name, about, ColumnValue::Float(of))
     }
 
-    /// A column of amounts in the unit people write.
+    /// Creates a column of amounts in the unit for users.
     pub const fn amount(name: &'static str, about: &'static str, of: OfFloat<R>) -> Self {
         Column::float(name, about, of).unit(Unit::Amount)
     }
 
-    /// A column of such amounts times seconds.
+    /// Creates a column of amounts in the unit for users, times seconds.
     pub const fn area(name: &'static str, about: &'static str, of: OfFloat<R>) -> Self {
         Column::float(name, about, of).unit(Unit::AmountSeconds)
     }
 
-    /// A column of spans in seconds.
+    /// Creates a column of spans in seconds.
     pub const fn seconds(name: &'static str, about: &'static str, of: OfFloat<R>) -> Self {
         Column::float(name, about, of).unit(Unit::Seconds)
     }
 
-    /// A column of shares of a whole.
+    /// Creates a column of shares of a whole.
     pub const fn share(name: &'static str, about: &'static str, of: OfFloat<R>) -> Self {
         Column::float(name, about, of).unit(Unit::Share)
     }
 
-    /// A column of numbers for each resource.
+    /// Creates a column of numbers for each resource.
     pub const fn floats(name: &'static str, about: &'static str, of: OfFloats<R>) -> Self {
         Column::new(name, about, ColumnValue::Floats(of))
     }
 }
 
 impl<V: Computed> Column<V> {
-    /// It in a run with these resources: one column, or one each.
+    /// Returns the column for a run with these resources: one column, or one for each resource.
     pub fn described(&self, dims: &[Dim]) -> Vec<Described> {
         let (kind, of) = (self.value.kind(), |text: &str, resource: &str| text.replace("<r>", resource));
         let one = |(place, dim): (usize, Option<&Dim>)| {

@@ -1,4 +1,4 @@
-//! The one error type: the problem, its place, and the values that would be accepted.
+//! The error type of the project: the problem, its place, and the accepted values.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::tree::Place;
 /// A result with the project's [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Everything that can go wrong with an input, a plan or an output.
+/// Errors of inputs, plans, runs and outputs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -25,11 +25,11 @@ pub enum Error {
     Trace {
         /// The file.
         path: PathBuf,
-        /// The line (1 is the header), or 0 where none applies.
+        /// The line (1 is the header); 0 if unknown.
         line: u64,
-        /// The column's name, or empty.
+        /// The name of the column; may be empty.
         column: String,
-        /// The problem, the value, and the values that would be accepted.
+        /// The problem, the value, and the accepted values.
         problem: String,
     },
     /// A plan or a command-line value is wrong.
@@ -37,11 +37,11 @@ pub enum Error {
     Plan {
         /// The key or the option.
         key: String,
-        /// The value given, quoted where it is text.
+        /// The given value, quoted if it is text.
         value: String,
-        /// The values that would be accepted.
+        /// The accepted values.
         expected: String,
-        /// The item that is wrong, where the key has a list of them.
+        /// The wrong item, if the value is a list.
         item: Option<usize>,
     },
     /// A plan or another file of settings is wrong.
@@ -49,33 +49,33 @@ pub enum Error {
     Placed {
         /// The file, and the place in it.
         place: Place,
-        /// The key, the problem, and the keys or values that would be accepted.
+        /// The key, the problem, and the accepted keys or values.
         problem: String,
     },
-    /// A policy does not go with the resources or the weights of a run.
+    /// A policy does not support the resources or the weights of a run.
     #[error("policy {policy}: {value} is not accepted; expected {expected}")]
     Policy {
         /// The policy.
         policy: String,
-        /// The part that does not go with it.
+        /// The unsupported value.
         value: String,
-        /// The values that would be accepted.
+        /// The accepted values.
         expected: String,
     },
     /// An unknown policy name.
     #[error("unknown policy '{name}'{}; known: {known}", suggestion_part(suggestion))]
     UnknownPolicy {
-        /// The name given.
+        /// The given name.
         name: String,
-        /// The nearest known name, or empty.
+        /// The nearest known name; may be empty.
         suggestion: String,
-        /// The nearest names, and where the full list is.
+        /// The nearest names, and the location of the full list.
         known: String,
     },
-    /// The workload and the cluster do not go together.
+    /// The workload and the cluster do not match, or an operation does not apply.
     #[error("{problem}")]
     Mismatch {
-        /// The parts that do not match, and how to mend them.
+        /// The problem, and its remedy.
         problem: String,
     },
     /// Shares cannot be compared exactly within the width of a rank.
@@ -83,7 +83,7 @@ pub enum Error {
     CapacityTooFine {
         /// The policy.
         policy: String,
-        /// The numbers concerned, and those to round.
+        /// The numbers concerned, and the numbers to round.
         problem: String,
     },
     /// A solver could not certify its solution.
@@ -94,17 +94,17 @@ pub enum Error {
         /// The condition that is violated, and by how much.
         problem: String,
     },
-    /// A policy of the user's own code failed.
+    /// A user-defined policy failed.
     #[error("policy {policy}{}: {problem}", instant_part(*at))]
     PolicyFailed {
         /// The policy.
         policy: String,
-        /// The instant of the run, if it had begun.
+        /// The instant of the run, if the run had begun.
         at: Option<crate::units::Time>,
-        /// The problem, and its place in the user's code.
+        /// The problem, and its place in the code of the policy.
         problem: String,
     },
-    /// Scenarios had another outcome than expected.
+    /// Scenarios did not have the expected outcome.
     #[error("{problem}")]
     Unexpected {
         /// The scenarios and their outcomes.
@@ -113,13 +113,13 @@ pub enum Error {
     /// No task ran during the run.
     #[error("{problem}")]
     Idle {
-        /// Which runs, and why.
+        /// The runs concerned, and the reason.
         problem: String,
     },
     /// Tasks preempt one another without progress.
     #[error("{problem}")]
     Livelock {
-        /// The jobs and the period, and the settings that would end it.
+        /// The jobs and the period, and the settings that would prevent it.
         problem: String,
     },
     /// A result cannot be written.
@@ -130,7 +130,7 @@ pub enum Error {
         /// The reason.
         message: String,
     },
-    /// Ctrl-C, or a termination signal.
+    /// The user pressed Ctrl-C, or a termination signal arrived.
     #[error("interrupted; nothing half-written was kept")]
     Interrupted,
 }
@@ -152,19 +152,19 @@ fn suggestion_part(suggestion: &str) -> String {
 }
 
 impl Error {
-    /// An [`Error::Io`] at `path`.
+    /// Returns an [`Error::Io`] at `path`.
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Error {
         Error::Io { path: path.into(), source }
     }
 
-    /// An [`Error::Plan`]; with a suggestion where the value looks like a misspelt accepted name.
+    /// Returns an [`Error::Plan`], with a suggestion if the value seems to be a misspelt accepted name.
     pub fn plan(key: impl Into<String>, value: impl std::fmt::Display, expected: impl Into<String>) -> Error {
         let (value, expected) = (value.to_string(), expected.into());
         let hint = suggestion_part(meant(&value, &expected).unwrap_or_default());
         Error::Plan { key: key.into(), value: short(&value).into_owned(), expected: expected + &hint, item: None }
     }
 
-    /// The same about one item of the list that the key has.
+    /// Adds the index of the wrong item if the value is a list.
     pub fn item(self, at: usize) -> Error {
         match self {
             Error::Plan { key, value, expected, .. } => Error::Plan { key, value, expected, item: Some(at) },
@@ -172,7 +172,7 @@ impl Error {
         }
     }
 
-    /// The same error under the name that the user wrote: an option, or a key with its table.
+    /// Replaces the key by the name that the user wrote: an option, or a key with its table.
     pub fn under(self, key: &str) -> Error {
         match self {
             Error::Plan { value, expected, item, .. } => Error::Plan { key: key.to_owned(), value, expected, item },
@@ -180,7 +180,7 @@ impl Error {
         }
     }
 
-    /// The same error where something else would be accepted, too.
+    /// Adds another kind of accepted value.
     pub fn or(self, also: &str) -> Error {
         match self {
             Error::Plan { key, value, expected, item } => {
@@ -190,7 +190,7 @@ impl Error {
         }
     }
 
-    /// The same error under the key that holds its cause: an unknown policy, or a file that cannot be read.
+    /// Converts an error into one under the key that caused it: an unknown policy, or a file that cannot be read.
     pub fn of_key(self, key: &str) -> Error {
         match self {
             Error::UnknownPolicy { name, known, .. } => {
@@ -203,22 +203,22 @@ impl Error {
         }
     }
 
-    /// An [`Error::Policy`].
+    /// Returns an [`Error::Policy`].
     pub fn policy(policy: impl Into<String>, value: impl Into<String>, expected: impl Into<String>) -> Error {
         Error::Policy { policy: policy.into(), value: value.into(), expected: expected.into() }
     }
 
-    /// An [`Error::Trace`].
+    /// Returns an [`Error::Trace`].
     pub fn trace(path: impl Into<PathBuf>, line: u64, column: &str, problem: impl Into<String>) -> Error {
         Error::Trace { path: path.into(), line, column: column.to_owned(), problem: problem.into() }
     }
 
-    /// An [`Error::Output`].
+    /// Returns an [`Error::Output`].
     pub fn output(path: impl Into<PathBuf>, message: impl std::fmt::Display) -> Error {
         Error::Output { path: path.into(), message: message.to_string() }
     }
 
-    /// The process's exit code: 2 when the input was wrong, 130 when interrupted, 1 when the run failed.
+    /// Returns the exit code of the process: 2 if the input was wrong, 130 if interrupted, 1 if the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Output { .. }
@@ -233,7 +233,7 @@ impl Error {
     }
 }
 
-/// A value for a message: at most 200 characters of it, and how many there are; quotes stay around it.
+/// Shortens a value for a message: at most 200 characters and the total number of characters. Quotes around it are kept.
 pub fn short(value: &str) -> Cow<'_, str> {
     const MOST: usize = 200;
     let Some((end, _)) = value.char_indices().nth(MOST) else { return value.into() };
@@ -241,12 +241,12 @@ pub fn short(value: &str) -> Cow<'_, str> {
     format!("{}…{quote} ({} characters)", &value[..end], value.chars().count() - 2 * quote.len()).into()
 }
 
-/// Reads every item of a list; an error says which one it is about.
+/// Reads every item of a list; an error has the index of its item.
 pub fn each<T, V>(items: &[T], read: impl Fn(&T) -> Result<V>) -> Result<Vec<V>> {
     items.iter().enumerate().map(|(at, item)| read(item).map_err(|error| error.item(at))).collect()
 }
 
-/// Names in words: `a, b or c`.
+/// Returns a list of names in words: `a, b or c`.
 pub fn either<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match &names[..] {
@@ -255,11 +255,11 @@ pub fn either<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// The most names that a message lists.
+/// The largest number of names in a message.
 const NAMES_MOST: usize = 8;
 
-/// Describes the accepted names: all of them if they are few, else the nearest ones and the number of the others. `listing` says where the
-/// full list is; it may be empty.
+/// Describes the accepted names: all of them if they are few, otherwise the nearest ones and the number of the others. `listing` gives the
+/// location of the full list; it may be empty.
 pub fn alternatives<'a>(word: &str, names: impl IntoIterator<Item = &'a str>, listing: &str) -> String {
     let mut names: Vec<&str> = names.into_iter().collect();
     let rest = names.len().saturating_sub(NAMES_MOST);
@@ -267,7 +267,7 @@ pub fn alternatives<'a>(word: &str, names: impl IntoIterator<Item = &'a str>, li
         return names.join(", ");
     }
     let hint = nearest(word, names.iter().map(|name| stem(name)));
-    // A long text is no name, and the comparison takes the product of the lengths.
+    // Long texts are not names, and the cost of a comparison is the product of the lengths.
     if word.len() <= 100 {
         names.sort_by_cached_key(|name| (hint != Some(stem(name)), rank(word, stem(name))));
     }
@@ -275,24 +275,24 @@ pub fn alternatives<'a>(word: &str, names: impl IntoIterator<Item = &'a str>, li
     format!("{} ({rest} more{more})", names[..NAMES_MOST].join(", "))
 }
 
-/// A name without its parameters.
+/// Returns a name without its parameters.
 fn stem(name: &str) -> &str {
     name.split(['[', ':']).next().unwrap_or(name)
 }
 
-/// How far a name is from a word in a list of the nearest ones: a part of a name counts, too.
+/// Returns the distance between a word and a name; a part of the name may match instead of all of it.
 fn rank(word: &str, name: &str) -> usize {
     let parts = name.split(['_', '-', '.']).filter(|part| part.len() > 2).map(|part| distance(word, part) + 1);
     parts.chain([distance(word, name)]).min().unwrap_or(usize::MAX)
 }
 
-/// How many letters differ between two names, in upper or lower case.
+/// Returns the edit distance between two names, ignoring case.
 fn distance(word: &str, name: &str) -> usize {
     strsim::damerau_levenshtein(&word.to_lowercase(), &name.to_lowercase())
 }
 
-/// Returns the candidate nearest to `word` if it is near enough. Else returns the only candidate that begins with `word`, or the first one
-/// with a first part (before `-` or `_`) near to it.
+/// Returns the candidate nearest to `word` if it is near enough. Otherwise returns the only candidate that begins with `word`, or the first
+/// one with a first part (before `-` or `_`) near to it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Longer texts are not names, and the cost of a comparison is the product of the lengths.
     if word.len() > 100 {
@@ -315,7 +315,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .or_else(|| parts.next().copied())
 }
 
-/// ` (did you mean 'NAME'?)` where a candidate is near enough to `word`, else nothing.
+/// Returns ` (did you mean 'NAME'?)` if a candidate is near enough to `word`, otherwise an empty text.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     suggestion_part(nearest(word, candidates).unwrap_or_default())
 }
@@ -331,7 +331,7 @@ fn meant<'a>(value: &str, expected: &'a str) -> Option<&'a str> {
     let names = list.split(", ").flat_map(|part| part.split(" or ")).map(str::trim);
     let plain = |name: &&str| name.chars().all(|c| c.is_alphabetic() || "-_:".contains(c)) && !name.is_empty();
     let names: Vec<&str> = names.map(|name| name.split(['[', ':']).next().unwrap_or(name)).filter(plain).collect();
-    // Of one name there is nothing to choose.
+    // A single name is not a choice.
     nearest(word, names.iter().copied()).filter(|name| names.len() > 1 && *name != word)
 }
 

@@ -1,8 +1,7 @@
-//! Rows of a comma-separated file, as many a second as can be.
+//! A fast reader for the rows of comma-separated files.
 //!
-//! A row without quotes is split here, byte by byte; from the first row on that has one the `csv` crate reads, which knows what
-//! quotes mean. A line ends with its line feed, and a carriage return before that belongs to the end. Blank lines are skipped, and
-//! every row has its line.
+//! Rows without quotes are split by this module, byte by byte. From the first row with a quote on, the `csv` crate reads all rows. A line
+//! ends with a line feed; a carriage return before it is part of the end. Blank lines are skipped. Every row has the number of its line.
 
 use std::io::{Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -12,10 +11,10 @@ use std::sync::atomic::AtomicBool;
 use crate::error::{Error, Result};
 use crate::rows::{Lines, Records, Separator};
 
-/// How many bytes are read at once.
+/// The number of bytes per read.
 const CHUNK: usize = 1 << 18;
 
-/// A file's rows, one at a time.
+/// The rows of a file, one at a time.
 pub struct Fields {
     path: PathBuf,
     rest: Rest,
@@ -28,30 +27,30 @@ enum Rest {
     Quoted(Box<Quoted>),
 }
 
-/// A row and where it stands.
+/// A row and its position.
 #[derive(Clone, Copy, Debug)]
 pub struct Split<'a> {
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: u64,
     bytes: &'a [u8],
-    /// Where each field ends.
+    /// The end of each field in `bytes`.
     ends: &'a [usize],
-    /// How many bytes lie between two fields.
+    /// The number of bytes between two fields.
     gap: usize,
 }
 
 impl<'a> Split<'a> {
-    /// How many fields there are, at least one.
+    /// Returns the number of fields, at least one.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Never.
+    /// Returns whether there are no fields, which never occurs.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The fields in order.
+    /// Returns the fields in order.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let Split { bytes, ends, gap, .. } = *self;
         let mut from = 0;
@@ -64,9 +63,9 @@ impl<'a> Split<'a> {
 }
 
 impl Fields {
-    /// The rows of an open `input`, which messages call `path`.
+    /// Creates a reader of the rows of an open `input`, which messages call `path`.
     pub fn new(input: Input, path: &Path) -> Fields {
-        // The last line gets a line feed if it lacks it: so every row ends with one.
+        // `Lines` adds a line feed to the last line if it has none, so that every row ends with one.
         let (lines, ended) = Lines::new(input);
         let plain = Plain {
             input: Box::new(lines),
@@ -81,8 +80,8 @@ impl Fields {
         Fields { path: path.to_owned(), rest: Rest::Plain(plain) }
     }
 
-    /// The next row that is not blank, or `None` at the end. Errors: [`Error::Io`], and [`Error::Trace`] for a quote that is
-    /// not closed.
+    /// Returns the next row that is not blank, or `None` at the end. Errors: [`Error::Io`], and [`Error::Trace`] for a quote that is not
+    /// closed.
     pub fn read(&mut self) -> Result<Option<Split<'_>>> {
         if let Rest::Plain(plain) = &mut self.rest {
             match plain.find(&self.path)? {
@@ -103,7 +102,7 @@ impl Fields {
 
 enum Found {
     Row,
-    /// A row that has a quote.
+    /// A row with a quote.
     Quote,
     End,
 }
@@ -112,13 +111,13 @@ struct Plain {
     input: Input,
     ended: Arc<AtomicBool>,
     buffer: Vec<u8>,
-    /// The row is the range `from..to`; no byte at or after `to` is read.
+    /// `from..to` are the unprocessed bytes of the buffer, from the beginning of the row on; `next` is the beginning of the next line.
     from: usize,
     next: usize,
     to: usize,
-    /// The line of the row.
+    /// The line number of the row.
     line: u64,
-    /// Where its fields end, from its beginning on.
+    /// The end of each field, relative to the beginning of the row.
     ends: Vec<usize>,
 }
 
@@ -130,7 +129,7 @@ impl Plain {
         loop {
             let mut feed = None;
             for (place, &byte) in (at..self.to).zip(&self.buffer[at..self.to]) {
-                // Digits, letters and points are beyond.
+                // Digits, letters and points have larger values.
                 if byte > b',' {
                     continue;
                 }
@@ -195,7 +194,7 @@ impl Plain {
         Split { line: self.line, bytes: &self.buffer[self.from..self.from + end], ends: &self.ends, gap: 1 }
     }
 
-    /// All from the present row on, for `csv`, behind a blank line: it takes a byte-order mark away where it begins.
+    /// Passes all bytes from the current row on to `csv`, after a blank line: `csv` would remove a byte-order mark at the beginning.
     fn hand_over(&mut self) -> Quoted {
         let input = std::mem::replace(&mut self.input, Box::new(std::io::empty()));
         let rest = Cursor::new([b"\n", &self.buffer[self.from..self.to]].concat()).chain(input);
@@ -213,7 +212,7 @@ impl Quoted {
     fn read(&mut self, path: &Path) -> Result<Option<Split<'_>>> {
         while let Some(line) = self.records.read(path)? {
             let record = &self.records.record;
-            // Not a blank line.
+            // A record with only a carriage return is a blank line.
             if record.len() > 1 || record.as_slice() != b"\r" {
                 self.ends.clear();
                 self.ends.extend((0..record.len()).map(|field| record.range(field).map_or(0, |range| range.end)));
@@ -233,7 +232,7 @@ impl Quoted {
 mod tests {
     use super::*;
 
-    /// Gives a few bytes at a time, so that rows and line ends are cut anywhere.
+    /// Returns a few bytes at a time, so that rows and line ends are cut at any position.
     struct Drops<'a>(&'a [u8], usize);
 
     impl Read for Drops<'_> {

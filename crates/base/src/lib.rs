@@ -1,4 +1,4 @@
-//! The foundation of Plimsoll: units, errors, columns of tables, and files that are read with the place of every error.
+//! The foundation of Plimsoll: units, errors, columns of tables, and readers of files that give every error its place.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

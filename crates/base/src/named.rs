@@ -1,9 +1,8 @@
-//! A choice among a few values, each with its name and its meaning: one list, of which parsing, printing and help are made.
+//! A macro for enums with named values. One list of names and meanings is the source for parsing, printing and help.
 
-/// Declares a choice: an enum with one line per value: variant, name, meaning. The first value is the default.
+/// Declares an enum with one line per value: variant, name, meaning. The first value is the default.
 ///
-/// The enum gets `ALL` (name, value, meaning), `name`, `meaning`, `names` (the names in words) and `parse`. An error of `parse` names the
-/// key.
+/// The enum gets `ALL` (name, value, meaning), `name`, `meaning`, `names` (a list in words) and `parse`. An error of `parse` has the key.
 #[macro_export]
 macro_rules! named {
     ($(#[$about:meta])* $type:ident {
@@ -24,22 +23,22 @@ macro_rules! named {
             pub const ALL: &'static [(&'static str, $type, &'static str)] =
                 &[($first_name, $type::$first, $first_meaning), $(($name, $type::$variant, $meaning),)*];
 
-            /// The name on the command line and in plans.
+            /// Returns the name on the command line and in plans.
             pub fn name(self) -> &'static str {
                 $type::ALL[self as usize].0
             }
 
-            /// The meaning, in a few words.
+            /// Returns the meaning, in a few words.
             pub fn meaning(self) -> &'static str {
                 $type::ALL[self as usize].2
             }
 
-            /// All names, in words.
+            /// Returns a list of all names in words.
             pub fn names() -> String {
                 $crate::error::either($type::ALL.iter().map(|(name, ..)| *name))
             }
 
-            /// The value of a name. Errors: [`Error::Plan`]($crate::error::Error::Plan) under `key`.
+            /// Returns the value with a name. Errors: [`Error::Plan`]($crate::error::Error::Plan) under `key`.
             pub fn parse(key: &str, text: &str) -> $crate::error::Result<$type> {
                 let found = $type::ALL.iter().find(|(name, ..)| *name == text).map(|(_, value, _)| *value);
                 found.ok_or_else(|| $crate::error::Error::plan(key, format!("'{text}'"), $type::names()))
@@ -49,7 +48,7 @@ macro_rules! named {
 }
 
 named! {
-    /// The rule for a next task that does not fit, where nothing ever ends: of static allocations of whole tasks.
+    /// The reaction to a next task that does not fit, in static allocations of whole tasks, where no task ends.
     OnBlocked {
         Skip "skip": "The next user in rank order is tried",
         Stop "stop": "The round ends, as in the DRF paper's Algorithm 1",

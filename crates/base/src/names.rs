@@ -1,10 +1,10 @@
-//! Names by number.
+//! A compact list of names, indexed by number.
 
-/// Names in a row, one after the other in one text: there may be millions.
+/// A list of names, stored one after the other in one text: there may be millions.
 #[derive(Clone, Debug, Default)]
 pub struct NameList {
     text: String,
-    /// Where each ends.
+    /// The end of each name in the text.
     ends: Vec<usize>,
 }
 
@@ -21,22 +21,22 @@ impl NameList {
         &self.text[begin..self.ends[at]]
     }
 
-    /// Returns the name and its position. A position out of range panics only when the name is read.
+    /// Returns the name at a position together with the position. A position out of range panics only when the name is read.
     pub fn listed(&self, at: usize) -> Listed<'_> {
         Listed { at: at as u32, names: self }
     }
 
-    /// How many there are.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// All of them in order.
+    /// Returns all names in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|at| self.get(at))
     }
@@ -45,13 +45,13 @@ impl NameList {
 /// A name of a list with its position. Names of one list are compared by position.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed<'a> {
-    /// Its place.
+    /// The position in the list.
     pub at: u32,
     names: &'a NameList,
 }
 
 impl<'a> Listed<'a> {
-    /// The name itself. Panics: if there is none at this place.
+    /// Returns the name. Panics: if the position is out of range.
     pub fn name(self) -> &'a str {
         self.names.get(self.at as usize)
     }

@@ -1,4 +1,4 @@
-//! A file that is read several times and must be the same every time.
+//! A file that is read several times and must have the same content each time.
 //!
 //! The inputs of a study may be edited or replaced while it runs. Each opening compares the file with the version that was opened first, by
 //! inode, size and times. All reads and the recorded digest therefore refer to the same bytes. A check after the run finds changes that
@@ -12,11 +12,11 @@ use std::time::{Duration, SystemTime};
 use crate::error::{Error, Result};
 use crate::rows;
 
-/// File times have grains: a change within the grain of the last one leaves no trace. No system known has coarser ones but
-/// those of removable media.
+/// The resolution of file times: a change within this time after the last one may leave no trace. Only removable media are known to have
+/// coarser times.
 const GRAIN: Duration = Duration::from_millis(20);
 
-/// So often it is waited for a file that changes all the time: for a second.
+/// The number of attempts for a file that changes all the time: together they take one second.
 const ROUNDS: usize = 50;
 
 /// The attributes that identify a version of a file.
@@ -24,7 +24,7 @@ const ROUNDS: usize = 50;
 struct Stamp {
     size: u64,
     modified: Option<SystemTime>,
-    /// Device, number on it, and when either its content or its name last changed.
+    /// Device, inode number, and the time of the last change of content or metadata.
     #[cfg(unix)]
     inode: (u64, u64, i64, i64),
 }
@@ -49,7 +49,7 @@ impl Stamp {
         GRAIN.checked_sub(age).filter(|rest| !rest.is_zero())
     }
 
-    /// When the file last changed, as far as is known.
+    /// Returns when the file last changed, if the time is known.
     fn changed(&self) -> Option<SystemTime> {
         #[cfg(unix)]
         {
@@ -62,7 +62,7 @@ impl Stamp {
     }
 }
 
-/// A file, as it was when it was first seen.
+/// A file in the version that was first opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pinned {
     path: PathBuf,
@@ -87,19 +87,19 @@ impl Pinned {
         Err(Error::io(path, io::Error::other(problem)))
     }
 
-    /// Its name.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens it again. Errors: [`Error::Io`], also if it is another one by now.
+    /// Opens the file again. Errors: [`Error::Io`], also if the file has changed.
     pub fn open(&self) -> Result<File> {
         let file = rows::open(&self.path)?;
         self.compare(file.metadata())?;
         Ok(file)
     }
 
-    /// Looks whether it still is as it was. Errors: [`Error::Io`] if it is another one by now.
+    /// Checks that the file has not changed. Errors: [`Error::Io`] if it has.
     pub fn check(&self) -> Result<()> {
         self.compare(std::fs::metadata(&self.path))
     }
@@ -145,7 +145,7 @@ mod tests {
         std::fs::rename(&inside, &other).expect("a folder");
         std::fs::rename(dir.path().join("aside"), &inside).expect("a folder");
         assert_eq!(said(pinned.check()), "", "nothing was opened meanwhile");
-        // In place, to and fro, at once.
+        // Changes in place, back and forth at once.
         for text in ["two", "one"] {
             std::fs::File::options()
                 .write(true)

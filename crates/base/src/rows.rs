@@ -16,10 +16,10 @@ use csv::ByteRecord;
 use crate::error::{Error, Result};
 use crate::units::{NumberProblem, Rounding, decimal};
 
-/// The most bytes of a text that is read whole.
+/// The maximum size in bytes of a text that is read as a whole.
 const TEXT_MOST: u64 = 64 << 20;
 
-/// Opens a regular file. A device never ends, and a pipe cannot be read again for its digest.
+/// Opens a regular file. Devices are refused since they never end, and pipes since they cannot be read again for the digest.
 ///
 /// Errors: [`Error::Io`], also for a folder.
 pub fn open(path: &Path) -> Result<File> {
@@ -36,7 +36,7 @@ pub fn open(path: &Path) -> Result<File> {
 }
 
 thread_local! {
-    /// A text that is in no file, and its name.
+    /// The virtual file of [`with_text`]: its name and its text.
     static GIVEN: RefCell<Option<(PathBuf, String)>> = const { RefCell::new(None) };
 }
 
@@ -57,7 +57,7 @@ pub fn read_text(path: &Path) -> Result<String> {
     text_of(path, open(path)?)
 }
 
-/// The same, or all of standard input for `-`: its name in messages, and the text. Errors: as [`read_text`].
+/// Reads a whole text file, or standard input for `-`. Returns its name in messages, and the text. Errors: as [`read_text`].
 pub fn read_input(path: &Path) -> Result<(PathBuf, String)> {
     if path.as_os_str() != "-" {
         return Ok((path.to_owned(), read_text(path)?));
@@ -67,7 +67,7 @@ pub fn read_input(path: &Path) -> Result<(PathBuf, String)> {
     Ok((name, text))
 }
 
-/// The same of a file that may be missing. Errors: those of [`read_text`] of a file that is there.
+/// Reads a whole text file; returns `None` if it does not exist. Errors: those of [`read_text`] for an existing file.
 pub fn read_text_if_there(path: &Path) -> Result<Option<String>> {
     match read_text(path) {
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -77,7 +77,7 @@ pub fn read_text_if_there(path: &Path) -> Result<Option<String>> {
 
 /// Reads a whole `input`, which messages call `name`, without its byte-order mark.
 ///
-/// Errors: [`Error::Io`], also for more than 64 MiB; [`Error::Trace`] with the line that is no text.
+/// Errors: [`Error::Io`], also for more than 64 MiB; [`Error::Trace`] with the line that is not UTF-8.
 fn text_of(name: &Path, input: impl Read) -> Result<String> {
     let mut bytes = Vec::new();
     input.take(TEXT_MOST + 1).read_to_end(&mut bytes).map_err(|source| Error::io(name, source))?;
@@ -105,7 +105,7 @@ pub enum Separator {
     Tab,
 }
 
-/// A column: its position, and its name in messages.
+/// A column: its position in the row, and its name in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputColumn<'a> {
     /// Position in the row, from 0.
@@ -115,28 +115,28 @@ pub struct InputColumn<'a> {
 }
 
 impl<'a> InputColumn<'a> {
-    /// The column at position `at`, called `name`.
+    /// Creates the column at position `at` with the name `name`.
     pub const fn new(at: usize, name: &'a str) -> InputColumn<'a> {
         InputColumn { at, name }
     }
 }
 
-/// How many bytes are read at once.
+/// The number of bytes per read.
 const CHUNK: usize = 1 << 16;
 
-/// Records as the `csv` crate finds them, which knows what quotes mean, each with its line.
+/// A reader of records by the `csv` crate, which processes quotes. Each record has its line.
 pub(crate) struct Records {
     reader: csv::Reader<Box<dyn Read + Send>>,
-    /// The one that was read last.
+    /// The last record that was read.
     pub record: ByteRecord,
-    /// All bytes have been read.
+    /// Whether all bytes have been read.
     ended: Arc<AtomicBool>,
     /// The number of the first line.
     first: u64,
 }
 
 impl Records {
-    /// Of [`Lines`], the first of which has this number.
+    /// Creates a reader of [`Lines`]; the number of the first line is `first`.
     pub fn new(lines: Box<dyn Read + Send>, ended: Arc<AtomicBool>, separator: Separator, first: u64) -> Records {
         let reader = csv::ReaderBuilder::new()
             .has_headers(false)
@@ -149,7 +149,7 @@ impl Records {
         Records { reader, record: ByteRecord::new(), ended, first }
     }
 
-    /// Reads the next record; the line that it begins on, or `None` at the end. Errors: [`Error::Io`], and [`Error::Trace`] for a
+    /// Reads the next record. Returns the number of its first line, or `None` at the end. Errors: [`Error::Io`], and [`Error::Trace`] for a
     /// quote that is not closed.
     pub fn read(&mut self, path: &Path) -> Result<Option<u64>> {
         let more = self.reader.read_byte_record(&mut self.record).map_err(|error| {
@@ -162,14 +162,14 @@ impl Records {
         if !more {
             return Ok(None);
         }
-        // A record ends with its line feed, but for one with an open quote, which ends with the file.
+        // A record ends with its line feed, except one with an open quote, which ends with the file.
         let open = self.ended.load(Ordering::Relaxed);
         let feeds = |field: &[u8]| field.iter().filter(|&&byte| byte == b'\n').count() as u64;
         let behind = self.reader.position().line() + u64::from(open);
-        // The reader begins with 1.
+        // The reader's line numbers begin with 1.
         let line = (self.first + behind).saturating_sub(feeds(self.record.as_slice()) + 2);
         if open {
-            // The quote is the last field's.
+            // The open quote belongs to the last field.
             let before: u64 = self.record.iter().rev().skip(1).map(feeds).sum();
             let problem = "a quote opened on this line is not closed; close it, or double it where it is meant";
             return Err(Error::trace(path, line + before, "", problem));
@@ -178,7 +178,7 @@ impl Records {
     }
 }
 
-/// A file's rows, one at a time.
+/// The rows of a file, one at a time.
 pub struct InputRows {
     path: PathBuf,
     records: Records,
@@ -190,14 +190,14 @@ impl InputRows {
         Ok(InputRows::new(Box::new(open(path)?), path, separator))
     }
 
-    /// Rows of an open `input`, which messages call `path`.
+    /// Creates a reader of the rows of an open `input`, which messages call `path`.
     pub fn new(input: Box<dyn Read + Send>, path: &Path, separator: Separator) -> InputRows {
-        // A line's end is the line feed alone; the trim takes a carriage return away.
+        // Only the line feed ends a line; the trim removes a carriage return.
         let (lines, ended) = Lines::new(input);
         InputRows { path: path.to_owned(), records: Records::new(Box::new(lines), ended, separator, 1) }
     }
 
-    /// The next row that is not blank, or `None` at the end. Errors: [`Error::Io`], and [`Error::Trace`] for a quote that is not
+    /// Returns the next row that is not blank, or `None` at the end. Errors: [`Error::Io`], and [`Error::Trace`] for a quote that is not
     /// closed.
     pub fn read(&mut self) -> Result<Option<InputRow<'_>>> {
         while let Some(line) = self.records.read(&self.path)? {
@@ -210,29 +210,29 @@ impl InputRows {
     }
 }
 
-/// One row and where it stands.
+/// A row and its position.
 #[derive(Clone, Copy, Debug)]
 pub struct InputRow<'a> {
     /// The file.
     pub path: &'a Path,
-    /// The line that it begins on, from 1.
+    /// The number of its first line, from 1.
     pub line: u64,
     /// The fields.
     pub record: &'a ByteRecord,
 }
 
 impl<'a> InputRow<'a> {
-    /// How many fields there are.
+    /// Returns the number of fields.
     pub fn fields(&self) -> usize {
         self.record.len()
     }
 
-    /// An error at this row, in `column` (or in none if it is empty).
+    /// Returns an error at this row, in `column` (which may be empty).
     pub fn error(&self, column: &str, problem: impl Into<String>) -> Error {
         Error::trace(self.path, self.line, column, problem)
     }
 
-    /// Checks the number of fields; `expected` ends the message.
+    /// Checks the number of fields. Errors: [`Error::Trace`] with `expected` as the end of the message.
     pub fn expect_fields(&self, accepted: std::ops::RangeInclusive<usize>, expected: &str) -> Result<()> {
         if accepted.contains(&self.fields()) {
             return Ok(());
@@ -240,41 +240,41 @@ impl<'a> InputRow<'a> {
         Err(self.error("", format!("has {}; expected {expected}", plural(self.fields()))))
     }
 
-    /// The field's bytes; empty when the row is too short.
+    /// Returns the bytes of a field; they are empty if the row is too short.
     pub fn bytes(&self, column: InputColumn<'_>) -> &'a [u8] {
         self.record.get(column.at).unwrap_or_default()
     }
 
-    /// Whether the field is absent: empty, `nan` or `null`.
+    /// Returns whether a field is absent: empty, `nan` or `null`.
     pub fn is_null(&self, column: InputColumn<'_>) -> bool {
         let field = self.bytes(column);
         field.is_empty() || field.eq_ignore_ascii_case(b"nan") || field.eq_ignore_ascii_case(b"null")
     }
 
-    /// The field as text without blanks around it, possibly empty.
+    /// Returns a field as text without surrounding blanks; it may be empty.
     pub fn text(&self, column: InputColumn<'_>) -> Result<&'a str> {
         let field = trimmed(self.bytes(column));
         std::str::from_utf8(field)
             .map_err(|_| self.error(column.name, format!("'{}' is not UTF-8 text", shorten(field))))
     }
 
-    /// The field as a name, not empty.
+    /// Returns a field as a name, which is not empty.
     pub fn name(&self, column: InputColumn<'_>) -> Result<&'a str> {
         let name = self.text(column)?;
         if name.is_empty() { Err(self.error(column.name, "is empty; expected a name")) } else { Ok(name) }
     }
 
-    /// A number from 0, times `scale`; `expected` describes the accepted values.
+    /// Returns a number from 0 on, times `scale`; `expected` describes the accepted values.
     pub fn number(&self, column: InputColumn<'_>, scale: u64, round: Rounding, expected: &str) -> Result<u64> {
         decimal(self.bytes(column), scale, round).map_err(|problem| self.not(column, problem, expected))
     }
 
-    /// A number of either sign, times `scale`, to the nearest.
+    /// Returns a number of either sign, times `scale`, rounded to the nearest.
     pub fn signed(&self, column: InputColumn<'_>, scale: u64, expected: &str) -> Result<i64> {
         signed(self.bytes(column), scale).map_err(|problem| self.not(column, problem, expected))
     }
 
-    /// A whole number from 0 (`12846.0` is one, `0.5` is not).
+    /// Returns a whole number from 0 on (`12846.0` is one, `0.5` is not).
     pub fn integer(&self, column: InputColumn<'_>, expected: &str) -> Result<u64> {
         let up = self.number(column, 1, Rounding::Up, expected)?;
         if up == self.number(column, 1, Rounding::Down, expected)? {
@@ -283,7 +283,7 @@ impl<'a> InputRow<'a> {
         Err(self.wrong(column, "is not a whole number", expected))
     }
 
-    /// An error about this field's value.
+    /// Returns an error about the value of a field.
     pub fn wrong(&self, column: InputColumn<'_>, problem: &str, expected: &str) -> Error {
         let field = self.bytes(column);
         let value = if field.is_empty() { String::new() } else { format!("'{}' ", shorten(field)) };
@@ -296,16 +296,16 @@ impl<'a> InputRow<'a> {
     }
 }
 
-/// The bytes of a table with a line feed behind the last line, which may lack it; it notes when they have all been read.
+/// The bytes of a table, with a line feed after the last line even if it has none. Records when all have been read.
 ///
-/// A row ends with its line feed. So if a row is there only after the end was seen, a quote in it is still open.
+/// A row ends with its line feed. A row that is returned only after the end was seen therefore has an open quote.
 pub(crate) struct Lines<R> {
     bytes: io::Chain<R, &'static [u8]>,
     ended: Arc<AtomicBool>,
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines of `input`, and whether all have been read.
+    /// Returns the lines of `input`, and a flag that is set when all have been read.
     pub fn new(input: R) -> (Lines<R>, Arc<AtomicBool>) {
         let ended = Arc::new(AtomicBool::new(false));
         (Lines { bytes: input.chain(&b"\n"[..]), ended: ended.clone() }, ended)
@@ -320,7 +320,7 @@ impl<R: Read> Read for Lines<R> {
     }
 }
 
-/// A name without the blanks around it, so that `ann` and `ann ` are one user; also those beyond ASCII.
+/// Removes the blanks around a name, so that `ann` and `ann ` are one user. Blanks beyond ASCII are removed, too.
 pub fn trimmed(name: &[u8]) -> &[u8] {
     let plain = |byte: Option<&u8>| byte.is_none_or(|byte| byte.is_ascii() && !byte.is_ascii_whitespace());
     if plain(name.first()) && plain(name.last()) {
@@ -329,7 +329,7 @@ pub fn trimmed(name: &[u8]) -> &[u8] {
     std::str::from_utf8(name).map_or(name.trim_ascii(), |name| name.trim().as_bytes())
 }
 
-/// Reads a number of either sign, times `scale`, to the nearest.
+/// Reads a number of either sign, times `scale`, rounded to the nearest.
 pub fn signed(text: &[u8], scale: u64) -> std::result::Result<i64, NumberProblem> {
     let (sign, digits) = match text {
         [b'-', b'-' | b'+', ..] => return Err(NumberProblem::NotANumber),
@@ -344,7 +344,7 @@ fn plural(fields: usize) -> String {
     if fields == 1 { "1 field".to_owned() } else { format!("{fields} fields") }
 }
 
-/// A field for a message: at most 40 characters of it.
+/// Shortens a field for a message: at most 40 characters.
 fn shorten(field: &[u8]) -> String {
     let text = String::from_utf8_lossy(field);
     if text.chars().count() <= 40 { text.into_owned() } else { text.chars().take(40).chain(['…']).collect() }

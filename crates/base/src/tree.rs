@@ -1,5 +1,5 @@
-//! TOML and JSON documents as one kind of tree. Keys keep the order of the text, numbers keep their digits, and each key and value has its
-//! place, so that an error has a line and a column.
+//! TOML and JSON documents as trees of one type. Keys keep the order of the text, numbers keep their digits, and each key and value has its
+//! place, so that errors have a line and a column.
 //!
 //! All files with settings are read by this module: plans, quota groups, instances, figures. [`Node::read`] converts a part of a tree into
 //! a typed value; [`Node::locate`] adds the place of a key to an error. Trees can be changed and merged without losing places. The JSON
@@ -33,13 +33,13 @@ pub struct Node {
 pub enum Value {
     /// A whole number in decimal digits, however large.
     Integer(String),
-    /// Another number, as it is written.
+    /// Another number as written.
     Float(String),
     /// Text.
     Text(String),
     /// `true` or `false`.
     Truth(bool),
-    /// A kind of value that no setting has; its name.
+    /// A kind of value that no setting accepts; its name.
     Other(&'static str),
     /// Values in order.
     List(Vec<Node>),
@@ -65,14 +65,14 @@ pub struct Entry {
 }
 
 impl Node {
-    /// Reads TOML or JSON, as the ending of its place's file says, or else the text; `place` is the whole text. Errors: as
+    /// Reads TOML or JSON, according to the extension of the file of `place`, or else to the text. `place` is the whole text. Errors: as
     /// [`Node::toml`] and [`Node::json`].
     pub fn document(place: &Place) -> Result<Node, Error> {
         let ending = place.file().extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         let json = match ending.as_deref() {
             Some("json") => true,
             Some("toml") => false,
-            // No TOML document starts with a brace, and every table in JSON does.
+            // No TOML document starts with a brace, and every JSON table does.
             _ => place.text().trim_start().starts_with('{'),
         };
         if json { Node::json(place) } else { Node::toml(place) }
@@ -86,19 +86,19 @@ impl Node {
         if let Some(deep) = deeper(&value, MOST_DEEP) {
             return Err(deep.wrong("", format!("nested too deep; expected at most {MOST_DEEP} tables in one another")));
         }
-        // What the text does not have is missing at its first key.
+        // Errors about missing keys are placed at the first key.
         let first = if let Value::Table(entries) = &value { entries.first() } else { None };
         Ok(Node { place: first.map_or_else(|| place.at(0..0), |entry| entry.place.clone()), value })
     }
 
-    /// Reads JSON; `place` is the whole text. Errors: the parser's message, which has line and column in it.
+    /// Reads JSON; `place` is the whole text. Errors: the parser's message, which contains line and column.
     pub fn json(place: &Place) -> Result<Node, Error> {
         let mut parser = serde_json::Deserializer::from_str(place.text());
         let read = Builder(&place.unknown()).deserialize(&mut parser).and_then(|node| parser.end().map(|()| node));
         read.map_err(|error| place.unknown().wrong("", error))
     }
 
-    /// The same with this place for everything in it: of a value that came without a text of its own.
+    /// Sets the place of this node and all nodes below it, for a value without a text of its own.
     pub fn at(mut self, place: &Place) -> Node {
         self.place = place.clone();
         match &mut self.value {
@@ -131,12 +131,12 @@ impl Node {
         })
     }
 
-    /// The entries as a table without places; none if this is no table. Errors: as [`Node::plain`].
+    /// Returns the entries as a table without places; it is empty for other values. Errors: as [`Node::plain`].
     pub fn plain_table(&self) -> Result<toml::Table, Error> {
         self.entries().iter().map(|entry| Ok((entry.key.clone(), entry.node.plain()?))).collect()
     }
 
-    /// The value for a message: no longer than a message should be, and without control characters.
+    /// Returns the value for a message: shortened, and without control characters.
     pub fn shown(&self) -> String {
         match &self.value {
             Value::Integer(digits) | Value::Float(digits) => brief(digits),
@@ -148,27 +148,27 @@ impl Node {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if the value is one.
     pub fn text(&self) -> Option<&str> {
         if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    /// The items, if it is a list.
+    /// Returns the items, if the value is a list.
     pub fn list(&self) -> Option<&[Node]> {
         if let Value::List(items) = &self.value { Some(items) } else { None }
     }
 
-    /// The entries, if it is a table.
+    /// Returns the entries, if the value is a table.
     pub fn table(&self) -> Option<&[Entry]> {
         if let Value::Table(entries) = &self.value { Some(entries) } else { None }
     }
 
-    /// The entries; none if this is no table.
+    /// Returns the entries; empty for other values.
     pub fn entries(&self) -> &[Entry] {
         self.table().unwrap_or_default()
     }
 
-    /// Refuses other keys than these. Errors: [`Error::Placed`] at the key, named under `key`.
+    /// Refuses keys that are not in `keys`. Errors: [`Error::Placed`] at the unknown key; the message begins with `key`.
     pub fn known(&self, keys: &[&str], key: &str, within: &str) -> Result<(), Error> {
         match self.entries().iter().find(|entry| !keys.contains(&entry.key.as_str())) {
             None => Ok(()),
@@ -180,13 +180,13 @@ impl Node {
         }
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.key == key)
     }
 }
 
-/// A number as a double; none if it is beyond all of them.
+/// Returns a number as a double; `None` if it exceeds the range of doubles.
 fn float(digits: &str) -> Option<f64> {
     let number: f64 = digits.parse().unwrap_or(f64::NAN);
     Some(number).filter(|number| number.is_finite() || digits.contains(['i', 'n']))
@@ -216,7 +216,7 @@ fn deeper(value: &Value, left: usize) -> Option<&Place> {
     nodes.into_iter().find_map(|node| deeper(&node.value, left - 1))
 }
 
-/// Text for a message: no longer than a message should be, and without control characters.
+/// Shortens a text for a message and escapes control characters.
 pub fn brief(text: &str) -> String {
     const KEPT: usize = 60;
     let kept: String = text.chars().take(KEPT).collect();
@@ -225,7 +225,7 @@ pub fn brief(text: &str) -> String {
 }
 
 fn table(table: &DeTable, whole: &Place) -> Value {
-    // The parser sorts by key; the text's own order decides which resource comes first.
+    // The parser sorts by key, but the order of the text decides which resource comes first.
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue>)| Entry {
@@ -253,7 +253,7 @@ fn node(value: &Spanned<DeValue>, whole: &Place) -> Node {
     Node { place: whole.at(value.span()), value: tree }
 }
 
-/// Builds a tree of what a parser without places finds.
+/// Builds a tree from the values of a parser without places.
 #[derive(Clone, Copy)]
 struct Builder<'a>(&'a Place);
 

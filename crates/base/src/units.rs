@@ -1,8 +1,8 @@
-//! Integers with few operations: time, resources and dense identifiers.
+//! Integer types with few operations: time, resources and dense identifiers.
 //!
-//! Everything that decides in a simulation is one of these types, so a run is exact and repeats bit for bit;
-//! floats appear only in reports. Conversion from text happens once, in a reader, by decimal arithmetic
-//! ([`decimal`]): times round to the nearest microsecond, demands round up, capacities down.
+//! All decisions of a simulation are made with these types, so a run is exact and repeats bit for bit; floats appear only in reports.
+//! Readers convert text once, by decimal arithmetic ([`decimal`]): times round to the nearest microsecond, demands round up, capacities
+//! down.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -18,23 +18,23 @@ pub struct Span(pub u64);
 /// Microseconds in a second.
 pub const US_PER_S: u64 = 1_000_000;
 
-/// The latest instant and the longest span a reader accepts: 10^12 seconds, about 31,700 years. It is the largest number
-/// that [`decimal`] reads, and sums of some never overflow.
+/// The latest instant and the longest span that readers accept: 10^12 seconds, about 31,700 years. It is the largest number that
+/// [`decimal`] returns, and sums of several do not overflow.
 pub const TIME_MAX_US: u64 = DECIMAL_MAX;
 
 impl Time {
     /// The instant at which a trace's clock starts.
     pub const ZERO: Time = Time(0);
-    /// Later than anything that happens.
+    /// An instant later than all events.
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// The span since an `earlier` instant. Panics: only if `earlier` is later (programmer error).
+    /// Returns the span since an `earlier` instant. Panics: only if `earlier` is later (programmer error).
     pub fn since(self, earlier: Time) -> Span {
         debug_assert!(self >= earlier, "time runs forward");
         Span(self.0 - earlier.0)
     }
 
-    /// Seconds, for a report.
+    /// Returns the seconds, for reports.
     pub fn seconds(self) -> f64 {
         self.0 as f64 / US_PER_S as f64
     }
@@ -44,15 +44,15 @@ impl Span {
     /// A span of zero.
     pub const ZERO: Span = Span(0);
 
-    /// Longer than any run: the duration of tasks without an end.
+    /// A span longer than any run: the duration of tasks without an end.
     pub const ENDLESS: Span = Span(u64::MAX);
 
-    /// A span of whole seconds.
+    /// Returns a span of whole seconds.
     pub const fn from_secs(seconds: u64) -> Span {
         Span(seconds * US_PER_S)
     }
 
-    /// Seconds, for a report.
+    /// Returns the seconds, for reports.
     pub fn seconds(self) -> f64 {
         self.0 as f64 / US_PER_S as f64
     }
@@ -84,12 +84,12 @@ impl Resources {
     /// Zero in every dimension.
     pub const ZERO: Resources = Resources([0; MAX_DIMS]);
 
-    /// The first `dims` amounts.
+    /// Returns the first `dims` amounts.
     pub fn slice(&self, dims: usize) -> &[u64] {
         &self.0[..dims]
     }
 
-    /// Whether every amount is at most the one of `room`.
+    /// Returns whether every amount is at most that of `room`.
     pub fn fits(&self, room: &Resources) -> bool {
         self.0.iter().zip(&room.0).all(|(need, free)| need <= free)
     }
@@ -107,7 +107,7 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The identifier as an index.
+            /// Returns the identifier as an index.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -146,7 +146,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Base units in one unit as people write it: 1000 in a core, 1024 in a GiB, 1,000,000 in the largest machine.
+    /// Returns the number of base units in one unit for users: 1000 in a core, 1024 in a GiB, 1,000,000 in the largest machine.
     pub fn scale(self) -> u64 {
         match self {
             Unit::Milli => 1000,
@@ -155,7 +155,7 @@ impl Unit {
         }
     }
 
-    /// The unit in words, for axes and messages.
+    /// Returns the unit in words, for axes and messages.
     pub fn label(self, resource: &str) -> &'static str {
         match (self, resource) {
             (Unit::Milli, "cpu") => "cores",
@@ -177,8 +177,8 @@ pub struct Dim {
 }
 
 impl Dim {
-    /// Reads a column or key such as `cpu`, `memory_gib` or `memory_norm`: the dimension, and how many base units
-    /// one written unit is.
+    /// Reads a column or key such as `cpu`, `memory_gib` or `memory_norm`. Returns the dimension, and the number of base units in one
+    /// written unit.
     pub fn parse(column: &str) -> (Dim, u64) {
         for (suffix, unit, scale) in
             [("_gib", Unit::Mebibyte, 1024), ("_mib", Unit::Mebibyte, 1), ("_norm", Unit::Normalised, 1_000_000)]
@@ -190,7 +190,7 @@ impl Dim {
         (Dim { name: column.to_owned(), unit: Unit::Milli }, 1000)
     }
 
-    /// The column that holds this dimension in base units in a table or in a canonical trace.
+    /// Returns the name of the column that contains this dimension in base units, in tables and canonical traces.
     pub fn column(&self) -> String {
         match self.unit {
             Unit::Milli => self.name.clone(),
@@ -199,12 +199,12 @@ impl Dim {
         }
     }
 
-    /// An amount in the unit people write (cores, GiB).
+    /// Returns an amount in the unit for users (cores, GiB).
     pub fn amount(&self, base: u64) -> f64 {
         base as f64 / self.unit.scale() as f64
     }
 
-    /// The same with the unit, for reports.
+    /// Returns an amount with its unit, for reports.
     pub fn display(&self, base: u64) -> String {
         let (amount, unit) = (trim_float(self.amount(base)), self.unit.label(&self.name));
         let unit = if amount == "1" && unit == "cores" { "core" } else { unit };
@@ -212,18 +212,18 @@ impl Dim {
     }
 }
 
-/// A resource as people write it: `CPU` and `GPU`, others as they are.
+/// Returns the name of a resource for readers: `CPU`, `GPU`, others unchanged.
 pub fn resource_name(name: &str) -> String {
     if matches!(name, "cpu" | "gpu") { name.to_ascii_uppercase() } else { name.to_owned() }
 }
 
-/// A float with at most three decimals and no trailing zeros.
+/// Formats a float with at most three decimals and no trailing zeros.
 pub fn trim_float(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// How [`decimal`] rounds digits finer than the unit.
+/// The rounding of digits finer than the unit in [`decimal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// To the nearest, halves up: times.
@@ -234,7 +234,7 @@ pub enum Rounding {
     Down,
 }
 
-/// Why a number could not be read; each prints as the end of a sentence.
+/// The reason why a number could not be read; each is displayed as the end of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberProblem {
     /// Not a decimal number.
@@ -243,7 +243,7 @@ pub enum NumberProblem {
     NotFinite,
     /// Below zero.
     Negative,
-    /// More base units than the type (or the stated limit) holds.
+    /// More base units than the type or the stated limit allows.
     TooLarge,
 }
 
@@ -258,12 +258,12 @@ impl fmt::Display for NumberProblem {
     }
 }
 
-/// Reads a non-negative decimal number (`12`, `0.25`, `1e-3`) times `scale`, exactly, rounded once at the end.
+/// Reads a non-negative decimal number (`12`, `0.25`, `1e-3`) times `scale`. The result is exact and rounded once at the end.
 ///
-/// No float is involved, so `0.1` cores are 100 milli-cores and never 101. Surrounding blanks are allowed.
-/// Errors: a [`NumberProblem`]; more than 10^18 base units is `TooLarge`.
+/// No float is used, so `0.1` cores are 100 milli-cores and never 101. Surrounding blanks are allowed. Errors: a [`NumberProblem`]; more
+/// than 10^18 base units is `TooLarge`.
 pub fn decimal(text: &[u8], scale: u64, round: Rounding) -> Result<u64, NumberProblem> {
-    // The common case first: digits, perhaps with a point among them.
+    // The common case: digits, possibly with a decimal point.
     let (mut digits, mut rest) = (0u64, text);
     let mut run = |rest: &mut &[u8]| {
         while let [byte @ b'0'..=b'9', tail @ ..] = *rest {
@@ -297,12 +297,12 @@ pub fn decimal(text: &[u8], scale: u64, round: Rounding) -> Result<u64, NumberPr
             };
             Ok(whole + u64::from(up))
         }
-        // Many digits behind the point: the product passes 64 bits although the amount does not.
+        // With many decimals the product exceeds 64 bits although the amount does not.
         Err(_) => decimal_general(text, scale, round),
     }
 }
 
-/// The largest amount [`decimal`] returns.
+/// The largest amount that [`decimal`] returns.
 pub const DECIMAL_MAX: u64 = 1_000_000_000_000_000_000;
 
 fn decimal_general(text: &[u8], scale: u64, round: Rounding) -> Result<u64, NumberProblem> {
@@ -331,7 +331,7 @@ fn decimal_general(text: &[u8], scale: u64, round: Rounding) -> Result<u64, Numb
                     digits = digits * 10 + u128::from(byte - b'0');
                     power -= i64::from(point);
                 } else {
-                    // Past 27 digits only whether anything is left matters.
+                    // Beyond 27 digits only the presence of another non-zero digit matters.
                     lost |= byte != b'0';
                     power += i64::from(!point);
                 }
@@ -356,7 +356,7 @@ fn decimal_general(text: &[u8], scale: u64, round: Rounding) -> Result<u64, Numb
     } else {
         match u32::try_from(-power).ok().and_then(|p| 10u128.checked_pow(p)) {
             Some(divisor) => (product / divisor, product % divisor, divisor),
-            // Smaller than one in the range of a u128.
+            // The value is too small for the range of a u128: its remainder is not zero.
             None => (0, 1, u128::MAX),
         }
     };
@@ -377,7 +377,7 @@ fn integer(text: &[u8]) -> Result<i64, NumberProblem> {
         .ok_or(NumberProblem::NotANumber)
 }
 
-/// Reads a span as people write it: `90` or `90s`, `15m`, `2h`, `7d`, `250ms`, `10us`.
+/// Reads a span with a unit: `90` or `90s`, `15m`, `2h`, `7d`, `250ms`, `10us`.
 pub fn span(text: &str) -> Result<Span, NumberProblem> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic() && c != 'e' && c != 'E').unwrap_or(text.len());

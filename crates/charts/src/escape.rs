@@ -1,6 +1,6 @@
-//! Foreign text inside of HTML, SVG, JSON and CSV: names of users and jobs are data, never markup and never a formula.
+//! Escapes foreign text for HTML, SVG, JSON and CSV: names of users and jobs are data, never markup and never a formula.
 
-/// Whether XML 1.0 has this character (section 2.2); it lacks most control characters, U+FFFE and U+FFFF.
+/// Returns whether XML 1.0 permits this character (section 2.2); it excludes most control characters, U+FFFE and U+FFFF.
 fn is_xml(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
@@ -28,7 +28,8 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// JSON for inclusion in XML that reads back the same: characters that XML forbids are escaped like control characters.
+/// Formats a value as JSON for inclusion in XML; it parses to the same value. Characters that XML forbids are escaped like control
+/// characters.
 pub fn json(value: &serde_json::Value) -> String {
     let mut text = String::new();
     for c in format!("{value:#}").chars() {
@@ -40,8 +41,8 @@ pub fn json(value: &serde_json::Value) -> String {
     text
 }
 
-/// A field of a table for spreadsheets: a text that one would take for a formula gets an apostrophe in front (OWASP, CSV
-/// injection). Numbers stay as they are. Not for what Plimsoll reads back.
+/// Formats a field of a table for spreadsheets: text that a spreadsheet would evaluate as a formula is prefixed with an apostrophe (OWASP,
+/// CSV injection). Numbers are unchanged. Not for files that Plimsoll reads back.
 pub fn no_formula(text: &str) -> String {
     match text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && text.parse::<f64>().is_err() {
         true => format!("'{text}"),

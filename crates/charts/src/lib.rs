@@ -1,4 +1,4 @@
-//! Figures of Plimsoll as SVG, PNG and PDF: charts of plain numbers, drawn at the size of the paper that they are for.
+//! Figures of Plimsoll as SVG, PNG and PDF: charts of plain numbers, drawn at the final size for a paper.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

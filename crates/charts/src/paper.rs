@@ -1,15 +1,14 @@
-//! How large a figure is: the column widths of common paper formats, and slides.
+//! The size of a figure: the column widths of common paper formats, and slides.
 //!
-//! Figures are drawn at their final size, with text of 7 to 8 points and lines of 0.75 points or more, so that they are
-//! put into a paper without scaling. Widths: ACM `acmart` sigconf (241.1 and 506.3 pt), IEEEtran (252 and 516 pt), USENIX
-//! (3.33 in).
+//! Figures are drawn at their final size, with text of 7 to 8 points and lines of 0.75 points or more, so that they are included in a
+//! paper without scaling. Widths: ACM `acmart` sigconf (241.1 and 506.3 pt), IEEEtran (252 and 516 pt), USENIX (3.33 in).
 
 use super::figure::Chart;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::named;
 
 named! {
-    /// A width that figures are drawn for, by name.
+    /// A named width of figures.
     Preset {
         Acm "acm": "One column of an ACM page",
         AcmWide "acm-wide": "The whole width of an ACM page",
@@ -34,18 +33,18 @@ impl Preset {
     }
 }
 
-/// The sheet that a figure is drawn on.
+/// The sheet for a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Paper {
-    /// Its width in points; each kind of figure has its own if absent.
+    /// The width in points; if absent, each kind of figure has its own.
     pub width: Option<f64>,
-    /// Its height in points; in proportion if absent.
+    /// The height in points; if absent, in proportion to the width.
     pub height: Option<f64>,
-    /// By how much the drawing is enlarged, text and all.
+    /// The factor by which the drawing is enlarged, including text.
     pub zoom: f64,
 }
 
-/// The least width of a panel that its title and labels fit.
+/// The least width of a panel with readable title and labels.
 const PANEL: f64 = 84.0;
 
 /// The approximate space beside and below panels.
@@ -58,18 +57,17 @@ impl Default for Paper {
 }
 
 impl Paper {
-    /// The paper of a preset; one without it if there is none.
+    /// Returns the paper of a preset; the default paper without a preset.
     pub fn from_preset(preset: Option<Preset>) -> Paper {
         preset.map(Preset::paper).unwrap_or_default()
     }
 
-    /// Paper this wide, given for `key`. Errors: [`Error::Plan`] for less than 60 points or more than 2000.
+    /// Creates a paper of this width, given for `key`. Errors: [`Error::Plan`] for less than 60 points or more than 2000.
     pub fn wide(key: &str, width: f64) -> Result<Paper> {
         Ok(Paper { width: Some(points(key, width)?), ..Paper::default() })
     }
 
-    /// Makes a chart as wide as the paper, with as many of its panels side by side as have room; panels keep their
-    /// height.
+    /// Adapts a chart to the width of the paper, with as many panels side by side as fit; panels keep their height.
     pub fn fit(&self, chart: Chart, panels: usize) -> Chart {
         let (natural, height) = chart.size_pt;
         let width = self.width.unwrap_or(natural);
@@ -97,7 +95,7 @@ impl Paper {
     }
 }
 
-/// A width or a height in points, given for `key`. Errors: [`Error::Plan`] for less than 60 or more than 2000.
+/// Checks a width or a height in points, given for `key`. Errors: [`Error::Plan`] for less than 60 or more than 2000.
 pub fn points(key: &str, value: f64) -> Result<f64> {
     match (60.0..=2000.0).contains(&value) {
         true => Ok(value),

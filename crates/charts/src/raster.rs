@@ -20,13 +20,13 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
     Arc::new(fonts)
 });
 
-/// The most pixels an image has on a side.
+/// Maximum number of pixels of an image on a side.
 const SIDE_MAX: f32 = 20_000.0;
 
-/// Draws an SVG at `scale` pixels for each of its units (points, for our figures): 4 gives 288 dots per inch. `texts` are key-value pairs
-/// for the image, a text chunk each.
+/// Draws an SVG at `scale` pixels for each of its units (points, for our figures): 4 gives 288 dots per inch. `texts` are key-value pairs,
+/// each stored as a text chunk of the image.
 ///
-/// Errors: [`Error::Output`] when the text is no SVG, or the image would be empty or larger than 20,000 pixels a side.
+/// Errors: [`Error::Output`] if the text is no SVG, or the image would be empty or larger than 20,000 pixels a side.
 pub fn png(svg: &str, scale: f32, texts: Vec<(String, String)>) -> Result<Vec<u8>> {
     let wrong = |problem: String| Error::output("the PNG image", problem);
     let failed = |error: png::EncodingError| wrong(error.to_string());
@@ -54,9 +54,9 @@ pub fn png(svg: &str, scale: f32, texts: Vec<(String, String)>) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// Makes a PDF of one page of an SVG, a point for each of its units, with the font embedded and text that can be selected.
+/// Converts an SVG to a PDF of one page, with a point for each of its units, with the font embedded and text that can be selected.
 ///
-/// Errors: [`Error::Output`] when the text is no SVG.
+/// Errors: [`Error::Output`] if the text is no SVG.
 pub fn pdf(svg: &str) -> Result<Vec<u8>> {
     let wrong = |problem: String| Error::output("the PDF", problem);
     let tree = parse(svg).map_err(|error| wrong(error.to_string()))?;
@@ -65,8 +65,8 @@ pub fn pdf(svg: &str) -> Result<Vec<u8>> {
     pdf.map(ordered).map_err(|error| wrong(error.to_string()))
 }
 
-/// The same document, always in the same bytes: svg2pdf writes the entries of its lists of resources (`/xo1 10 0 R`) in the
-/// order of a hash map. Sorting the lines of each list moves nothing behind it.
+/// Makes the bytes of a document deterministic: svg2pdf writes the entries of its lists of resources (`/xo1 10 0 R`) in the order of a
+/// hash map. Sorting the lines of each list does not move the bytes after it.
 fn ordered(pdf: Vec<u8>) -> Vec<u8> {
     let is_entry = |line: &[u8]| {
         let Some(entry) = std::str::from_utf8(line).ok().and_then(|line| line.trim_start().strip_prefix('/')) else {
@@ -153,7 +153,7 @@ mod tests {
         let sorted =
             b"<<\n  /xo10 4 0 R\n  /xo2 9 0 R\n>>\n/Parent 2 0 R\n/Contents 1 0 R\n/gs0 5 0 R\n/gs1 3 0 R\n\xff/a\n";
         assert_eq!(ordered(text.to_vec()), sorted);
-        // Translucent groups make lists of many entries.
+        // Translucent groups create lists of many entries.
         let group = |at: u32| format!("<g opacity=\"0.{at}\"><rect width=\"{at}\" height=\"9\"/></g>");
         let svg = page(&(1..9).map(group).collect::<String>());
         let first = pdf(&svg).expect("a valid SVG");
@@ -174,7 +174,7 @@ mod tests {
             let svg = page(&format!("<text font-size=\"100\" font-family=\"sans-serif\">|{text}|</text>"));
             let tree = parse(&svg).expect("a valid SVG");
             let drawn = f64::from(tree.root().abs_bounding_box().width());
-            // The bars' own side bearings are not part of the drawn box.
+            // The side bearings of the bars are not part of the drawn box.
             let table = font::width(&format!("|{text}|"), 100.0);
             assert!((table - drawn).abs() < 25.0, "{text}: {table} against {drawn}");
         }

@@ -1,7 +1,7 @@
-//! The application master: asks for units, plans workers where it has hints, and alone may give stable units back.
+//! The application master: requests units, plans workers where it has hints, and is the only peer that may return stable units.
 //!
-//! Its request is part of its own job state, which survives it. The hints of stable roles are on disk before they are
-//! acted upon. It stops a stable worker only by giving the unit back, never because a hint has vanished.
+//! Its request is part of the state of the job, which survives the master. The hints of stable roles are written to disk before they take
+//! effect. A stable worker stops only when the master returns its unit, never because a hint has disappeared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::rules::Rule;
 use super::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::MachineId;
 
-/// Units given back in a message that FuxiMaster has not confirmed.
+/// Units returned in a message that FuxiMaster has not confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Return {
     /// The number of the message.
@@ -25,32 +25,33 @@ pub struct Return {
 pub struct AppMaster {
     /// Its application.
     pub app: AppId,
-    /// A later master of the same application has a larger epoch.
+    /// Its epoch; a later master of the same application has a larger one.
     pub epoch: u32,
-    /// Units wanted of each role.
+    /// Requested units of each role.
     pub want: Counts,
-    /// Units it knows to have.
+    /// Units that it has been granted, by machine and role.
     pub hints: BTreeMap<(MachineId, RoleId), u32>,
-    /// Machines with units of its own that FuxiMaster has lost from sight.
+    /// Machines with units of this application that FuxiMaster considers away.
     pub away: BTreeSet<MachineId>,
-    /// The last message from FuxiMaster that it has applied.
+    /// The last applied message from FuxiMaster.
     pub at: Position,
-    /// Another master has taken its place.
+    /// Whether another master has superseded it.
     pub fenced: bool,
-    /// It was started and has not received a full hint yet.
+    /// Whether it has not received a full hint since its start.
     pub restarted: bool,
+    /// Units in the hints, by role.
     held: Counts,
-    /// The number of the last increment or report it sent.
+    /// The number of the last increment or report that it sent.
     pub sent: u32,
-    /// The number of the last plan it sent.
+    /// The number of the last plan that it sent.
     pub plans: u32,
-    /// The last plan for each role on a machine: its number and its count.
+    /// The last plan for each role on a machine: its number and its number of workers.
     pub planned: BTreeMap<(MachineId, RoleId), (u32, u32)>,
-    /// The units that it gave back and FuxiMaster has not confirmed.
+    /// Returned units that FuxiMaster has not confirmed.
     pub returns: Vec<Return>,
-    /// Workers that have failed, by machine and role, since it last forgave the machine.
+    /// Failed workers by machine and role, since the failures on the machine were last cleared.
     pub failed: BTreeMap<(MachineId, RoleId), u32>,
-    /// Machines that it does not want to be granted on.
+    /// Machines where it refuses further grants.
     pub bars: BTreeSet<Bar>,
 }
 
@@ -59,18 +60,18 @@ pub struct AppMaster {
 pub enum AppInput {
     /// A message arrives.
     Message(Message),
-    /// Time to say that it is alive.
+    /// A heartbeat is due.
     Beat,
     /// The application requests this number of units of a role.
     Want(RoleId, u32),
-    /// The application gives up the stable units on a machine, and wants others instead.
+    /// The application returns the stable units on a machine, to get others instead.
     Move(MachineId),
-    /// The failures of workers on a machine are forgotten.
+    /// The failures of workers on a machine are cleared.
     Forgive(MachineId),
 }
 
 impl AppMaster {
-    /// Creates the first master of an application, without requests, and its messages.
+    /// Creates the first master of an application, without requests, and returns it with its messages.
     pub fn start(app: AppId) -> (AppMaster, Vec<Output>) {
         let master = AppMaster {
             app,
@@ -93,7 +94,7 @@ impl AppMaster {
         (master, vec![beat])
     }
 
-    /// Creates the next master of the application from the state on disk, and its messages.
+    /// Creates the next master of the application from the state on disk, and returns it with its messages.
     pub fn restart(&self, setup: &Setup, epoch: u32) -> (AppMaster, Vec<Output>) {
         let disk = setup.rules.has(Rule::HintCheckpoint);
         let mut next = AppMaster { epoch, want: self.want.clone(), ..AppMaster::start(self.app).0 };
@@ -106,7 +107,7 @@ impl AppMaster {
         (next, vec![beat])
     }
 
-    /// The next state of an application master, and its outputs. A pure function of its arguments.
+    /// Returns the next state of an application master, and its outputs. A pure function of its arguments.
     pub fn step(mut self, setup: &Setup, input: AppInput) -> (AppMaster, Vec<Output>) {
         let mut outputs = Vec::new();
         if self.fenced {
@@ -148,19 +149,20 @@ impl AppMaster {
         (self, outputs)
     }
 
-    /// Whether to accept a Tubo's report about workers of the plan `at`: only if the Tubo has the last plan, since a report about an
-    /// earlier one may be a repetition.
+    /// Returns whether to accept a Tubo's report about workers of the plan `at`. The Tubo must have the last plan, since a report about an
+    /// earlier plan may be a repetition.
     fn believes(&self, machine: MachineId, at: Position, role: RoleId, outputs: &mut Vec<Output>) -> bool {
         let Some(&(number, count)) = self.planned.get(&(machine, role)) else { return false };
         let last = Position { epoch: self.epoch, number };
         if at < last {
-            // It may have been lost.
+            // The last plan may have been lost.
             outputs.push(Output::Send(Endpoint::Tubo(machine), Message::Plan { at: last, role, count }));
         }
         at == last && self.hint(machine, role) > 0
     }
 
-    /// A worker has failed: it is restarted on the same machine, or on another one if too many of the role have failed there.
+    /// Processes the failure of a worker: plans it again, or returns its unit if the machine is barred for the role. The machine is barred
+    /// if too many workers of the role have failed there.
     fn worker_failed(
         &mut self,
         setup: &Setup,
@@ -191,7 +193,7 @@ impl AppMaster {
         }
     }
 
-    /// Clears the failures on a machine.
+    /// Clears the failures and bars of a machine.
     fn forgive(&mut self, machine: MachineId, outputs: &mut Vec<Output>) {
         self.failed.retain(|(other, _), _| *other != machine);
         let before = self.bars.len();
@@ -208,7 +210,7 @@ impl AppMaster {
             .push(Output::Send(Endpoint::Master, Message::AppBars { from: self.sender(), epoch: self.at.epoch, bars }));
     }
 
-    /// Workers have done their tasks: gives their units back, and wants as many less.
+    /// Processes the completion of workers: returns their units and reduces the request by the same number.
     fn finish(&mut self, machine: MachineId, at: Position, role: RoleId, count: u32, outputs: &mut Vec<Output>) {
         if !self.believes(machine, at, role, outputs) {
             return;
@@ -220,12 +222,12 @@ impl AppMaster {
         self.give_back(vec![units], vec![(role, -(count as i32))], outputs);
     }
 
-    /// Units of a role that it knows to have on a machine.
+    /// Returns the number of units of a role on a machine, according to the hints.
     pub fn hint(&self, machine: MachineId, role: RoleId) -> u32 {
         self.hints.get(&(machine, role)).copied().unwrap_or(0)
     }
 
-    /// Units of a role that it knows to have.
+    /// Returns the number of units of a role on all machines, according to the hints.
     pub fn allocated(&self, role: RoleId) -> u32 {
         self.held.get(role)
     }
@@ -238,7 +240,7 @@ impl AppMaster {
         Output::Send(Endpoint::Master, Message::AppBeat { from: self.sender(), at: self.at })
     }
 
-    /// Sends a full report to the FuxiMaster that requests it, and ignores earlier ones from now on.
+    /// Sends a full report to the FuxiMaster that requests it, and ignores earlier FuxiMasters from now on.
     fn report(&mut self, epoch: u32, outputs: &mut Vec<Output>) {
         if epoch > self.at.epoch {
             self.at = Position { epoch, number: 0 };
@@ -252,7 +254,7 @@ impl AppMaster {
         outputs.push(Output::Send(Endpoint::Master, report));
     }
 
-    /// Whether to apply hints: no old ones, and of increments only the next one.
+    /// Returns whether to apply hints: old ones are ignored, and increments must follow the last applied message.
     fn is_news(&mut self, setup: &Setup, at: Position, full: bool, outputs: &mut Vec<Output>) -> bool {
         if at.epoch < self.at.epoch {
             return false;
@@ -294,7 +296,7 @@ impl AppMaster {
         }
         self.returns.retain(|back| back.number > heard);
         if full && setup.rules.has(Rule::SequenceNumbers) {
-            // FuxiMaster has not received these yet.
+            // FuxiMaster has not received these returns yet.
             for Return { units: Units { machine, role, count }, .. } in self.returns.clone() {
                 self.set(machine, role, self.hint(machine, role).saturating_sub(count));
             }
@@ -308,7 +310,7 @@ impl AppMaster {
             (had, self.hint(machine, role))
         };
         let grown: Vec<_> = keys.iter().filter(|key| change(key).1 > change(key).0).copied().collect();
-        // A new master plans everything again, so that Tubos ignore the last one.
+        // A new master plans everything again, so that Tubos ignore the plans of the last one.
         let plans: Vec<_> = keys
             .iter()
             .filter(|key| {
@@ -333,7 +335,8 @@ impl AppMaster {
         self.held.add(role, count as i32 - had as i32);
     }
 
-    /// The units that it has above its demand: the newest first, then those out of sight, then those of the highest machine.
+    /// Returns the units above the request. The newest units are chosen first, then those on machines that are away, then those on the
+    /// machines with the highest numbers.
     fn surplus(&self, setup: &Setup, grown: &[(MachineId, RoleId)]) -> Vec<Units<u32>> {
         let mut returned = Vec::new();
         for role in setup.roles_of(self.app) {
@@ -343,7 +346,7 @@ impl AppMaster {
         returned
     }
 
-    /// Chooses units of a role to give up.
+    /// Chooses up to `excess` units of a role to return, in the order of `surplus`.
     fn choose(&self, role: RoleId, mut excess: u32, grown: &[(MachineId, RoleId)]) -> Vec<Units<u32>> {
         if excess == 0 {
             return Vec::new();
@@ -368,7 +371,7 @@ impl AppMaster {
         chosen
     }
 
-    /// The application requests more or fewer units of a role; the surplus is returned.
+    /// Sets the requested number of units of a role, and returns the surplus.
     fn resize(&mut self, role: RoleId, count: u32, outputs: &mut Vec<Output>) {
         let change = count as i32 - self.want.get(role) as i32;
         self.want.set(role, count);
@@ -378,7 +381,7 @@ impl AppMaster {
         }
     }
 
-    /// Returns the stable units on a machine and requests as many on other machines.
+    /// Returns the stable units on a machine. The request stays the same, so that others are granted in their place.
     fn leave(&mut self, setup: &Setup, machine: MachineId, outputs: &mut Vec<Output>) {
         let roles = setup.roles_of(self.app).filter(|role| setup.role(*role).stable);
         let units = roles.map(|role| Units { machine, role, count: self.hint(machine, role) });
@@ -386,7 +389,7 @@ impl AppMaster {
         self.give_back(returned, Vec::new(), outputs);
     }
 
-    /// Consents to the loss of units: first on disk, then to FuxiMaster and the Tubo.
+    /// Consents to the loss of units: writes it to disk, then notifies FuxiMaster and the Tubo.
     fn give_back(&mut self, returned: Vec<Units<u32>>, request: Vec<(RoleId, i32)>, outputs: &mut Vec<Output>) {
         if returned.is_empty() && request.is_empty() {
             return;
@@ -405,7 +408,7 @@ impl AppMaster {
         }
     }
 
-    /// Sends the plan for a role on a machine: as many workers as there are hints.
+    /// Sends the plan for a role on a machine: one worker for each unit of the hint.
     fn plan(&mut self, machine: MachineId, role: RoleId, outputs: &mut Vec<Output>) {
         self.plans += 1;
         let (key, count) = ((machine, role), self.hint(machine, role));

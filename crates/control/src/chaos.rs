@@ -1,4 +1,7 @@
-//! Random clusters under random faults, each from one seed, and the smallest part of a script that still goes wrong.
+//! Random clusters under random faults, each drawn from one seed, and the reduction of a failing script to its smallest part.
+//!
+//! A case has a cluster with CPU and memory, jobs and services, a policy, a placement rule, a network and faults. [`Chaos::run`] plays it
+//! to the first violation; [`Chaos::shrink`] removes what the violation does not need. Equal arguments give equal cases.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -16,23 +19,23 @@ use plimsoll_sim::cluster::Placement;
 use plimsoll_sim::engine::{Options, Preempt, PreemptFor, PreemptFrom};
 use plimsoll_sim::workload::synthetic::random::stream;
 
-/// A cluster and its faults.
+/// A random case: a cluster and its faults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chaos {
-    /// The first seed.
+    /// The seed.
     pub seed: u64,
     /// The cluster, its work and its faults.
     pub stage: Testbed,
 }
 
-/// When faults begin and end to strike, in seconds.
+/// The time range of faults, in seconds.
 const FAULTS: std::ops::Range<u64> = 20..180;
 
 /// The number of machines per scheduled fault.
 const FAULTY: usize = 100;
 
 impl Chaos {
-    /// A random cluster of `machines` machines with random work, policy and faults. `network`: `None` draws one, too.
+    /// Draws a cluster of `machines` machines with random work, policy and faults. Without `network`, a network is drawn, too.
     pub fn new(seed: u64, machines: usize, rules: Rules, network: Option<Network>) -> Chaos {
         let mut rng = stream(seed, "control/cluster");
         let sizes: Vec<[u64; 2]> = (0..machines)
@@ -74,19 +77,19 @@ impl Chaos {
         Chaos { seed, stage: Testbed { machines: sizes, rows, policy, options, script, rules } }
     }
 
-    /// Plays it, to the first violation. Errors: those of `go_on`, which is asked now and then.
+    /// Runs the case to the first violation. Errors: those of `go_on`, which is called periodically.
     pub fn run(&self, go_on: &GoOn) -> Result<World> {
         self.stage.play(PlayOptions { recorded: false, strict: true }, go_on)
     }
 
-    /// The first violation, if there is one. Panics: when the stage cannot be played (a programmer error).
+    /// Returns the first violation, if there is one. Panics: when the testbed cannot be run (a programmer error).
     pub fn violation(&self) -> Option<Violation> {
         let world = self.run(&|| Ok(())).expect("a stage that can be played");
         world.watch.violations.into_iter().next()
     }
 
-    /// Returns the script without the parts that are not needed to violate the same invariant, by removing ever smaller parts of its faults
-    /// and demands (delta debugging) in at most `runs` runs. Also returns the number of runs.
+    /// Returns the script without the parts that are not needed to violate the same invariant. Ever smaller parts of its faults and rows
+    /// are removed (delta debugging), in at most `runs` runs. Also returns the number of runs.
     ///
     /// Source: Zeller and Hildebrandt, Simplifying and isolating failure-inducing input, IEEE TSE 28(2), 2002.
     pub fn shrink(&self, violation: &Violation, runs: usize) -> (Chaos, usize) {
@@ -122,7 +125,7 @@ impl Chaos {
         (best, runs - left)
     }
 
-    /// The number of removable parts: faults and rows.
+    /// Returns the number of removable parts: faults and rows.
     fn len(&self) -> usize {
         self.stage.script.strikes.len() + self.stage.rows.len()
     }
@@ -134,7 +137,7 @@ impl Chaos {
             at += 1;
             !range.contains(&(at - 1))
         });
-        // A row without tasks would be none; jobs keep their numbers, so that faults strike the same applications.
+        // A row without tasks would be invalid; jobs keep their numbers, so that faults affect the same applications.
         for (at, row) in chaos.stage.rows.iter_mut().enumerate() {
             if range.contains(&(strikes + at)) {
                 (row.tasks, row.duration, row.stable) = (1, Span(1), false);
@@ -155,14 +158,14 @@ impl Chaos {
         chaos
     }
 
-    /// The lines that led to a violation.
+    /// Returns the lines of the log that led to a violation.
     pub fn trace(&self, violation: Violation) -> Trace {
         Trace::record(&self.stage, violation)
     }
 }
 
-/// The rows of an application: a role, perhaps one of the other class besides, and perhaps more or fewer units of the first
-/// later on. All applications together ask for about nine tenths of what there is, give or take.
+/// Draws the rows of an application: one role, sometimes a second one of the other class, and for each of them rows that are submitted
+/// later. All applications together request about nine tenths of the capacity on average.
 fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, machines: &[[u64; 2]]) -> Vec<WorkRow> {
     let capacity: u64 = machines.iter().map(|[cpu, _]| cpu / 1000).sum();
     let stable = rng.random_range(0..3) < 2;
@@ -176,7 +179,7 @@ fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, machines: &[[u64; 2]]) -> Vec
         let priority = rng.random_range(0..=9);
         let room: u64 = machines.iter().map(|[cpu, memory]| (cpu / demand[0]).min(memory / demand[1])).sum();
         let gang = !stable && left <= 3 && rng.random_range(0..4) == 0 && u64::from(left) <= room;
-        // Some requests last to the end, some for a while, some begin later.
+        // Some rows last to the end and some end earlier; all but the first are submitted later.
         while left > 0 {
             let tasks = if gang { left } else { rng.random_range(1..=left) };
             left -= tasks;
@@ -191,7 +194,7 @@ fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, machines: &[[u64; 2]]) -> Vec
     rows
 }
 
-/// Two quota groups, of the applications with even and odd numbers.
+/// Draws two quota groups, of the applications with even and odd numbers, and a default group.
 fn quota(rng: &mut ChaCha8Rng) -> StagePolicy {
     let reclaim = ["wait", "never", "kill-after:10s"][rng.random_range(0..3)];
     let inside = ["fifo", "fair"][rng.random_range(0..2)];
@@ -209,7 +212,7 @@ fn instant(rng: &mut ChaCha8Rng) -> Time {
     Time(rng.random_range(FAULTS.start * 1_000_000..FAULTS.end * 1_000_000))
 }
 
-/// 0.5 s to about two minutes, short ones as likely as long ones.
+/// Draws a length of 0.5 s to about two minutes (log-uniform in steps of a factor of two).
 fn length(rng: &mut ChaCha8Rng) -> Span {
     let base = 500_000_u64 << rng.random_range(0..8);
     Span(rng.random_range(base..2 * base))
@@ -225,7 +228,7 @@ fn tubo_fault(rng: &mut ChaCha8Rng, machine: MachineId) -> Fault {
     }
 }
 
-/// On every other cluster workers fail alone, again and again on a few machines, which may be avoided then.
+/// Draws failures of single workers on every other cluster, repeatedly on a few machines, and sometimes a blacklist.
 fn worker_failures(seed: u64, machines: u32, strikes: &mut Vec<Strike>) -> Option<Avoidance> {
     let mut rng = stream(seed, "control/worker failures");
     if rng.random_range(0..2) == 0 {
@@ -241,7 +244,7 @@ fn worker_failures(seed: u64, machines: u32, strikes: &mut Vec<Strike>) -> Optio
     (count(4) > 1).then_some(Avoidance { limits, share, hold })
 }
 
-/// An application master dies and is restarted, is lost permanently, or is partitioned.
+/// Draws a fault of an application master: it dies and is restarted, is lost permanently, or is partitioned.
 fn app_fault(rng: &mut ChaCha8Rng, app: AppId) -> Fault {
     let length = length(rng);
     match rng.random_range(0..3) {
@@ -251,7 +254,7 @@ fn app_fault(rng: &mut ChaCha8Rng, app: AppId) -> Fault {
     }
 }
 
-/// One fault; now and then it strikes several neighbours at once.
+/// Draws one fault; a fault of a Tubo sometimes affects several neighbouring machines at once.
 fn strike(rng: &mut ChaCha8Rng, apps: u32, machines: u32) -> Vec<Strike> {
     let at = instant(rng);
     let app = AppId(rng.random_range(0..apps));

@@ -1,4 +1,4 @@
-//! How many units of each role: a small sorted list without zeros, equal exactly when the amounts are.
+//! Numbers of units by role: a small sorted list without zeros, so that equal amounts are equal values.
 
 use super::setup::RoleId;
 
@@ -7,12 +7,12 @@ use super::setup::RoleId;
 pub struct Counts(Vec<(RoleId, u32)>);
 
 impl Counts {
-    /// How many of a role.
+    /// Returns the number of units of a role.
     pub fn get(&self, role: RoleId) -> u32 {
         self.find(role).map_or(0, |at| self.0[at].1)
     }
 
-    /// Sets how many of a role there are.
+    /// Sets the number of units of a role.
     pub fn set(&mut self, role: RoleId, count: u32) {
         match (self.find(role), count) {
             (Ok(at), 0) => {
@@ -24,27 +24,27 @@ impl Counts {
         }
     }
 
-    /// Adds a change, stopping at 0.
+    /// Adds a change to the number of units of a role; the result is at least 0.
     pub fn add(&mut self, role: RoleId, change: i32) {
         self.set(role, self.get(role).saturating_add_signed(change));
     }
 
-    /// Roles with their counts, in order.
+    /// Returns the roles with their counts, in order of role.
     pub fn iter(&self) -> impl Iterator<Item = (RoleId, u32)> + '_ {
         self.0.iter().copied()
     }
 
-    /// How many roles there are.
+    /// Returns the number of roles that have units.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no units.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All units, whatever their role.
+    /// Returns the number of units of all roles together.
     pub fn total(&self) -> u64 {
         self.iter().map(|(_, count)| u64::from(count)).sum()
     }

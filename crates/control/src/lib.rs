@@ -1,12 +1,11 @@
-//! The Fuxi control plane: FuxiMaster, application masters and Tubos, which keep online services alive while any of
-//! them fails.
+//! The Fuxi control plane: FuxiMaster, application masters and Tubos, which keep online services alive while any of them fails.
 //!
-//! Each role is a state with a pure transition function, `step(state, input) -> (state, outputs)`, that knows neither
-//! clock nor network: [`master::Master`], [`app::AppMaster`] and [`tubo::Tubo`]. States are plain values that can be
-//! compared, hashed and ordered, so the same functions run in the event loop of [`world`] and in a model checker.
+//! Each role is a state with a pure transition function, `step(state, input) -> (state, outputs)`, without clock or network:
+//! [`master::Master`], [`app::AppMaster`] and [`tubo::Tubo`]. States are plain values that can be compared and hashed, so the same
+//! functions run in the event loop of [`world`] and in a model checker.
 //!
-//! [`world::World`] joins them with the engine: it is a [`plimsoll_sim::backend::Control`], so that a run under it is scheduled by
-//! the policies, quotas and placement rules of any other run.
+//! [`world::World`] connects them with the engine. It implements [`plimsoll_sim::backend::Control`], so a run under the control plane is
+//! scheduled by the same policies, quotas and placement rules as any other run.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,189 +1,189 @@
 //! Messages between the roles, and the outputs of a step.
 //!
 //! Vocabulary after Alibaba's public client interface of Fuxi (aliyun/aliyun-cupid-sdk, proxy/fuxi/api) and the article on stable
-//! resources: a *cap* is the number of workers of a role that may run on a Tubo's machine, a *hint* is the same number for the application
-//! master, a *plan* is the application master's own order to start them.
+//! resources: a *cap* is the number of workers of a role that may run on a Tubo's machine. A *hint* is the same number, sent to the
+//! application master. A *plan* is the application master's order to start the workers.
 
 use super::counts::Counts;
 use super::setup::{AppId, RoleId};
 use plimsoll_base::units::MachineId;
 
-/// A position in a stream of increments: the epoch of the FuxiMaster, and the number of the last applied message. Epoch 0 is before the
-/// first FuxiMaster.
+/// A position in FuxiMaster's stream of increments to one peer: the epoch of the FuxiMaster, and the number of the last applied message.
+/// Epoch 0 is before the first FuxiMaster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// Which FuxiMaster.
+    /// The epoch of the FuxiMaster.
     pub epoch: u32,
-    /// Which of its messages to this peer.
+    /// The number of its message to this peer.
     pub number: u32,
 }
 
-/// A process that sends or receives.
+/// A process that sends or receives messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Endpoint {
-    /// The FuxiMaster of the moment.
+    /// The current FuxiMaster.
     Master,
-    /// An application master: its application and its epoch; epoch 0 is the newest there is.
+    /// An application master: its application and its epoch; epoch 0 is the newest one.
     App(AppId, u32),
     /// The Tubo of a machine.
     Tubo(MachineId),
 }
 
-/// Units of a role on a machine: a count, or a change.
+/// A number of units of a role on a machine, or a change of that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Units<T> {
-    /// Where.
+    /// The machine.
     pub machine: MachineId,
-    /// Of which role.
+    /// The role.
     pub role: RoleId,
-    /// How many.
+    /// The number of units, or the change.
     pub count: T,
 }
 
-/// The head of everything an application master sends to FuxiMaster.
+/// The header of each message from an application master to FuxiMaster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sender {
     /// The application.
     pub app: AppId,
-    /// Which of its masters: a later one has a larger epoch.
+    /// The epoch of the application master: a later master of the application has a larger epoch.
     pub epoch: u32,
-    /// The number of the last increment or report it sent, this one included.
+    /// The number of its last increment or report, including this message.
     pub number: u32,
 }
 
-/// A machine that an application master does not want to be granted on, because workers have failed there.
+/// A machine where an application master refuses further grants, because workers have failed there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bar {
-    /// Which machine.
+    /// The machine.
     pub machine: MachineId,
-    /// For which of its roles; for all if none, which blames the machine towards FuxiMaster.
+    /// The role that is barred there. `None` bars all roles and reports the machine to FuxiMaster.
     pub role: Option<RoleId>,
 }
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Message {
-    /// Tubo to FuxiMaster: heartbeat with position; after a restart it requests its full cap.
+    /// Tubo to FuxiMaster: a heartbeat with its position. After a restart it requests its full cap.
     TuboBeat {
-        /// Which machine.
+        /// The machine.
         machine: MachineId,
         /// The last applied message from FuxiMaster.
         at: Position,
-        /// It has just been started.
+        /// Whether the Tubo has just been started.
         restarted: bool,
     },
-    /// Tubo to FuxiMaster, on request: all of its caps. It ignores earlier FuxiMasters from now on.
+    /// Tubo to FuxiMaster, on request: all of its caps. From now on it ignores earlier FuxiMasters.
     TuboReport {
-        /// Which machine.
+        /// The machine.
         machine: MachineId,
-        /// The FuxiMaster that asked.
+        /// The epoch of the FuxiMaster that requested the report.
         epoch: u32,
         /// Its caps.
         caps: Counts,
     },
-    /// Application master to FuxiMaster: heartbeat with position.
+    /// Application master to FuxiMaster: a heartbeat with its position.
     AppBeat {
         /// The sender.
         from: Sender,
         /// The last applied message from FuxiMaster.
         at: Position,
     },
-    /// Application master to FuxiMaster, asked: its full request and all its hints.
+    /// Application master to FuxiMaster, on request: its full request and all its hints.
     AppReport {
         /// The sender.
         from: Sender,
-        /// The FuxiMaster that asked.
+        /// The epoch of the FuxiMaster that requested the report.
         epoch: u32,
-        /// Units it wants of each role, those it has included.
+        /// Requested units of each role, granted ones included.
         request: Counts,
-        /// Units it knows to have, sorted by machine and role.
+        /// Units that it has been granted according to its hints, sorted by machine and role.
         hints: Vec<Units<u32>>,
         /// Machines that it bars, sorted.
         bars: Vec<Bar>,
-        /// It has just been started, and asks for its full hint.
+        /// Whether it has just been started, and requests its full hint.
         restarted: bool,
     },
-    /// Application master to FuxiMaster: an increment of the request, and units given back.
+    /// Application master to FuxiMaster: an increment of the request, and returned units.
     AppChange {
         /// The sender.
         from: Sender,
-        /// The FuxiMaster it is meant for.
+        /// The epoch of the FuxiMaster that the message is for.
         epoch: u32,
         /// Changes of the request.
         request: Vec<(RoleId, i32)>,
-        /// Units given back: the consent to stop them.
+        /// Returned units: the consent to stop their workers.
         returned: Vec<Units<u32>>,
     },
     /// Application master to FuxiMaster: the machines that it bars have changed.
     AppBars {
         /// The sender.
         from: Sender,
-        /// The FuxiMaster it is meant for.
+        /// The epoch of the FuxiMaster that the message is for.
         epoch: u32,
         /// All of its bars, sorted.
         bars: Vec<Bar>,
     },
-    /// FuxiMaster to anyone it does not know: report.
+    /// FuxiMaster to a peer: a request for a full report.
     Ask {
-        /// The epoch of the FuxiMaster that asks.
+        /// The epoch of the FuxiMaster that requests the report.
         epoch: u32,
     },
     /// FuxiMaster to a Tubo: caps, as increments or in full.
     Caps {
         /// The number of this message.
         at: Position,
-        /// Whether these are all caps.
+        /// Whether the list contains all caps.
         full: bool,
-        /// Changes, or counts.
+        /// Changes, or counts if the list is full.
         list: Vec<(RoleId, i32)>,
     },
-    /// FuxiMaster to an application master: hints, as increments or in full, and machines lost from sight or back.
+    /// FuxiMaster to an application master: hints, as increments or in full, and machines that are away or back.
     Hints {
         /// The number of this message.
         at: Position,
-        /// The last message of the application master that this takes into account.
+        /// The number of the last message of the application master that is taken into account.
         heard: u32,
-        /// Whether these are all hints, and `away` all machines that are away.
+        /// Whether the list contains all hints, and `away` all machines that are away.
         full: bool,
-        /// Changes, or counts.
+        /// Changes, or counts if the list is full.
         list: Vec<Units<i32>>,
-        /// Machines with stable units of this application that FuxiMaster has lost from sight.
+        /// Machines with stable units of this application that are away: FuxiMaster receives no messages from them.
         away: Vec<MachineId>,
-        /// Machines that came back.
+        /// Machines that are back.
         back: Vec<MachineId>,
     },
-    /// FuxiMaster to a superseded application master: stop.
+    /// FuxiMaster to a superseded application master: an order to stop.
     Fenced,
-    /// Application master to a Tubo: run this number of workers of a role, once the cap is there.
+    /// Application master to a Tubo: an order to run this number of workers of a role, as far as the cap allows.
     Plan {
-        /// The epoch of the application master and the number of the plan: older plans are void.
+        /// The epoch of the application master and the number of the plan; older plans are void.
         at: Position,
         /// The role.
         role: RoleId,
-        /// How many workers in all.
+        /// The total number of workers.
         count: u32,
     },
     /// Tubo to an application master: there is a cap without a plan.
     NeedPlan {
-        /// Which machine.
+        /// The machine.
         machine: MachineId,
         /// The role.
         role: RoleId,
     },
     /// Tubo to an application master: this number of workers of a role have completed their tasks and wait for instructions.
     Done {
-        /// Which machine.
+        /// The machine.
         machine: MachineId,
         /// The plan of these workers.
         at: Position,
         /// The role.
         role: RoleId,
-        /// How many.
+        /// The number of workers.
         count: u32,
     },
-    /// Tubo to an application master: a worker of a role has failed, and is not started again before it is planned again.
+    /// Tubo to an application master: a worker of a role has failed. It is not restarted before it is planned again.
     Failed {
-        /// Which machine.
+        /// The machine.
         machine: MachineId,
         /// The plan of this worker.
         at: Position,
@@ -192,10 +192,10 @@ pub enum Message {
     },
 }
 
-/// Where FuxiMaster knows a unit from when it recovers.
+/// The source of a unit that a recovering FuxiMaster rebuilds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecoverySource {
-    /// A Tubo's cap, and the application master's request covers it or learns of the surplus.
+    /// A Tubo's cap. The application master's request covers the unit, or the application master is notified of the surplus.
     Cap,
     /// A Tubo's cap, with a mock request for this number of units on any machine of the cluster (`LT_CLUSTER`).
     Mock,
@@ -203,20 +203,20 @@ pub enum RecoverySource {
     Hint,
 }
 
-/// Why FuxiMaster takes units away.
+/// The reason why FuxiMaster revokes units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
     /// Their machine has timed out.
     MachineTimeout,
-    /// Their machine came back with units that FuxiMaster does not know.
+    /// Their machine came back with units of which FuxiMaster has no record.
     Late,
     /// Their application master did not report in time.
     AppAbsent,
-    /// They are more than was asked for.
+    /// They exceed the request.
     AboveRequest,
     /// The machine has no room for them.
     NoRoom,
-    /// The scheduler wants them for others.
+    /// The scheduler has preempted them.
     Displaced,
 }
 
@@ -225,21 +225,21 @@ pub enum Why {
 pub enum Note {
     /// FuxiMaster granted a unit.
     Granted(Units<u32>),
-    /// FuxiMaster took back units that their application master had returned.
+    /// FuxiMaster released units that their application master had returned.
     Released(Units<u32>),
     /// FuxiMaster rebuilt units.
     Rebuilt(Units<u32>, RecoverySource),
-    /// FuxiMaster took units away, or did not rebuild them.
+    /// FuxiMaster revoked units, or did not rebuild them.
     Dropped(Units<u32>, Why),
-    /// FuxiMaster replaced an invented request by the real one.
+    /// FuxiMaster replaced a mock request by the real one.
     Converted(RoleId, u32),
     /// FuxiMaster finished its recovery.
     Recovered,
-    /// FuxiMaster lost a machine from sight.
+    /// FuxiMaster considers a machine away.
     MachineAway(MachineId),
-    /// A machine is present again for FuxiMaster.
+    /// A machine is present again.
     MachineBack(MachineId),
-    /// FuxiMaster lost an application master from sight.
+    /// FuxiMaster considers an application master away.
     AppAway(AppId),
     /// FuxiMaster received the number of requested units of a role.
     Requested(RoleId, u32),
@@ -249,21 +249,21 @@ pub enum Note {
     Started(Units<u32>),
     /// A Tubo stopped workers.
     Stopped(Units<u32>),
-    /// A worker stopped of itself.
+    /// A worker failed.
     Failed(Units<u32>),
     /// An application master received the completion of workers.
     Finished(Units<u32>),
     /// FuxiMaster received the machines that an application bars.
     Barred(AppId),
-    /// An application blames a machine, and did not before.
+    /// An application has reported a machine for the first time since its reports were cleared.
     Blamed(MachineId),
-    /// Enough applications blame a machine that FuxiMaster grants nothing there.
+    /// Enough applications have reported a machine: FuxiMaster blacklists it and grants nothing there.
     Shunned(MachineId),
-    /// FuxiMaster has cleared the blame of a machine.
+    /// FuxiMaster has cleared the reports against a machine, and its blacklisting.
     Forgiven(MachineId),
 }
 
-/// An output of a step; they come in order.
+/// An output of a step; outputs are in order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Output {
     /// A message to be sent.

@@ -1,6 +1,8 @@
 //! The rules of the protocol. Each can be switched off to show its purpose.
 //!
-//! The article states the first six; experiments with this module showed that the rest are needed too (see `docs/failover.md`).
+//! The article states five of them: `mock-request`, `cap-checkpoint`, `hint-checkpoint`, `hint-recovery` and `keep-stable`. For
+//! `wait-window` it states only that FuxiMaster waits. Experiments with this module showed that `wait-window` and the remaining rules are
+//! needed too (see `docs/failover.md`).
 
 use plimsoll_base::named;
 
@@ -27,31 +29,31 @@ named! {
 }
 
 impl Rule {
-    /// The rules about stored and rebuilt state: the columns of the matrix of scenarios and rules. The matrix assumes the two others.
+    /// Returns the rules that are columns of the matrix of scenarios and rules. The matrix assumes the other two, `fencing` and `clamp`.
     pub fn of_matrix() -> impl Iterator<Item = Rule> {
         Rule::ALL.iter().map(|(_, rule, _)| *rule).filter(|rule| !matches!(rule, Rule::Fencing | Rule::Clamp))
     }
 }
 
-/// Which rules are in force.
+/// The set of rules in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rules(u16);
 
 impl Rules {
-    /// Every rule.
+    /// All rules.
     pub const ALL: Rules = Rules(u16::MAX);
 
-    /// Without one more.
+    /// Returns these rules without `rule`.
     pub fn without(self, rule: Rule) -> Rules {
         Rules(self.0 & !(1 << rule as u16))
     }
 
-    /// Whether a rule is in force.
+    /// Returns whether a rule is in force.
     pub fn has(self, rule: Rule) -> bool {
         self.0 >> rule as u16 & 1 == 1
     }
 
-    /// The rules that are switched off.
+    /// Returns the rules that are switched off.
     pub fn missing(self) -> impl Iterator<Item = Rule> {
         Rule::ALL.iter().map(|(_, rule, _)| *rule).filter(move |rule| !self.has(*rule))
     }

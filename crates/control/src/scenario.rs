@@ -13,30 +13,30 @@ use super::world::plan::{Fault, Network, Script, Strike, Timing};
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::units::{MachineId, Span, Time};
 
-/// How an application master or a Tubo fares.
+/// The state of an application master or a Tubo in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProcessState {
-    /// It is well.
+    /// It is healthy.
     Well,
-    /// It dies and is back within the time that it is given.
+    /// It dies and is back within its time-out.
     Failover,
-    /// It is unreachable for longer.
+    /// It is unreachable for longer than its time-out.
     Timeout,
 }
 
-/// One of the seventeen.
+/// One of the seventeen scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scenario {
-    /// FuxiMaster fails over.
+    /// Whether FuxiMaster fails over.
     pub master: bool,
-    /// The application masters.
+    /// The state of the application masters.
     pub app: ProcessState,
-    /// The Tubo.
+    /// The state of the Tubo.
     pub tubo: ProcessState,
 }
 
 impl Scenario {
-    /// All of them in the order of the article.
+    /// Returns all scenarios in the order of the article.
     pub fn all() -> Vec<Scenario> {
         let failing = [ProcessState::Failover, ProcessState::Timeout];
         let states = |fails: bool| if fails { &failing[..] } else { &[ProcessState::Well][..] };
@@ -59,12 +59,12 @@ impl Scenario {
         all
     }
 
-    /// Its number in the article.
+    /// Returns the number of the scenario in the article.
     pub fn number(self) -> usize {
         Scenario::all().iter().position(|other| *other == self).map_or(0, |at| at + 1)
     }
 
-    /// Its name on the command line, such as `fm-failover+am-timeout`.
+    /// Returns the name of the scenario on the command line, such as `fm-failover+am-timeout`.
     pub fn name(self) -> String {
         let state = |who: &str, state: ProcessState| match state {
             ProcessState::Well => None,
@@ -77,7 +77,7 @@ impl Scenario {
         parts.join("+")
     }
 
-    /// The scenario of a name or a number. Errors: neither.
+    /// Returns the scenario with a name or a number. Errors: [`Error::Plan`] for other texts.
     pub fn parse(text: &str) -> Result<Scenario> {
         let all = Scenario::all();
         let by_number = text.parse().ok().and_then(|number: usize| all.get(number.wrapping_sub(1)).copied());
@@ -92,10 +92,10 @@ impl Scenario {
         })
     }
 
-    /// The cluster and the work of all scenarios: an offline job, and two online services, one with an additional offline role.
+    /// Builds the cluster and the work of all scenarios: an offline job, and two online services, one with an additional offline role.
     ///
-    /// The offline job fills the large machines first and shrinks later, so that replacement units do not go back to the machine that was
-    /// lost, only because it is the emptiest.
+    /// The offline job fills the large machines first and shrinks later. Otherwise replacement units would return to the lost machine only
+    /// because it is the emptiest.
     pub fn stage(rules: Rules, script: Script) -> Testbed {
         let row = |name: &str, job, tasks, stable| WorkRow {
             name: name.to_owned(),
@@ -119,11 +119,11 @@ impl Scenario {
         Testbed { machines, rows, policy: StagePolicy::Named("fifo"), options: Testbed::spreading(), script, rules }
     }
 
-    /// How many applications there are.
+    /// The number of applications.
     const APPS: u32 = 3;
 
-    /// The scripts to run, the plainest first: every order and length of the faults, with services that wait and
-    /// services that move.
+    /// Returns the scripts to run, the plainest first: every order and length of the faults, with services that wait and services that
+    /// move.
     pub fn scripts(self, network: Network, timing: Timing) -> Vec<Script> {
         let mut scripts = Vec::new();
         for patience in [None, Some(Span::from_secs(2))] {
@@ -140,7 +140,7 @@ impl Scenario {
         scripts
     }
 
-    /// When FuxiMaster and the application masters are struck, seen from the Tubo.
+    /// Returns the instants at which FuxiMaster and the application masters fail, relative to the Tubo.
     fn orders(self) -> Vec<StrikeOrder> {
         let masters: &[i64] =
             if self.master && self.tubo != ProcessState::Well { &[0, 22_000, -1_000, 50_000] } else { &[0] };
@@ -150,8 +150,8 @@ impl Scenario {
         pairs.collect()
     }
 
-    /// How long the Tubo is gone: a failover before or after FuxiMaster notices; a time-out beyond the recovery window,
-    /// within it, or until shortly after it.
+    /// Returns the durations of the Tubo's fault in seconds. A failover ends before or after FuxiMaster notices it; a time-out ends after
+    /// the recovery window, within it, or shortly after it.
     fn lengths(self) -> &'static [u64] {
         match self.tubo {
             ProcessState::Well => &[0],
@@ -160,7 +160,8 @@ impl Scenario {
         }
     }
 
-    /// Whether a process that times out is dead or only cut off.
+    /// Returns the kinds of time-outs: application masters are lost or partitioned; the Tubo is partitioned from FuxiMaster or from all
+    /// peers.
     fn cuts(self) -> Vec<Cut> {
         let apps: &[bool] = if self.app == ProcessState::Timeout { &[false, true] } else { &[false] };
         let dark: &[bool] = if self.tubo == ProcessState::Timeout { &[false, true] } else { &[false] };
@@ -197,7 +198,7 @@ impl Scenario {
     }
 }
 
-/// Milliseconds after the Tubo at which the others are struck.
+/// The instants at which the other processes fail, in milliseconds after the Tubo.
 #[derive(Clone, Copy, Debug)]
 struct StrikeOrder {
     master: i64,

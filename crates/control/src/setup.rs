@@ -1,7 +1,7 @@
-//! The common knowledge that no failure takes away: machines, applications and their roles.
+//! The description of a cluster that no failure destroys: machines, applications and their roles.
 //!
-//! This is the hard state of the system (application descriptions are checkpointed when an application is submitted). A unit
-//! of a role is a vector of resources, and so is the capacity of a machine, both as the scheduler reserves them.
+//! This is the hard state of the system (descriptions of applications are checkpointed at submission). A unit of a role is a vector of
+//! resources, and so is the capacity of a machine, both as the scheduler reserves them.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,17 @@ use super::counts::Counts;
 use super::rules::Rules;
 use plimsoll_base::units::{MachineId, Resources};
 
-/// When machines with failing workers are excluded: Fuxi's blacklist of several levels (Zhang et al., VLDB 2014). The thresholds are ours.
+/// Thresholds for the exclusion of machines with failing workers: Fuxi's blacklist of several levels (Zhang et al., VLDB 2014). The
+/// thresholds are assumptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Blacklist {
-    /// Failed workers of a role on a machine after which it is barred for the role.
+    /// Failed workers of a role on a machine after which the application master bars the machine for the role.
     pub role: u32,
-    /// Barred roles of an application after which the machine is barred for all of them, and blamed.
+    /// Barred roles of an application after which the machine is barred for all of them, and reported to FuxiMaster.
     pub app: u32,
-    /// Blaming applications after which FuxiMaster grants nothing there.
+    /// Applications that report the machine before FuxiMaster grants nothing there.
     pub cluster: u32,
-    /// The largest number of shunned machines.
+    /// The largest number of blacklisted machines.
     pub most: u32,
 }
 
@@ -31,14 +32,14 @@ pub struct AppId(pub u32);
 pub struct RoleId(pub u32);
 
 impl AppId {
-    /// The identifier as an index.
+    /// Returns the identifier as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl RoleId {
-    /// The identifier as an index.
+    /// Returns the identifier as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -47,9 +48,9 @@ impl RoleId {
 /// A role: many equal workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// The application that it belongs to.
+    /// The application of the role.
     pub app: AppId,
-    /// Whether its units may be taken only with the consent of its application master (an online service).
+    /// Whether units may be revoked only with the consent of the application master (an online service).
     pub stable: bool,
     /// The resources of one unit.
     pub unit: Resources,
@@ -62,11 +63,11 @@ pub struct Role {
 pub struct Setup {
     /// The capacity of each machine.
     pub machines: Vec<Resources>,
-    /// Which rules are in force.
+    /// The rules in force.
     pub rules: Rules,
-    /// A departure from the source: of offline units above the request, the units in hints stay first. See `Master::adopt_caps`.
+    /// Whether, of the offline units above the request, those in hints stay first. A departure from the source; see `Master::adopt_caps`.
     pub order_by_hints: bool,
-    /// When machines with failing workers are excluded; `None`: never.
+    /// The thresholds for the exclusion of machines with failing workers; `None`: machines are never excluded.
     pub blacklist: Option<Blacklist>,
     roles: HashMap<RoleId, Role>,
     apps: HashMap<AppId, Vec<RoleId>>,
@@ -75,7 +76,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A cluster of machines without applications.
+    /// Creates the description of a cluster without applications.
     pub fn new(machines: Vec<Resources>) -> Setup {
         Setup { machines, ..Setup::default() }
     }
@@ -97,58 +98,58 @@ impl Setup {
         id
     }
 
-    /// Forgets an application that is over.
+    /// Removes a completed application and its roles.
     pub fn remove_app(&mut self, app: AppId) {
         for role in self.apps.remove(&app).unwrap_or_default() {
             self.roles.remove(&role);
         }
     }
 
-    /// Whether an application is known.
+    /// Returns whether an application has been added and not removed.
     pub fn knows(&self, app: AppId) -> bool {
         self.apps.contains_key(&app)
     }
 
-    /// The roles of an application, in order.
+    /// Returns the roles of an application, in order.
     pub fn roles_of(&self, app: AppId) -> impl Iterator<Item = RoleId> + use<'_> {
         self.apps.get(&app).into_iter().flatten().copied()
     }
 
-    /// The role behind an identifier, if its application is not over.
+    /// Returns a role; `None` if its application has been removed.
     pub fn find(&self, role: RoleId) -> Option<&Role> {
         self.roles.get(&role)
     }
 
-    /// The same. Panics: when its application is over.
+    /// Returns a role. Panics: when its application has been removed.
     pub fn role(&self, role: RoleId) -> &Role {
         &self.roles[&role]
     }
 
-    /// Its name, in reports.
+    /// Returns the name of a role in reports.
     pub fn name(&self, role: RoleId) -> &str {
         self.find(role).map_or("a role that is over", |role| &role.name)
     }
 
-    /// All machines.
+    /// Returns all machines.
     pub fn machine_ids(&self) -> impl Iterator<Item = MachineId> + use<> {
         (0..self.machines.len() as u32).map(MachineId)
     }
 
-    /// All applications that are not over, in order.
+    /// Returns all applications that are not complete, in order.
     pub fn app_ids(&self) -> Vec<AppId> {
         let mut apps: Vec<AppId> = self.apps.keys().copied().collect();
         apps.sort_unstable();
         apps
     }
 
-    /// All roles that are not over, in order.
+    /// Returns all roles that are not complete, in order.
     pub fn role_ids(&self) -> Vec<RoleId> {
         let mut roles: Vec<RoleId> = self.roles.keys().copied().collect();
         roles.sort_unstable();
         roles
     }
 
-    /// The resources of some units together.
+    /// Returns the total resources of some units. Units of removed roles are ignored.
     pub fn size_of(&self, units: &Counts) -> Resources {
         let known = units.iter().filter_map(|(role, count)| Some((self.find(role)?.unit, count)));
         known.fold(Resources::ZERO, |sum, (unit, count)| plus(&sum, &unit, count))
@@ -169,7 +170,7 @@ pub fn minus(amount: &Resources, unit: &Resources, count: u32) -> Resources {
     rest
 }
 
-/// How many units fit in an amount, at most `most`.
+/// Returns the number of units that fit in an amount, at most `most`.
 pub fn fitting(amount: &Resources, unit: &Resources, most: u32) -> u32 {
     let times = amount.0.iter().zip(unit.0).filter(|(_, each)| *each > 0).map(|(amount, each)| amount / each);
     times.min().map_or(most, |times| times.min(u64::from(most)) as u32)

@@ -1,4 +1,7 @@
-//! A small cluster with its work, to be played under faults: what scenarios and random schedules are made of.
+//! A small cluster with its work and its faults, for scenarios and random schedules.
+//!
+//! A [`Testbed`] is plain data. [`Testbed::play`] builds the workload, the cluster and the policy, runs the engine under a [`World`] to the
+//! horizon or until all roles must agree, and returns the world with its ledger.
 
 use std::path::Path;
 
@@ -14,7 +17,7 @@ use plimsoll_sim::engine::{Engine, Options, RunContext};
 use plimsoll_sim::record::Recorder;
 use plimsoll_sim::workload::{TaskSet, Workload};
 
-/// Says whether to go on.
+/// A function that is called periodically; an error ends the run.
 pub type GoOn<'a> = dyn Fn() -> Result<()> + Sync + 'a;
 
 /// A row of work: equal tasks of a job.
@@ -22,28 +25,28 @@ pub type GoOn<'a> = dyn Fn() -> Result<()> + Sync + 'a;
 pub struct WorkRow {
     /// Its name in reports.
     pub name: String,
-    /// Its job, from 0; rows of one job stand together.
+    /// Its job, from 0; the rows of a job are consecutive.
     pub job: u32,
-    /// When it is submitted.
+    /// The instant of submission.
     pub submit: Time,
-    /// How many tasks.
+    /// The number of tasks.
     pub tasks: u32,
-    /// How long each takes; [`Span::ENDLESS`] for a service.
+    /// The duration of each task; [`Span::ENDLESS`] for a service.
     pub duration: Span,
-    /// CPU and memory of each.
+    /// CPU and memory of each task.
     pub demand: [u64; 2],
-    /// They are never stopped by choice.
+    /// Whether the tasks are never preempted.
     pub stable: bool,
-    /// All start together.
+    /// Whether all tasks start together.
     pub gang: bool,
-    /// 0 (most urgent) to 9.
+    /// The priority, from 0 (most urgent) to 9.
     pub priority: u8,
 }
 
-/// The policy of a stage.
+/// The policy of a testbed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StagePolicy {
-    /// A built-in one.
+    /// A built-in policy.
     Named(&'static str),
     /// Quota groups, as the text of a quota file.
     Quota(String),
@@ -54,7 +57,7 @@ pub enum StagePolicy {
 pub struct Testbed {
     /// CPU and memory of each machine.
     pub machines: Vec<[u64; 2]>,
-    /// The work, in order of submission.
+    /// The work; rows of a job are consecutive.
     pub rows: Vec<WorkRow>,
     /// The policy.
     pub policy: StagePolicy,
@@ -62,20 +65,20 @@ pub struct Testbed {
     pub options: Options,
     /// The faults.
     pub script: Script,
-    /// Which rules are in force.
+    /// The rules in force.
     pub rules: Rules,
 }
 
-/// How a stage is played.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlayOptions {
-    /// Every message is written down.
+    /// Whether every message is logged.
     pub recorded: bool,
-    /// The first violation ends it.
+    /// Whether the first violation ends the run.
     pub strict: bool,
 }
 
-/// All roles agree long before this instant.
+/// The end of a run. All roles agree long before this instant.
 const HORIZON: Time = Time(86_400_000_000);
 
 /// A recorder that only observes the passage of time.
@@ -134,8 +137,8 @@ impl Testbed {
         }
     }
 
-    /// Plays it to its end, and checks that all roles agree then. Errors: those of `go_on`, which is called periodically, and of invalid
-    /// rows.
+    /// Runs the testbed to its end, and checks that all roles agree then. Errors: those of `go_on`, which is called periodically, and of
+    /// invalid rows.
     pub fn play(&self, how: PlayOptions, go_on: &GoOn) -> Result<World> {
         let names = self.rows.iter().map(|row| row.name.clone()).collect();
         let mut world = World::new(self.rules, self.script.clone(), names).to_the_end();
@@ -162,7 +165,7 @@ impl Testbed {
         Ok(world)
     }
 
-    /// The placement that spreads units, as the article's examples do.
+    /// Returns options with the placement rule that spreads units, as in the article's examples.
     pub fn spreading() -> Options {
         Options { placement: Placement::WorstFit, audit: true, ..Options::default() }
     }

@@ -1,5 +1,5 @@
-//! An experiment with the control plane: what becomes of workers in every scenario, with all rules and without each of
-//! them, and how long recovery takes by heartbeat and window. On all cores.
+//! An experiment with the control plane, run on all cores. It has two parts: the fates of workers in every scenario, with all rules and
+//! without each of them, and the time to recover by heartbeat and window.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use super::world::watch::Fate;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::Span;
 
-/// The questions of the study.
+/// The parameters of the study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// The scenarios with observed workers.
+    /// The scenarios for the fates of workers.
     pub scenarios: Vec<Scenario>,
     /// The rules that are removed, one at a time.
     pub rules: Vec<Rule>,
@@ -24,88 +24,88 @@ pub struct Study {
     pub network: Network,
     /// The clocks.
     pub timing: Timing,
-    /// How recovery depends on the clocks.
+    /// The sweep of the clocks for the time to recover.
     pub recovery: Sweep,
 }
 
-/// Clocks to try.
+/// The clocks of the recovery part: each heartbeat with each window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// In these scenarios.
+    /// The scenarios.
     pub scenarios: Vec<Scenario>,
-    /// Spans between two heartbeats; time-outs grow in proportion.
+    /// Times between two heartbeats; time-outs grow in proportion.
     pub beats: Vec<Span>,
-    /// Lengths of the window.
+    /// Durations of the window.
     pub windows: Vec<Span>,
 }
 
-/// Workers of a class of roles in one scenario, over all its timings with waiting services.
+/// The fates of the workers of a class of roles in one scenario, over all its timings with waiting services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FateRow {
-    /// Which scenario.
+    /// The scenario.
     pub scenario: Scenario,
-    /// Without which rule, if any.
+    /// The rule that is removed, if any.
     pub without: Option<Rule>,
-    /// Whether these are the online services.
+    /// Whether the row is about online services; otherwise it is about offline roles.
     pub online: bool,
-    /// Workers.
+    /// The fates of the workers.
     pub fate: Fate,
     /// Invariants that were violated in any timing.
     pub violated: BTreeSet<&'static str>,
 }
 
-/// Durations of a scenario under some clocks, over all its timings with waiting services.
+/// The time to recover in a scenario under some clocks, over all its timings with waiting services.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecoveryRow {
-    /// Which scenario.
+    /// The scenario.
     pub scenario: Scenario,
-    /// Between two heartbeats.
+    /// The time between two heartbeats.
     pub beat: Span,
-    /// The window.
+    /// The duration of the window.
     pub window: Span,
-    /// Seconds from the first fault to the last change that it caused: the mean.
+    /// The mean time from the first fault to the last change that it caused, in seconds.
     pub mean_s: f64,
-    /// The longest.
+    /// The longest such time, in seconds.
     pub longest_s: f64,
-    /// Offline workers.
+    /// The fates of offline workers.
     pub offline: Fate,
-    /// Invariants that were violated.
+    /// Invariants that were violated in any timing.
     pub violated: BTreeSet<&'static str>,
 }
 
-/// All answers.
+/// The results of the study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FailoverFindings {
-    /// Scenario by scenario, all rules first.
+    /// The fates of workers: scenario by scenario, all rules first.
     pub fates: Vec<FateRow>,
-    /// Scenario by scenario, heartbeat by heartbeat.
+    /// Times to recover: scenario by scenario, heartbeat by heartbeat.
     pub recoveries: Vec<RecoveryRow>,
 }
 
 /// Receives the progress of a study, and may end it.
 pub trait Watcher: Sync {
-    /// Asked now and then. Errors: when the study is to end.
+    /// Checks periodically whether to continue. Errors: when the study is to end.
     fn go_on(&self) -> Result<()>;
 
     /// Adds `parts` to the number of parts to run.
     fn planned(&self, parts: usize);
 
-    /// A part has been run.
+    /// Records that a part has been run.
     fn done(&self);
 }
 
-/// All rules, or all but one.
+/// Returns all rules, or all but one.
 pub fn rules_without(rule: Option<Rule>) -> Rules {
     rule.map_or(Rules::ALL, |rule| Rules::ALL.without(rule))
 }
 
 impl Study {
-    /// All rules, then each variant without one rule.
+    /// Returns `None` for all rules, followed by each rule to remove.
     fn variants(&self) -> Vec<Option<Rule>> {
         [None].into_iter().chain(self.rules.iter().copied().map(Some)).collect()
     }
 
-    /// Runs everything. Errors: those of the watcher.
+    /// Runs all parts. Errors: those of the watcher.
     pub fn run(&self, watcher: &dyn Watcher) -> Result<FailoverFindings> {
         let (fates, recoveries) = (self.fates(), self.recoveries());
         watcher.planned(fates.len() + recoveries.len());

@@ -1,4 +1,7 @@
 //! Runs all timings of one scenario under some rules, and collects the outcomes.
+//!
+//! A [`Trial`] has the outcomes of all timings of a scenario. A [`Trace`] is the part of the log that explains one violation. [`matrix`]
+//! runs scenarios without each rule and lists the violated invariants.
 
 use std::collections::BTreeSet;
 
@@ -17,18 +20,18 @@ use plimsoll_base::units::{MachineId, Span, Time};
 /// The outcome of one timing.
 #[derive(Clone, Debug)]
 pub struct TimingOutcome {
-    /// The cluster with the applications that are not over.
+    /// The cluster with the applications that are not complete.
     pub setup: Setup,
     /// The ledger of the run.
     pub watch: Watch,
-    /// Messages sent.
+    /// The number of messages sent.
     pub messages: u64,
-    /// Of them, heartbeats that would change nothing and were not carried.
+    /// The number of these messages that were heartbeats without effect and therefore not delivered.
     pub idle: u64,
 }
 
 impl TimingOutcome {
-    /// Plays a stage to its end. Panics: when its rows make no sense (a programmer error).
+    /// Runs a testbed to its end. Panics: when its rows are invalid (a programmer error).
     pub fn play(stage: &Testbed) -> TimingOutcome {
         let world = stage.play(PlayOptions::default(), &|| Ok(())).expect("a stage that can be played");
         let (messages, idle) = world.messages();
@@ -39,11 +42,11 @@ impl TimingOutcome {
 /// The outcome of a scenario.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Which scenario.
+    /// The scenario.
     pub scenario: Scenario,
-    /// The rules.
+    /// The rules in force.
     pub rules: Rules,
-    /// Each timing with its outcome; the first is the plain one that reports describe.
+    /// Each timing with its outcome; reports describe the first, which is the plainest.
     pub outcomes: Vec<(Script, TimingOutcome)>,
 }
 
@@ -57,49 +60,49 @@ impl Trial {
         Trial { scenario, rules, outcomes: outcomes.collect() }
     }
 
-    /// Whether nothing was violated.
+    /// Returns whether no invariant was violated.
     pub fn ok(&self) -> bool {
         self.violations().next().is_none()
     }
 
-    /// Violations, each with the number of the timing (from 1).
+    /// Returns the violations, each with the number of the timing (from 1).
     pub fn violations(&self) -> impl Iterator<Item = (usize, &Violation)> {
         let numbered = self.outcomes.iter().enumerate();
         numbered.flat_map(|(at, (_, outcome))| outcome.watch.violations.iter().map(move |found| (at + 1, found)))
     }
 
-    /// The invariants that were violated.
+    /// Returns the names of the violated invariants.
     pub fn broken(&self) -> BTreeSet<&'static str> {
         self.violations().map(|(_, violation)| violation.invariant).collect()
     }
 
-    /// The outcome of the plain timing.
+    /// Returns the ledger of the plainest timing.
     pub fn plain(&self) -> &Watch {
         &self.outcomes[0].1.watch
     }
 
-    /// The cluster of the plain timing.
+    /// Returns the cluster of the plainest timing.
     pub fn setup(&self) -> &Setup {
         &self.outcomes[0].1.setup
     }
 
-    /// The outcomes of the timings in which services wait for unreachable machines and do not move.
+    /// Returns the outcomes of the timings with services that wait for unreachable machines instead of moving.
     pub fn while_waiting(&self) -> impl Iterator<Item = &TimingOutcome> {
         self.outcomes.iter().filter(|(script, _)| script.patience.is_none()).map(|(_, outcome)| outcome)
     }
 
-    /// The fate of the workers of a class of roles in those timings together.
+    /// Returns the total fate of the workers of a class of roles in these timings.
     pub fn fate_while_waiting(&self, online: bool) -> Fate {
         let fates = self.while_waiting().map(|outcome| outcome.watch.fate(&outcome.setup, online));
         fates.fold(Fate::default(), Fate::plus)
     }
 
-    /// The longest time to recover of all timings.
+    /// Returns the longest time to recover in any timing.
     pub fn slowest(&self) -> Span {
         self.outcomes.iter().map(|(_, outcome)| outcome.watch.recovery()).max().unwrap_or_default()
     }
 
-    /// The shortest of the traces that lead to a violation, harm to online services first.
+    /// Returns the shortest trace that leads to a violation; harm to online services (I1) comes first.
     pub fn shortest_trace(&self) -> Option<Trace> {
         let worst = |watch: &Watch| {
             let harm = watch.violations.iter().find(|found| found.invariant == "I1");
@@ -116,10 +119,10 @@ impl Trial {
     }
 }
 
-/// The way to a violation: the lines of the log that concern its machine and its role.
+/// The lines of the log that lead to a violation and concern its machine and its role.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// Which timing of a scenario, from 1.
+    /// The number of the timing in its scenario, from 1.
     pub timing: usize,
     /// The violation.
     pub violation: Violation,
@@ -128,7 +131,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Plays a stage again and keeps what matters. Panics: as [`Outcome::of`].
+    /// Runs a testbed again and keeps the relevant lines of its log. Panics: as [`TimingOutcome::play`].
     pub fn record(stage: &Testbed, violation: Violation) -> Trace {
         let mut world =
             stage.play(PlayOptions { recorded: true, strict: false }, &|| Ok(())).expect("it was played before");
@@ -137,7 +140,7 @@ impl Trace {
         let machines: BTreeSet<MachineId> = script.strikes.iter().filter_map(|strike| strike.fault.machine()).collect();
         let concerns = |entry: &LogEntry| {
             let same = violation.machine.is_none() || entry.machine.is_none() || entry.machine == violation.machine;
-            // Only reports of the affected machines, and FuxiMaster's reactions.
+            // Of other machines, only reports of the affected ones, and FuxiMaster's reactions.
             let says = match entry.what {
                 What::Message { to, .. } => to == Endpoint::Master,
                 What::Note(node) => node == Endpoint::Master,
@@ -145,8 +148,8 @@ impl Trace {
             };
             let machine = same || says && entry.machine.is_some_and(|machine| machines.contains(&machine));
             let role = violation.role.is_none_or(|role| entry.roles.is_empty() || entry.roles.contains(&role));
-            // Of the messages between application masters and others, only those of the application concerned; before the first fault, only
-            // messages that led to it.
+            // Of the application masters, only that of the application concerned. Before the first fault, only notes and starts that
+            // concern roles.
             let app = violation.role.and_then(|role| setup.find(role)).map(|role| role.app);
             let other = |node: Endpoint| matches!((node, app), (Endpoint::App(id, _), Some(app)) if id != app);
             let party = match entry.what {
@@ -162,11 +165,11 @@ impl Trace {
             entry.what == What::Violation && entry.at == violation.at && entry.text.ends_with(&violation.what)
         });
         entries.truncate(found.map_or(entries.len(), |at| at + 1));
-        // Only the violation in question: there may be others on the way.
+        // Other violations may have occurred earlier.
         let last = entries.len().saturating_sub(1);
         let kept = entries.into_iter().enumerate();
         let kept = kept.filter(|(at, entry)| *at == last || concerns(entry) && entry.what != What::Violation);
-        // A message that is said again says nothing new.
+        // Repeated messages are skipped.
         let mut said = BTreeSet::new();
         let kept = kept.filter(|(_, entry)| match entry.what {
             What::Message { from, to, .. } => said.insert((from, to, entry.text.clone())),
@@ -176,14 +179,14 @@ impl Trace {
     }
 }
 
-/// All lines of the log of a stage. Panics: as [`Outcome::of`].
+/// Returns all lines of the log of a testbed. Panics: as [`TimingOutcome::play`].
 pub fn log(stage: &Testbed) -> Vec<LogEntry> {
     let mut world =
         stage.play(PlayOptions { recorded: true, strict: false }, &|| Ok(())).expect("a stage that can be played");
     std::mem::take(&mut world.log.entries)
 }
 
-/// The use of each rule: by scenario and rule, the invariants that are violated without the rule. On all cores.
+/// Returns the invariants that are violated without each rule, by scenario and rule. Runs on all cores.
 pub fn matrix(
     scenarios: &[Scenario],
     rules: &[Rule],

@@ -1,4 +1,4 @@
-//! Tubo: the node agent, which runs a worker when it has both a cap and a plan for it.
+//! The Tubo, Fuxi's node agent: it runs a worker when it has both a cap and a plan for it.
 //!
 //! Caps are written to disk before they are applied, so a restarted Tubo reads the last applied ones. Workers are separate processes: they
 //! and their plans survive the Tubo.
@@ -9,33 +9,33 @@ use super::rules::{Rule, Rules};
 use super::setup::{RoleId, Setup};
 use plimsoll_base::units::MachineId;
 
-/// How many workers an application master wants of a role here.
+/// The number of workers of a role that an application master plans on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerPlan {
-    /// Of which role.
+    /// The role.
     pub role: RoleId,
     /// The epoch of the application master and the number of its plan.
     pub at: Position,
-    /// How many.
+    /// The number of workers.
     pub count: u32,
 }
 
 /// A Tubo.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tubo {
-    /// Where it runs.
+    /// Its machine.
     pub machine: MachineId,
     /// The last applied message from FuxiMaster.
     pub at: Position,
-    /// Workers that may run.
+    /// The largest number of workers of each role.
     pub caps: Counts,
-    /// Workers that are wanted, by role.
+    /// The plans, sorted by role.
     pub plans: Vec<WorkerPlan>,
-    /// Workers that run.
+    /// Running workers.
     pub running: Counts,
-    /// Workers that have completed their tasks and wait for instructions.
+    /// The running workers that have completed their tasks and wait for instructions.
     pub done: Counts,
-    /// It does not know its caps: it restarted without them and stops no worker until it receives them.
+    /// Whether its caps are unknown: it has restarted without them, and stops no worker until it receives them.
     pub blind: bool,
 }
 
@@ -44,21 +44,21 @@ pub struct Tubo {
 pub enum TuboInput {
     /// A message arrives.
     Message(Message),
-    /// Time to say that it is alive.
+    /// A heartbeat is due.
     Beat,
     /// This number of further workers of a role have completed their tasks.
     Done(RoleId, u32),
     /// A worker of a role has failed.
     Fail(RoleId),
-    /// All workers are gone, and the plans with them: the machine was down.
+    /// All workers and plans are lost: the machine was down.
     Wiped,
 }
 
-/// The number of plans to keep before plans of completed roles are dropped.
+/// If a Tubo has this many plans, those of completed roles are dropped.
 const PLANS: usize = 16;
 
 impl Tubo {
-    /// The Tubo of a machine that has never run anything.
+    /// Creates the Tubo of a machine that has never run anything.
     pub fn new(machine: MachineId) -> Tubo {
         Tubo {
             machine,
@@ -71,7 +71,7 @@ impl Tubo {
         }
     }
 
-    /// The state of a Tubo after a crash and a restart, and its outputs: it asks for its full cap.
+    /// Returns the state of a Tubo after a crash and a restart, and its outputs: it requests its full cap.
     pub fn restart(mut self, rules: Rules) -> (Tubo, Vec<Output>) {
         if !rules.has(Rule::CapCheckpoint) {
             self.caps = Counts::default();
@@ -82,7 +82,7 @@ impl Tubo {
         (self, vec![beat])
     }
 
-    /// The next state of a Tubo, and its outputs. A pure function of its arguments.
+    /// Returns the next state of a Tubo, and its outputs. A pure function of its arguments.
     pub fn step(mut self, setup: &Setup, input: TuboInput) -> (Tubo, Vec<Output>) {
         let mut outputs = Vec::new();
         match input {
@@ -126,7 +126,7 @@ impl Tubo {
         Output::Send(Endpoint::Master, Message::TuboBeat { machine: self.machine, at: self.at, restarted })
     }
 
-    /// Applies caps unless they are old; of increments, only the next one.
+    /// Applies caps unless they are old. Increments must follow the last applied message; otherwise a heartbeat with the position is sent.
     fn apply_caps(
         &mut self,
         setup: &Setup,
@@ -167,7 +167,7 @@ impl Tubo {
         for &role in &roles {
             self.void_plan(role, before.get(role));
         }
-        // First what stops, so that the machine is never over its capacity.
+        // Workers stop before others start, so that the machine never exceeds its capacity.
         for starts in [false, true] {
             for &role in &roles {
                 self.settle(role, starts, outputs);
@@ -182,8 +182,8 @@ impl Tubo {
         }
     }
 
-    /// A plan for units that are gone is void: units that come later have a plan of their own, and an old one
-    /// that is still on its way must not meet a worker that an older one has started.
+    /// Reduces the plan of a role to a reduced cap. Later units have a plan of their own. If an old plan for the lost units stayed, a later
+    /// cap could start a worker with it, and the newer plan, still in flight, would stop that worker.
     fn void_plan(&mut self, role: RoleId, before: u32) {
         let cap = self.caps.get(role);
         if cap < before
@@ -193,7 +193,7 @@ impl Tubo {
         }
     }
 
-    /// Takes a plan unless it is older than the one there is.
+    /// Applies a plan unless it is older than the current one.
     fn apply_plan(&mut self, setup: &Setup, at: Position, role: RoleId, count: u32, outputs: &mut Vec<Output>) {
         let plan = WorkerPlan { role, at, count };
         match self.plans.binary_search_by_key(&role, |plan| plan.role) {
@@ -220,12 +220,12 @@ impl Tubo {
         for starts in [false, true] {
             self.settle(role, starts, outputs);
         }
-        // Its report about an earlier plan may have been ignored.
+        // The Tubo's report about an earlier plan may have been ignored.
         self.say_done(setup, role, outputs);
     }
 
-    /// A worker has failed. It is restarted only after the application master plans it again. The failure is reported to that master; if
-    /// the report is lost, the Tubo requests the plan of a cap without one.
+    /// Processes the failure of a worker. It is restarted only after the application master plans it again. The failure is reported to that
+    /// master. If the report is lost, the Tubo later requests the plan for the cap without one.
     fn worker_failed(&mut self, setup: &Setup, role: RoleId, outputs: &mut Vec<Output>) {
         let running = self.running.get(role);
         let found = self.plans.binary_search_by_key(&role, |plan| plan.role);
@@ -240,7 +240,7 @@ impl Tubo {
         outputs.push(Output::Send(Endpoint::App(spec.app, 0), message));
     }
 
-    /// Reports workers that have completed their tasks to the current application master.
+    /// Reports the workers that have completed their tasks to the current application master.
     fn say_done(&self, setup: &Setup, role: RoleId, outputs: &mut Vec<Output>) {
         let plan = self.plans.binary_search_by_key(&role, |plan| plan.role).ok().map(|found| self.plans[found]);
         if let (Some(plan), Some(spec), count @ 1..) = (plan, setup.find(role), self.done.get(role)) {
@@ -249,12 +249,12 @@ impl Tubo {
         }
     }
 
-    /// How many workers of a role are wanted.
+    /// Returns the planned number of workers of a role.
     pub fn plan(&self, role: RoleId) -> u32 {
         self.plans.binary_search_by_key(&role, |plan| plan.role).map_or(0, |found| self.plans[found].count)
     }
 
-    /// Runs as many workers of a role as cap and plan both allow.
+    /// Starts or stops workers of a role, so that as many run as cap and plan both allow. Does one of the two, according to `starts`.
     fn settle(&mut self, role: RoleId, starts: bool, outputs: &mut Vec<Output>) {
         let (runs, target) = (self.running.get(role), self.caps.get(role).min(self.plan(role)));
         if self.blind || runs == target || (runs < target) != starts {
@@ -267,7 +267,7 @@ impl Tubo {
         outputs.push(Output::Note(if starts { Note::Started(units) } else { Note::Stopped(units) }));
     }
 
-    /// Asks for the plans of caps that wait for one.
+    /// Requests plans for caps without one.
     fn need_plans(&self, setup: &Setup, outputs: &mut Vec<Output>) {
         for (role, _) in self.caps.iter().filter(|&(role, count)| count > self.plan(role)) {
             let Some(spec) = setup.find(role) else { continue };

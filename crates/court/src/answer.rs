@@ -7,8 +7,9 @@ use crate::situation::Situation;
 use crate::state::State;
 use crate::verdict::Assessment;
 
-/// The decisions of a round: `{"policy", "launched": [{"name", "tasks", "machine"}], "evicted": [{"name", "tasks", "for", "reason"}],
-/// "waiting": [{"name", "tasks", "reason", "short": {..}}], "shares": {..}}`, the last for policies with groups. Amounts are in the unit that people write.
+/// Returns the decisions of a round: `{"policy", "launched": [{"name", "tasks", "machine"}], "evicted": [{"name", "tasks", "for",
+/// "reason"}], "waiting": [{"name", "tasks", "reason", "short": {..}}], "shares": {..}}`; `shares` only for policies with groups. Amounts
+/// are in the units of input files.
 pub fn answer(bench: &Bench, round: &Round) -> Value {
     let state = bench.state();
     let name = |workload: usize| state.workloads[workload].name.as_str();
@@ -37,7 +38,7 @@ pub fn answer(bench: &Bench, round: &Round) -> Value {
     answer
 }
 
-/// The reason in words, and the amounts that are short.
+/// Returns the reason in words, and the missing amounts.
 pub fn reason(state: &State, round: &Round, why: &Why) -> (String, Map<String, Value>) {
     let mut short = Map::new();
     let mut add = |resource: usize, amount: u64| {
@@ -69,7 +70,7 @@ fn shares(round: &Round) -> Value {
     Value::Object(round.standings.iter().map(one).collect())
 }
 
-/// A verdict: `{"scenario", "policy", "verdict", "rounds", "cycle": [...], "ok"}`; `cycle` has the rounds of the part that comes back.
+/// Returns a verdict: `{"scenario", "policy", "verdict", "about", "rounds", "cycle": [...], "ok"}`; `cycle` has the rounds that repeat.
 pub fn hearing(bench: &Bench, hearing: &Assessment, ok: Option<bool>) -> Value {
     let state = bench.state();
     let cycle = hearing.cycle().iter().map(|played| {

@@ -1,4 +1,4 @@
-//! The machines of a state: a pool, machines in short, or each by name.
+//! The machines of a state: a pool, machines in short form, or each machine by name.
 
 use plimsoll_base::error::Result;
 use plimsoll_base::tree::{Entry, Node, Value};
@@ -6,7 +6,7 @@ use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 use plimsoll_policies::queues;
 use plimsoll_sim::cluster::{Cluster, ClusterSpec};
 
-/// The machines and their names.
+/// Reads the machines and their names; a pool has no names.
 pub fn cluster(tree: &Node) -> Result<(Cluster, Option<Vec<String>>)> {
     let given: Vec<&Entry> = ["capacity", "machines", "machine"].into_iter().filter_map(|key| tree.get(key)).collect();
     let [entry] = given[..] else {
@@ -58,7 +58,7 @@ pub fn cluster(tree: &Node) -> Result<(Cluster, Option<Vec<String>>)> {
     }
 }
 
-/// Amounts of resources, which become dimensions as they are met.
+/// Reads amounts of resources, and adds new resources to the dimensions.
 fn amounts_of(dims: &mut Vec<Dim>, node: &Node, key: &str, but: &[&str]) -> Result<Resources> {
     let expected = "resources with amounts, such as cpu = 9";
     let entries = node

@@ -1,4 +1,8 @@
-//! One round of a policy on a situation: an engine that begins with it is stepped through one instant.
+//! One round of a policy in a situation.
+//!
+//! The situation is the initial state of an engine, which is stepped through one instant. Each running and waiting entry is a row of a
+//! workload; ages become submission times, so that the arrival of the last waiting workload triggers the round. The launches, evictions and
+//! reasons of the round, and the next situation, are derived from the recorded events.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -17,13 +21,13 @@ use plimsoll_sim::workload::{TaskSet, Workload as Rows};
 use crate::situation::{RunningWorkload, Situation, free};
 use crate::state::{State, Workload};
 
-/// A policy that decides on situations of a state.
+/// A policy that decides in situations of a state.
 pub struct Bench<'a> {
     state: &'a State,
     /// The policy's name.
     pub policy: String,
     make: Box<dyn Fn(&Setup) -> Result<Box<dyn Policy>> + 'a>,
-    /// Workloads without a user are users of their own.
+    /// Whether workloads without a user are users of their own.
     apart: bool,
     cluster: Arc<Cluster>,
     weights: Weights,
@@ -32,41 +36,41 @@ pub struct Bench<'a> {
     read: Vec<&'static str>,
 }
 
-/// Time of the round; running workloads have started before.
+/// The time of the round; running workloads have started before.
 const NOW: Time = Time(3_600_000_000);
 
 /// The decisions of a round.
 #[derive(Clone, Debug, Default)]
 pub struct Round {
-    /// Tasks that start, in this order: workload, how many, machine.
+    /// Tasks that start, in this order: workload, number of tasks, machine.
     pub launched: Vec<(usize, u32, u32)>,
-    /// Tasks that are stopped.
+    /// Tasks that are preempted.
     pub evicted: Vec<Evicted>,
-    /// The reasons of waiting workloads.
+    /// The waiting workloads, with the reasons.
     pub waits: Vec<Waits>,
-    /// The quantities of the policy's order before the round.
+    /// The status of the policy's users or groups, read after the decisions of the round.
     pub standings: Vec<Status>,
-    /// Two users of which each goes before the other, or neither, by the policy's own comparison.
+    /// Two users that the policy does not order: each precedes the other in its own comparison, or neither does.
     pub unordered: Option<(String, String)>,
 }
 
-/// Tasks that are stopped.
+/// Preempted tasks of a workload.
 #[derive(Clone, Debug)]
 pub struct Evicted {
-    /// Their workload.
+    /// The workload.
     pub workload: usize,
-    /// How many.
+    /// The number of tasks.
     pub tasks: u32,
-    /// The beneficiary's user name, and the rule.
+    /// The name of the user that they make room for, and the rule.
     pub cause: Option<(String, &'static str)>,
 }
 
-/// Why a workload waits.
+/// Tasks of a workload that wait, and the reason.
 #[derive(Clone, Debug)]
 pub struct Waits {
     /// The workload.
     pub workload: usize,
-    /// How many tasks of it.
+    /// The number of tasks.
     pub tasks: u32,
     /// The reason.
     pub reason: Why,
@@ -77,16 +81,16 @@ pub struct Waits {
 pub enum Why {
     /// No room: the missing resource, by index, and the missing amount.
     Room(Option<(usize, u64)>),
-    /// A quota: the group's place in the policy's tree, the resource, and how much is short.
+    /// A quota: the index of the group in the policy's tree, the resource, and the missing amount.
     Quota(u32, usize, u64),
-    /// A rule of the policy's.
+    /// A rule of the policy.
     Rule(&'static str),
     /// It waits behind another workload of its user.
     Behind,
 }
 
 impl<'a> Bench<'a> {
-    /// For a policy by name. Errors: those of its name and of its files.
+    /// Creates a bench for a policy by name. Errors: those of its name and of its files.
     pub fn new(state: &'a State, policy: &str, registry: &'a Registry) -> Result<Bench<'a>> {
         let own = registry.own().iter().any(|own| own.name == policy);
         let spec = if own { None } else { PolicySpec::from_str(policy).ok() };
@@ -117,12 +121,12 @@ impl<'a> Bench<'a> {
         Ok(bench)
     }
 
-    /// The state.
+    /// Returns the state.
     pub fn state(&self) -> &'a State {
         self.state
     }
 
-    /// The keys of groups that the state has and the policy does not read, each once.
+    /// Returns the keys of groups that the state has and the policy does not read, each once.
     pub fn unread(&self) -> Vec<&str> {
         let keys = self.state.queues.groups.iter().flat_map(|group| group.table.entries());
         let mut unread: Vec<&str> = Vec::new();
@@ -134,7 +138,7 @@ impl<'a> Bench<'a> {
         unread
     }
 
-    /// The same policy on another state. Errors: as [`Bench::new`].
+    /// Creates a bench for the same policy on another state. Errors: as [`Bench::new`].
     pub fn on<'s>(&self, state: &'s State) -> Result<Bench<'s>>
     where
         'a: 's,
@@ -153,14 +157,14 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// The engine's user of a workload.
+    /// Returns the engine's user of a workload.
     pub fn user_of(&self, workload: &'a Workload) -> &'a str {
         let party = workload.user.as_ref().or(if self.apart { None } else { workload.group.as_ref() });
         party.map_or(&workload.name, |party| party)
     }
 
-    /// Decides a round, and leads the situation through it. Errors: those of the policy, and workloads that run where there is no
-    /// room for them.
+    /// Decides a round, and advances the situation by it. Errors: those of the policy, and running workloads that do not fit on their
+    /// machines.
     pub fn play(&self, situation: &mut Situation) -> Result<Round> {
         let mut rows = Rows { dims: self.cluster.dims.clone(), ..Rows::default() };
         for run in &situation.running {
@@ -237,7 +241,7 @@ impl<'a> Bench<'a> {
             }
         }
         self.launch(situation, &heard, &stopped, round);
-        // A workload starts those of its tasks that have waited longest.
+        // A workload starts first those tasks that have waited longest.
         let mut started: HashMap<usize, u32> = HashMap::new();
         for launch in &round.launched {
             *started.entry(launch.0).or_default() += launch.1;
@@ -258,8 +262,8 @@ impl<'a> Bench<'a> {
         self.carry_out(situation, &stopped, round, &started);
     }
 
-    /// Determines the launches of a round that have room, in the order of the decisions, after the room of victims without grace period is
-    /// free; of a gang all tasks or none.
+    /// Determines the launches of a round that have room, in the order of the decisions, after the room of victims without a grace period
+    /// is free. A gang starts all its tasks or none.
     fn launch(&self, situation: &Situation, heard: &EventLog, stopped: &[(usize, u32)], round: &mut Round) {
         let of = |row: usize| self.about(situation, row);
         let stays = |(row, run): (usize, &RunningWorkload)| match gone(stopped, row) {
@@ -290,7 +294,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The workload of a row: what waited comes behind what ran.
+    /// Returns the workload of a row; the rows of waiting workloads follow those of running ones.
     fn about(&self, situation: &Situation, row: usize) -> (usize, &'a Workload) {
         let workload = match row.checked_sub(situation.running.len()) {
             None => situation.running[row].workload,
@@ -337,17 +341,18 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// How many tasks of a row are stopped.
+/// Returns the number of tasks of a row that are stopped.
 fn gone(stopped: &[(usize, u32)], row: usize) -> u32 {
     stopped.iter().find(|(known, _)| *known == row).map_or(0, |(_, tasks)| *tasks)
 }
 
-/// Submission times of workloads, which define their order by age.
+/// The submission times of workloads, which define their order by age.
 struct Ages {
     /// Ages of the waiting workloads that have not ended before, in their order.
     waiting: Vec<usize>,
+    /// The number of waiting workloads.
     all: usize,
-    /// Time between two of them.
+    /// The time between the submissions of two waiting workloads.
     step: u64,
 }
 
@@ -358,12 +363,12 @@ impl Ages {
         Ages { waiting, all: situation.waiting.len(), step: state.workloads.len() as u64 + 1 }
     }
 
-    /// Of the one that waits at this place; the last arrives [`NOW`].
+    /// Returns the submission time of the waiting workload at this position. The last one arrives at [`NOW`].
     fn of_waiting(&self, at: usize) -> Time {
         Time((at as u64 + 1) * self.step)
     }
 
-    /// A running one was submitted between the older waiting ones and the others.
+    /// Returns the submission time of a running workload: between the older waiting ones and the others.
     fn of_running(&self, workload: &Workload) -> Time {
         let older = self.waiting.partition_point(|born| *born < workload.born);
         let after = if older > 0 && older == self.all { NOW.0 } else { older as u64 * self.step };
@@ -371,7 +376,7 @@ impl Ages {
     }
 }
 
-/// The first two users that are out of order.
+/// Returns the first two users that the policy does not order.
 fn unordered(engine: &Engine, users: u32, name: impl Fn(UserId) -> String) -> Option<(String, String)> {
     for one in 0..users {
         for other in one + 1..users {
@@ -386,7 +391,7 @@ fn unordered(engine: &Engine, users: u32, name: impl Fn(UserId) -> String) -> Op
     None
 }
 
-/// Everything that a round says, by row.
+/// The events of a round, by row.
 #[derive(Default)]
 struct EventLog {
     launched: Vec<(usize, u32, u32)>,

@@ -17,9 +17,9 @@ use crate::verdict::{Assessment, Verdict, judge};
 pub struct Class {
     /// The largest capacity and the largest workload.
     pub size: u32,
-    /// The most workloads that run at first.
+    /// The maximum number of initially running workloads.
     pub running: usize,
-    /// Running workloads may be as urgent as the urgent arrival, too.
+    /// Whether running workloads may be as urgent as the urgent arrival.
     pub urgent: bool,
     /// The keys of both queues, as lines of a state.
     pub keys: String,
@@ -30,13 +30,13 @@ pub struct Class {
 /// A state of a class with its verdict.
 #[derive(Clone, Debug)]
 pub struct FoundState {
-    /// The state as it would be written.
+    /// The text of the state.
     pub text: String,
-    /// How it was played.
+    /// The assessment of the state.
     pub hearing: Assessment,
 }
 
-/// A workload of a candidate: in `a` or not, urgent or not, and its size.
+/// A workload of a candidate: whether it is in `a`, whether it is urgent, and its size.
 type Small = (bool, bool, u32);
 
 impl Class {
@@ -53,7 +53,7 @@ impl Class {
         Class { size, running: 3, urgent: false, keys: String::new(), switches: String::new() }.with(keys)
     }
 
-    /// The same with these keys of both queues, behind which a table `[policy]` may stand.
+    /// Returns the class with these keys of both queues, which a table `[policy]` may follow.
     pub fn with(self, text: &str) -> Class {
         let at = text.find("[policy]").unwrap_or(text.len());
         let (keys, switches) = text.split_at(at);
@@ -61,19 +61,19 @@ impl Class {
         Class { keys: whole(keys), switches: whole(switches), ..self }
     }
 
-    /// How many states there are.
+    /// Returns the number of states.
     pub fn count(&self) -> u64 {
         (1..=self.size).map(|capacity| self.states(capacity).len() as u64).sum()
     }
 
-    /// More rounds than there are situations: workloads that run in any order, while the others wait.
+    /// Returns more rounds than there are situations, in which workloads run in any order while the others wait.
     fn rounds(&self) -> u32 {
         let all = self.running as u32 + 1;
         let orders = |running: u32| (all - running + 1..=all).product::<u32>();
         (0..=all).map(orders).sum::<u32>() + 1
     }
 
-    /// All states of one capacity, those of few and small workloads first.
+    /// Returns all states of one capacity, those of few and small workloads first.
     fn states(&self, capacity: u32) -> Vec<(Vec<Small>, Small)> {
         let mut sets: Vec<Vec<Small>> = vec![Vec::new()];
         let mut all: Vec<Vec<Small>> = Vec::new();
@@ -95,7 +95,7 @@ impl Class {
         let arrivals: Vec<Small> = arrivals.collect();
         let mut states: Vec<(Vec<Small>, Small)> =
             all.iter().flat_map(|set| arrivals.iter().map(|arrival| (set.clone(), *arrival))).collect();
-        // Small first: few workloads, then little in all, then as few urgent ones as it takes.
+        // By the number of workloads, then by their total size, then by the number of urgent ones.
         states.sort_by_key(|(set, arrival)| {
             let urgent = set.iter().filter(|(_, urgent, _)| *urgent).count() + usize::from(arrival.1);
             (set.len(), set.iter().map(|(.., size)| size).sum::<u32>() + arrival.2, urgent)
@@ -125,7 +125,7 @@ impl Class {
 }
 
 /// Returns the smallest state of a class with one of these verdicts under a policy, if there is one, and the number of states up to it.
-/// `tell` is called for each state that is played, and returns whether to continue. Errors: those of the policy.
+/// `tell` is called before each state is played; its error ends the search. Errors: those of the policy and of `tell`.
 pub fn search(
     policy: &str,
     registry: &Registry,
@@ -143,7 +143,7 @@ pub fn search(
             let hearing = judge(&Bench::new(&parsed, policy, registry)?, class.rounds())?;
             Ok(verdicts.contains(&hearing.verdict).then_some((at, FoundState { text, hearing })))
         });
-        // The first in order, whatever the number of threads; an error as well.
+        // The first state in the order, regardless of the number of threads; also if it is an error.
         if let Some(found) = played.find_first(|found: &Result<_>| !matches!(found, Ok(None))) {
             let found = found?;
             let at = found.as_ref().map_or(0, |(at, _)| *at as u64);

@@ -4,50 +4,50 @@ use plimsoll_base::units::Resources;
 
 use crate::state::State;
 
-/// The situation. Equal situations go on alike under a policy without memory.
+/// The situation between two rounds. Equal situations continue equally under a policy without memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Situation {
-    /// The next round.
+    /// The number of the next round.
     pub round: u32,
-    /// In the order of their starts.
+    /// The running workloads, in the order of their starts.
     pub running: Vec<RunningWorkload>,
-    /// By age, the oldest first; workloads that wait again after an end are last.
+    /// The waiting workloads by age, the oldest first; those that wait again after an end are last.
     pub waiting: Vec<Wait>,
-    /// How many of [`State::arrivals`] have come.
+    /// The number of [`State::arrivals`] that have arrived.
     pub arrived: usize,
 }
 
-/// Tasks of a workload that run: on one machine, or all of a gang.
+/// Running tasks of a workload: on one machine, or all tasks of a gang.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RunningWorkload {
     /// The workload.
     pub workload: usize,
-    /// Machines, and how many of its tasks run on each; machine 0 for a pool.
+    /// The machines, and the number of tasks on each; machine 0 for a pool.
     pub parts: Vec<(u32, u32)>,
-    /// How many rounds until they end, if they do.
+    /// The number of rounds until they end, if they do.
     pub ends: Option<u32>,
-    /// Rounds until they leave, if they were stopped.
+    /// The number of rounds until they leave, if they were stopped.
     pub leaves: Option<u32>,
 }
 
-/// Tasks of a workload that wait.
+/// Waiting tasks of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wait {
     /// The workload.
     pub workload: usize,
-    /// How many of its tasks.
+    /// The number of tasks.
     pub tasks: u32,
-    /// They have ended before, and wait again.
+    /// Whether they have ended before, and wait again.
     pub anew: bool,
 }
 
 impl RunningWorkload {
-    /// How many tasks run.
+    /// Returns the number of tasks.
     pub fn tasks(&self) -> u32 {
         self.parts.iter().map(|(_, tasks)| tasks).sum()
     }
 
-    /// Returns it without its last `gone` tasks; `None` if no task is left.
+    /// Returns the running workload without its last `gone` tasks; `None` if no task is left.
     pub fn without(&self, mut gone: u32) -> Option<RunningWorkload> {
         let mut run = self.clone();
         for (_, tasks) in run.parts.iter_mut().rev() {
@@ -59,7 +59,7 @@ impl RunningWorkload {
     }
 }
 
-/// By machine, the amounts that are free beside these.
+/// Returns the free amounts of each machine, without those of these workloads.
 pub fn free<'a>(state: &State, runs: impl IntoIterator<Item = &'a RunningWorkload>) -> Vec<Resources> {
     let mut free = state.cluster.capacities.clone();
     for run in runs {
@@ -73,7 +73,7 @@ pub fn free<'a>(state: &State, runs: impl IntoIterator<Item = &'a RunningWorkloa
 }
 
 impl Situation {
-    /// The situation before the first round.
+    /// Creates the situation before the first round.
     pub fn first(state: &State) -> Situation {
         let run = |at: &usize| {
             let workload = &state.workloads[*at];

@@ -1,4 +1,4 @@
-//! A state of a cluster as it is written: capacity, queues, workloads that run, wait or are still to come, and expectations.
+//! A state of a cluster, read from a file: capacity, queues, workloads that run, wait or arrive later, and expectations.
 //!
 //! Reads TOML or JSON. See docs/court.md for the format.
 
@@ -15,20 +15,20 @@ use plimsoll_sim::cluster::Cluster;
 use crate::machines::cluster;
 use crate::verdict::Verdict;
 
-/// A state as it is written.
+/// A state of a cluster, as read from a file.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// Its name: the one it gives, or else that of its file.
+    /// The name: the given one, or else that of the file.
     pub name: String,
-    /// A description in a sentence; empty if none.
+    /// A description in one sentence; empty if there is none.
     pub about: String,
-    /// Source of the state; empty if not stated.
+    /// The source of the state; empty if not stated.
     pub source: String,
     /// The machines; a pool is one.
     pub cluster: Cluster,
-    /// The names of the machines; nothing for a pool.
+    /// The names of the machines; `None` for a pool.
     pub machines: Option<Vec<String>>,
-    /// The queues, and the switches of the policy.
+    /// The queues, and the settings of the policy.
     pub queues: QueueFile,
     /// The weights of users, and of groups for policies that know no groups, in millionths.
     pub weights: Vec<(String, u64)>,
@@ -47,29 +47,29 @@ pub struct State {
 /// A workload.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its queue.
+    /// The queue.
     pub group: Option<String>,
     /// The user, application or job that it belongs to.
     pub user: Option<String>,
     /// The amounts of each task, in base units.
     pub demand: Resources,
-    /// How many equal tasks it has.
+    /// The number of equal tasks.
     pub tasks: u32,
-    /// 0 (most urgent) to 9.
+    /// The priority, 0 (most urgent) to 9.
     pub priority: u8,
-    /// The place among all by age: the lower came first.
+    /// The position among all workloads by age; the lowest is the oldest.
     pub born: usize,
     /// The machine of an initially running workload.
     pub machine: Option<u32>,
     /// Whether its tasks start together.
     pub gang: bool,
-    /// How long each task is said to run.
+    /// The estimated running time of each task.
     pub estimate: Option<Span>,
-    /// After how many rounds of running it ends; never if absent.
+    /// The number of rounds of running after which it ends; never if absent.
     pub ends_after: Option<u32>,
-    /// How many rounds it takes to go when it is stopped.
+    /// The number of rounds until it leaves after it was stopped.
     pub grace: u32,
     /// Whether it waits again after it was stopped.
     pub resubmit: bool,
@@ -88,16 +88,16 @@ pub struct Expectation {
     pub launched: Option<Vec<String>>,
     /// The workloads that are stopped in some round; any if absent.
     pub evicted: Option<Vec<String>>,
-    /// The most rounds that are played.
+    /// The maximum number of rounds.
     pub rounds: u32,
-    /// Where it stands.
+    /// The place in the file.
     pub place: Place,
 }
 
-/// The rounds of a scenario unless it says otherwise.
+/// The maximum number of rounds of a scenario that does not specify it.
 pub const ROUNDS: u32 = 100;
 
-/// Maximum number of distinct priorities in a run.
+/// The maximum number of distinct priorities in a state.
 const PRIORITIES: usize = 10;
 
 const TOP: [&str; 14] = [
@@ -123,13 +123,13 @@ const OF_WORKLOAD: [&str; 15] = [
 ];
 const OF_EXPECTATION: [&str; 5] = ["policy", "verdict", "launched", "evicted", "rounds"];
 
-/// Reads the state in a file, or on standard input for `-`. Errors: those of [`read_input`] and [`parse`].
+/// Reads a state from a file, or from standard input for `-`. Errors: those of [`read_input`] and [`parse`].
 pub fn open(path: &Path) -> Result<State> {
     let (name, text) = read_input(path)?;
     parse(&name, &text)
 }
 
-/// Reads a state from text. The ending of `path` says whether it is JSON or TOML, or else the text does. Errors:
+/// Reads a state from text. The extension of `path` determines whether it is JSON or TOML; for other extensions, the text does. Errors:
 /// [`Error::Placed`] with the place, the problem, and the values that would be accepted.
 pub fn parse(path: &Path, text: &str) -> Result<State> {
     let whole = Place::whole_text(path, text.strip_prefix('\u{feff}').unwrap_or(text));
@@ -220,12 +220,12 @@ impl State {
     }
 }
 
-/// Adds the user of every workload to its queue; without described queues, the queues are those that workloads name.
+/// Adds the user of every workload to its queue. If no queues are described, creates those that workloads name.
 fn enlist(queues: &mut QueueFile, drafts: &[Draft]) -> Result<()> {
     let described = !queues.groups.is_empty();
     for Draft { workload, place, .. } in drafts {
         let Some(group) = &workload.group else {
-            // By its own name, so that it is found under that name as well as by a pattern.
+            // The user is added by its own name, so that it is found under that name as well as by a pattern.
             let user = workload.user.as_ref().unwrap_or(&workload.name);
             if let Some(at) = queues.owner(user).filter(|_| !queues.users.iter().any(|(known, _)| known == user)) {
                 queues.users.push((user.clone(), at));
@@ -258,7 +258,7 @@ fn text(node: &Node, key: &str) -> Result<Option<String>> {
     node.text().map(|text| Some(text.to_owned())).ok_or_else(wrong)
 }
 
-/// Weights by name: of users, and of groups.
+/// Reads the weights of users and groups, by name.
 fn weights(tree: &Node) -> Result<Vec<(String, u64)>> {
     let mut known: HashMap<String, u64> = HashMap::new();
     for key in ["group", "user"] {
@@ -270,7 +270,7 @@ fn weights(tree: &Node) -> Result<Vec<(String, u64)>> {
             }
         }
     }
-    // Weights of nothing are for policies with groups alone.
+    // Weights of 0 are only for policies with groups.
     known.retain(|_, weight| *weight > 0);
     let mut known: Vec<(String, u64)> = known.into_iter().collect();
     known.sort();
@@ -284,7 +284,7 @@ enum Kind {
     Arriving,
 }
 
-/// A workload as it is written.
+/// A workload before its age and priority are compared with those of others.
 struct Draft {
     workload: Workload,
     kind: Kind,
@@ -397,7 +397,7 @@ impl Reader<'_> {
     }
 }
 
-/// A whole number of at least `least`.
+/// Reads an integer from `least` to 1,000,000.
 fn count(node: &Node, key: &str, least: u32) -> Result<Option<u32>> {
     let Some(Entry { node, .. }) = node.get(key) else { return Ok(None) };
     let read = if let Value::Integer(digits) = &node.value { digits.parse().ok() } else { None };
@@ -409,7 +409,7 @@ fn count(node: &Node, key: &str, least: u32) -> Result<Option<u32>> {
     }
 }
 
-/// Seconds, in microseconds.
+/// Reads seconds as microseconds.
 fn seconds(node: &Node, key: &str) -> Result<u64> {
     let read = match &node.value {
         Value::Integer(digits) | Value::Float(digits) => decimal(digits.as_bytes(), 1_000_000, Rounding::Down).ok(),
@@ -418,7 +418,7 @@ fn seconds(node: &Node, key: &str) -> Result<u64> {
     read.ok_or_else(|| node.place.wrong(key, format!("{} is not accepted; expected seconds, at least 0", node.shown())))
 }
 
-/// The engine's priorities: the most urgent is 0.
+/// Returns the engine's priority for each priority; the most urgent is 0.
 fn priorities(drafts: &[Draft]) -> Result<HashMap<i64, u8>> {
     let mut all: Vec<i64> = drafts.iter().map(|draft| draft.priority).collect();
     all.sort_unstable_by(|one, other| other.cmp(one));

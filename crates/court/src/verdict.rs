@@ -1,7 +1,8 @@
-//! A scenario played to a verdict.
+//! Plays a scenario to a verdict.
 //!
-//! The decisions of a round depend only on the situation if the policy has no memory between rounds, which holds here: a situation that
-//! repeats proves that the rounds of the cycle repeat without end.
+//! The policies have no memory between rounds, so that the decisions of a round depend only on the situation. A situation that repeats
+//! therefore proves that the rounds of the cycle repeat without end: with an eviction a livelock, without one a stable situation.
+//! Starvation and unused room are judged by the guarantees and limits that the policy reports.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,9 +24,9 @@ pub enum Verdict {
     Starvation,
     /// In a stable situation, a workload waits although it has room and no limit forbids its start.
     NotWorkConserving,
-    /// By the policy's own comparison one user goes before another, and that before the first.
+    /// By the policy's own comparison, each of two users precedes the other, or neither does.
     OrderNotAntisymmetric,
-    /// With other names other workloads start or are stopped.
+    /// With other names, other workloads start or are stopped.
     DependsOnNames,
     /// The maximum number of rounds is reached without a proof.
     Undecided,
@@ -43,33 +44,33 @@ impl Verdict {
         ("undecided", Verdict::Undecided),
     ];
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         Verdict::NAMES.iter().find(|(_, verdict)| *verdict == self).map_or("", |(name, _)| name)
     }
 }
 
-/// A round as it was played.
+/// A played round.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// The situation before it.
+    /// The situation before the round.
     pub before: Situation,
-    /// Its decisions.
+    /// The decisions of the round.
     pub round: Round,
 }
 
-/// A scenario as it was played.
+/// A played scenario with its verdict.
 #[derive(Clone, Debug)]
 pub struct Assessment {
     /// The verdict.
     pub verdict: Verdict,
-    /// The ground of the verdict, in a sentence; empty if there is nothing to say.
+    /// The reason of the verdict, in a sentence; empty if there is none.
     pub about: String,
-    /// The rounds.
+    /// The played rounds.
     pub rounds: Vec<Played>,
-    /// The situation after them.
+    /// The situation after the last round.
     pub last: Situation,
-    /// The round, counted from 0, whose situation the last round repeats, if any.
+    /// The index of the round that begins with the situation after the last round, if any.
     pub back: Option<usize>,
 }
 
@@ -82,7 +83,7 @@ impl Assessment {
         }
     }
 
-    /// The names of workloads that start in any round, or that are stopped: each once, in order of the first time.
+    /// Returns the names of the workloads that start in any round, or that are stopped if `evicted`: each once, in order of the first time.
     pub fn names(&self, state: &State, evicted: bool) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for Played { round, .. } in &self.rounds {
@@ -101,7 +102,7 @@ impl Assessment {
     }
 }
 
-/// Plays at most `most` rounds. Errors: those of the policy.
+/// Plays at most `most` rounds, and determines the verdict. Errors: those of the policy.
 pub fn judge(bench: &Bench, most: u32) -> Result<Assessment> {
     let state = bench.state();
     let mut situation = Situation::first(state);
@@ -144,7 +145,7 @@ fn verdict(bench: &Bench, hearing: &Assessment) -> (Verdict, String) {
         let count = part.len();
         return (Verdict::Livelock, format!("{count} rounds repeat without end, and each cycle stops '{first}'"));
     }
-    // Without a repeated situation, all rounds played.
+    // If no situation repeats, all rounds count.
     let steady = if back.is_some() { part } else { &rounds[..] };
     let waits_always = |workload: usize| {
         !steady.is_empty()
@@ -178,7 +179,7 @@ fn verdict(bench: &Bench, hearing: &Assessment) -> (Verdict, String) {
     (Verdict::Settled, String::new())
 }
 
-/// The part of a tree that the policy showed: by name of a group.
+/// Returns the group of a workload: its own, or that of its user.
 fn group_of(state: &State, bench: &Bench, workload: usize) -> Option<String> {
     let about = &state.workloads[workload];
     about.group.clone().or_else(|| {
@@ -188,13 +189,13 @@ fn group_of(state: &State, bench: &Bench, workload: usize) -> Option<String> {
     })
 }
 
-/// A group and all above it, by place in the file.
+/// Returns a group and its ancestors, as indices in the file.
 fn above(state: &State, group: &str) -> Vec<usize> {
     let at = state.queues.groups.iter().position(|known| known.name == group);
     std::iter::successors(at, |at| state.queues.groups[*at].parent).collect()
 }
 
-/// The amounts that the users of a group hold in a situation, with those of groups under it.
+/// Returns the allocation of a group in a situation, including the groups below it.
 fn allocated(state: &State, bench: &Bench, situation: &Situation, group: usize) -> Resources {
     let mut sum = Resources::ZERO;
     for run in &situation.running {
@@ -236,7 +237,7 @@ fn is_own_claim(bench: &Bench, rounds: &[Played], workload: usize) -> bool {
     })
 }
 
-/// Returns whether a queue would have room for the request if all others held at most their guarantees.
+/// Returns whether a queue would have room for the request if the allocations of all others were at most their guarantees.
 fn fits_beside(bench: &Bench, before: &Situation, round: &Round, need: &Resources, own: &str) -> bool {
     let (state, total) = (bench.state(), bench.state().cluster.total());
     let mut held_of: HashMap<String, Resources> = HashMap::new();
@@ -255,7 +256,7 @@ fn fits_beside(bench: &Bench, before: &Situation, round: &Round, need: &Resource
     })
 }
 
-/// Whether there is room for a workload, and no limit of its queue or of one above forbids it.
+/// Returns whether there is room for a workload, and no limit of its queue or of an ancestor forbids it.
 fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -> bool {
     let state = bench.state();
     let about = &state.workloads[workload];
@@ -265,7 +266,7 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
         let held = state.workloads[*other].demand.times(*tasks);
         free[*machine as usize].0.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));
     }
-    // A gang may also run on several machines: then there is no claim.
+    // A gang may also fit on several machines; this does not count as room here.
     if !free.iter().any(|free| need.fits(free)) {
         return false;
     }
@@ -288,7 +289,7 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
         })
 }
 
-/// Plays it again with all names turned round, and compares.
+/// Plays the scenario again with the names in reversed order, and compares the decisions.
 fn with_other_names(bench: &Bench, hearing: &mut Assessment, most: u32) -> Result<()> {
     let state = bench.state().renamed();
     let other = bench.on(&state)?;

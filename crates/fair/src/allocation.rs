@@ -1,32 +1,31 @@
-//! The answer: how many tasks each user runs, and its certificate.
+//! The result of a mechanism: the number of tasks that each user runs, and its certificate.
 
 use super::{Exact, Instance, Number};
 use plimsoll_base::error::Result;
 
-/// A rule that makes an allocation of an instance: the interface between solvers, property checks and a user's own
-/// rules.
+/// A rule that computes an allocation of an instance. Solvers, property checks and a user's own rules share this interface.
 pub trait Mechanism: Send + Sync {
-    /// The allocation. Errors: an instance that the mechanism is not defined for, or
+    /// Computes the allocation. Errors: an instance that the mechanism is not defined for, or
     /// [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
     fn allocate(&self, instance: &Instance) -> Result<Allocation>;
 
-    /// Returns whether the mechanism assigns tasks to machines, and respects where users may run.
+    /// Returns whether the mechanism assigns tasks to machines and respects the machines that each user may use.
     fn places(&self) -> bool {
         false
     }
 }
 
-/// How many tasks each user runs.
+/// The number of tasks that each user runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tasks {
-    /// Without rounding.
+    /// Exact fractions, without rounding.
     Exact(Vec<Exact>),
-    /// To the solver's certified tolerance.
+    /// Floats, to the solver's certified tolerance.
     Float(Vec<f64>),
 }
 
 impl Tasks {
-    /// The nearest floats.
+    /// Returns the numbers of tasks as the nearest floats.
     pub fn floats(&self) -> Vec<f64> {
         match self {
             Tasks::Exact(tasks) => tasks.iter().map(Exact::to_f64).collect(),
@@ -34,7 +33,7 @@ impl Tasks {
         }
     }
 
-    /// As fractions, if they are exact.
+    /// Returns the numbers of tasks as fractions, if they are exact.
     pub fn exact(&self) -> Option<&[Exact]> {
         match self {
             Tasks::Exact(tasks) => Some(tasks),
@@ -43,52 +42,52 @@ impl Tasks {
     }
 }
 
-/// The constraint that kept a user from more.
+/// The constraint that kept a user from running more tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// It runs all the tasks it has.
+    /// The user runs all its tasks.
     Demand,
     /// This resource is used up.
     Resource(usize),
-    /// All slots are taken.
+    /// All slots are in use.
     Slots,
-    /// On each machine where it may run, something that it needs is used up; not the same on all.
+    /// On each machine where the user may run, a resource that it needs is used up; not the same resource on all machines.
     Machines,
-    /// Nothing within the mechanism's view of a whole task: the next one does not fit.
+    /// The mechanism assigns whole tasks, and the next one does not fit.
     WholeTask,
 }
 
-/// How far a converged solution is from the optimum, as computed from the solution alone.
+/// The distance of a converged solution from the optimum, computed from the solution alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Certificate {
     /// The largest violation of an optimality condition, relative to its scale.
     pub residual: f64,
-    /// Upper bound minus value of the objective, per unit of weight; 0 where there is no objective.
+    /// Upper bound minus value of the objective, per unit of weight; 0 if there is no objective.
     pub gap: f64,
 }
 
 /// A static allocation. Entries follow the users of the instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Allocation {
-    /// How many tasks each user runs.
+    /// The number of tasks that each user runs.
     pub tasks: Tasks,
-    /// The constraint that kept each user from more.
+    /// The constraint that kept each user from running more tasks.
     pub limits: Vec<Limit>,
     /// Tasks of each user on each entry of machines, `users x machines`, for mechanisms that assign tasks to machines.
     pub spread: Option<Vec<Vec<Exact>>>,
     /// The price of a unit of each resource, for mechanisms that have prices.
     pub prices: Option<Vec<f64>>,
-    /// For solutions that are converged rather than exact.
+    /// The certificate, for solutions that are converged rather than exact.
     pub certificate: Option<Certificate>,
 }
 
 impl Allocation {
-    /// An allocation with these tasks and limits, without prices or placement.
+    /// Creates an allocation with the given tasks and limits, without prices or placement.
     pub fn new(tasks: Tasks, limits: Vec<Limit>) -> Allocation {
         Allocation { tasks, limits, spread: None, prices: None, certificate: None }
     }
 
-    /// Each user's amount of each resource, `users x resources`: tasks times demand.
+    /// Returns each user's amount of each resource, `users x resources`: tasks times demand.
     pub fn bundles<N: Number>(instance: &Instance, tasks: &[N]) -> Vec<Vec<N>> {
         let bundle = |(user, tasks): (&super::User, &N)| {
             user.demand.iter().map(|demand| N::from_exact(demand).times(tasks)).collect()

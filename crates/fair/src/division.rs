@@ -1,28 +1,28 @@
-//! The division of one resource among queues with deserved amounts, over-quota weights and past usage, as in the KAI scheduler.
+//! Divides one resource among queues with deserved amounts, over-quota weights and past usage, as in the KAI scheduler.
 //!
 //! 1. Each queue gets the requested part of its deserved amount, even if the sum exceeds the total.
 //! 2. The rest is divided by priority, the highest first. Within a priority it is divided in rounds, in proportion to `max(0, W + k (W -
-//!    U))`, with `W` the queue's part of the weights of all queues that request more and `U` its past usage. A queue gets its part rounded
-//!    down to whole units, or what it still requests if that is less. Another round follows if a queue took less than its part.
+//!    U))`, with `W` the queue's part of the weights of all queues whose requests are not yet met and `U` its past usage. A queue gets its
+//!    part rounded down to whole units, or its remaining request if that is less. Another round follows if a queue took less than its part.
 //! 3. The amount lost by rounding is offered to the next priority. At the end it is handed out at most one unit per queue, by priority,
-//!    then by the fraction that was cut off, then the older queue first.
+//!    then by the fraction that was cut off, then to the older queue first.
 //!
 //! Source: NVIDIA/KAI-Scheduler, `resource_division.go` and the design document of its time-based fair share.
 
 /// A queue's claim to a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// The amount that it gets before all others.
+    /// The amount that the queue gets before all others.
     pub deserved: u64,
-    /// Its weight in the rest.
+    /// The over-quota weight of the queue in the division of the rest.
     pub weight: u64,
-    /// The most that it may get; `None` is without end.
+    /// The maximum that the queue may get; `None` means unlimited.
     pub limit: Option<u64>,
-    /// The amount that it holds and waits for.
+    /// The sum of the queue's allocation and pending demand.
     pub request: u64,
-    /// The larger goes first.
+    /// The priority; higher values are served first.
     pub priority: i64,
-    /// Its past usage, as part of the whole resource over that time: in steps of 2^-20.
+    /// The past usage as a part of the whole resource over that time, in steps of 2^-20.
     pub usage: u64,
 }
 
@@ -32,17 +32,17 @@ impl Claim {
     }
 }
 
-/// One, in steps of past usage.
+/// The value 1 in steps of past usage.
 pub const USAGE_ONE: u64 = 1 << 20;
 
 /// Returns the fair share of each queue, older queues first, and the remainder. `k`, in thousandths, is the influence of past usage.
 ///
-/// Parts are products of 64-bit integers; weights too large for that are all scaled down. Cost: O(rounds * queues), at most one round per
-/// queue that requests less than its part.
+/// Parts are products of 64-bit integers. Weights that are too large for that are all scaled down. Cost: O(rounds · queues), at most one
+/// round per queue that requests less than its part.
 pub fn divide(total: u64, unit: u64, k: u64, claims: &[Claim]) -> (Vec<u64>, u64) {
     let mut shares: Vec<u64> = claims.iter().map(|claim| claim.deserved.min(claim.most())).collect();
     let mut left = total.saturating_sub(shares.iter().fold(0u64, |sum, share| sum.saturating_add(*share)));
-    // By the fraction that was cut off, in steps of 2^-32 of a unit.
+    // The fraction that was cut off, in steps of 2^-32 of a unit.
     let mut cut = vec![0u64; claims.len()];
     let mut priorities: Vec<i64> = claims.iter().map(|claim| claim.priority).collect();
     priorities.sort_unstable_by(|a, b| b.cmp(a));
@@ -85,7 +85,7 @@ pub fn divide(total: u64, unit: u64, k: u64, claims: &[Claim]) -> (Vec<u64>, u64
     (shares, left)
 }
 
-/// `max(0, W + k (W - U))` of each claim, times one number for all.
+/// Returns `max(0, W + k (W - U))` of each claim, multiplied by a common factor.
 fn parts(k: u64, claims: &[&Claim]) -> Vec<u64> {
     let weights: i128 = claims.iter().map(|claim| i128::from(claim.weight)).sum();
     let part = |claim: &&Claim| {
@@ -94,7 +94,7 @@ fn parts(k: u64, claims: &[&Claim]) -> Vec<u64> {
     };
     let parts: Vec<u128> = claims.iter().map(part).collect();
     let bits = 128 - parts.iter().copied().max().unwrap_or(0).leading_zeros();
-    // So that a part times an amount, and the sum of parts times an amount, fit.
+    // Limits the bits so that a part times an amount, and the sum of parts times an amount, fit.
     parts.into_iter().map(|part| (part >> bits.saturating_sub(44)) as u64).collect()
 }
 
@@ -110,7 +110,7 @@ mod tests {
         divide(total, 1, 0, claims)
     }
 
-    /// `resource_division_test.go` of the KAI scheduler: deserved 2, weight 2 and request 6 unless said.
+    /// Cases of `resource_division_test.go` of the KAI scheduler: deserved 2, weight 2 and request 6 unless stated otherwise.
     #[test]
     fn the_source_s_own_cases() {
         let two = [claim(2, 2, 6), claim(2, 2, 6)];
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(divided(8, &[high(1), high(2), Claim { priority: 1, ..claim(0, 1, 8) }]), (vec![2, 5, 1], 0));
     }
 
-    /// The example of the source's issue 143: 5 GPUs; A deserves 1 and asks 1, B deserves 1 and asks 3, C asks 2.
+    /// The example of the source's issue 143: 5 GPUs; A deserves 1 and requests 1, B deserves 1 and requests 3, C requests 2.
     #[test]
     fn the_documented_example() {
         let claims = [Claim { priority: 2, ..claim(1, 1, 1) }, claim(1, 2, 3), claim(0, 1, 2)];
@@ -158,10 +158,10 @@ mod tests {
         let used = Claim { usage: USAGE_ONE * 3 / 10, ..claim(0, 1, 16_000) };
         let (shares, _) = divide(16_000, 1, 1000, &[used.clone(), claim(0, 1, 16_000)]);
         assert_eq!(shares, [6588, 9412]);
-        // In whole GPUs: 6 and 9, and the one that was cut off more gets the last.
+        // In whole GPUs: 6 and 9; the queue with the larger fraction cut off gets the last one.
         let whole = |claim: &Claim| Claim { request: 16, ..claim.clone() };
         assert_eq!(divide(16, 1, 1000, &[whole(&used), whole(&claim(0, 1, 16))]).0, [7, 9]);
-        // A queue that has used more than its part may get nothing; without other queues the rest stays free.
+        // A queue that has used more than its part may get no share; without other queues the rest stays free.
         let all = Claim { usage: USAGE_ONE, ..claim(0, 1, 16) };
         assert_eq!(divide(16, 1, 1000, &[Claim { usage: 2 * USAGE_ONE, ..all.clone() }]), (vec![0], 16));
         assert_eq!(divide(16, 1, 1000, &[all, claim(0, 1, 16)]).0, [0, 16]);

@@ -1,4 +1,8 @@
-//! Numbers that a solver is written for: exact fractions, or floats.
+//! The number types of the solvers: exact fractions and floats.
+//!
+//! [`Exact`] stores a fraction in machine words while they suffice, and as big integers otherwise. Equal numbers have one form, so results
+//! do not depend on the order of the operations. Operations of a long and a short fraction avoid the general greatest common divisor, and a
+//! sum of long fractions is reduced once. [`Number`] lets a solver be written once for [`Exact`] and `f64`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,24 +13,24 @@ use num_bigint::BigInt;
 use num_rational::{BigRational, Ratio};
 use num_traits::{CheckedAdd, CheckedDiv, CheckedMul, CheckedSub, FromPrimitive, Signed, ToPrimitive, Zero};
 
-/// An exact fraction: machine words if they suffice, else big integers.
+/// An exact fraction, stored in machine words if they suffice, else as big integers.
 #[derive(Clone, Debug)]
 pub struct Exact(Form);
 
 #[derive(Clone, Debug)]
 enum Form {
     Small(Ratio<i64>),
-    /// Only numbers that [`Form::Small`] cannot hold, so that equal numbers have one form.
+    /// Only numbers that [`Form::Small`] cannot represent, so that equal numbers have one form.
     Big(Box<BigRational>),
 }
 
 impl Exact {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Exact = Exact(Form::Small(Ratio::new_raw(0, 1)));
     /// One.
     pub const ONE: Exact = Exact(Form::Small(Ratio::new_raw(1, 1)));
 
-    /// The fraction `numerator / denominator`. Panics: when the denominator is 0 (a programmer error).
+    /// Returns the fraction `numerator / denominator`. Panics: the denominator is 0 (a programmer error).
     pub fn ratio(numerator: i64, denominator: i64) -> Exact {
         if numerator == i64::MIN || denominator == i64::MIN {
             return Exact::from_big(BigRational::new(numerator.into(), denominator.into()));
@@ -34,14 +38,14 @@ impl Exact {
         Exact(Form::Small(Ratio::new(numerator, denominator)))
     }
 
-    /// The number that people mean by this float: its shortest decimal, so that 0.1 is a tenth.
+    /// Returns the shortest decimal number that reads back as this float, so that 0.1 is a tenth.
     ///
-    /// `None` when it is not finite.
+    /// Returns `None` if the float is not finite.
     pub fn decimal(value: f64) -> Option<Exact> {
         if !value.is_finite() {
             return None;
         }
-        // The shortest text that reads back as the same float, `1.25e-3`.
+        // For example `1.25e-3`.
         let text = format!("{value:e}");
         let (mantissa, exponent) = text.split_once('e')?;
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -55,13 +59,13 @@ impl Exact {
         }))
     }
 
-    /// The exact value of a float. `None` when it is not finite.
+    /// Returns the exact value of a float, or `None` if it is not finite.
     pub fn of_float(value: f64) -> Option<Exact> {
         BigRational::from_f64(value).map(Exact::from_big)
     }
 
     fn from_big(value: BigRational) -> Exact {
-        // i64::MIN is excluded, since the checked operations of a ratio negate.
+        // `i64::MIN` is excluded because the checked operations of a ratio negate.
         let small = |part: &BigInt| part.to_i64().filter(|part| *part != i64::MIN);
         match (small(value.numer()), small(value.denom())) {
             (Some(numerator), Some(denominator)) => Exact(Form::Small(Ratio::new_raw(numerator, denominator))),
@@ -76,10 +80,10 @@ impl Exact {
         }
     }
 
-    /// The nearest float.
+    /// Returns the nearest float.
     pub fn to_f64(&self) -> f64 {
         match &self.0 {
-            // Both parts are exact floats, so one rounding happens.
+            // Both parts are exact floats, so only one rounding occurs.
             Form::Small(ratio) if ratio.numer().abs() < 1 << 53 && *ratio.denom() < 1 << 53 => {
                 *ratio.numer() as f64 / *ratio.denom() as f64
             }
@@ -87,7 +91,7 @@ impl Exact {
         }
     }
 
-    /// Whether it has no fractional part.
+    /// Returns whether the number is an integer.
     pub fn is_integer(&self) -> bool {
         match &self.0 {
             Form::Small(ratio) => ratio.is_integer(),
@@ -95,7 +99,7 @@ impl Exact {
         }
     }
 
-    /// The largest whole number that is not above it.
+    /// Returns the largest integer that is not above the number.
     pub fn floor(&self) -> Exact {
         match &self.0 {
             Form::Small(ratio) => Exact::ratio(ratio.numer().div_euclid(*ratio.denom()), 1),
@@ -103,7 +107,7 @@ impl Exact {
         }
     }
 
-    /// The numerator and the denominator, if both fit 64 bits.
+    /// Returns the numerator and the denominator, if both fit 64 bits.
     pub fn parts(&self) -> Option<(i64, i64)> {
         match &self.0 {
             Form::Small(ratio) => Some((*ratio.numer(), *ratio.denom())),
@@ -111,7 +115,7 @@ impl Exact {
         }
     }
 
-    /// Whether it is above 0.
+    /// Returns whether the number is above 0.
     pub fn is_positive(&self) -> bool {
         match &self.0 {
             Form::Small(ratio) => ratio.is_positive(),
@@ -119,7 +123,7 @@ impl Exact {
         }
     }
 
-    /// Whether it is below 0.
+    /// Returns whether the number is below 0.
     pub fn is_negative(&self) -> bool {
         match &self.0 {
             Form::Small(ratio) => ratio.is_negative(),
@@ -138,7 +142,7 @@ impl From<u64> for Exact {
 }
 
 impl fmt::Display for Exact {
-    /// `45/11`, or `3` for a whole number.
+    /// Writes `45/11`, or `3` for an integer.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Form::Small(ratio) => ratio.fmt(f),
@@ -175,8 +179,8 @@ impl Ord for Exact {
     }
 }
 
-/// The greatest common divisor of a number and one above 0 that fits a word: one division, where the general method
-/// takes as many steps as the number has bits.
+/// Returns the greatest common divisor of a number and a positive word. This takes one long division; the general method takes as many
+/// steps as the number has bits.
 fn divisor(number: &BigInt, word: i64) -> i64 {
     let (mut a, mut b) = (word, (number % word).to_i64().unwrap_or_default().abs());
     while b != 0 {
@@ -185,8 +189,8 @@ fn divisor(number: &BigInt, word: i64) -> i64 {
     a
 }
 
-/// Fractions of any length with one of words. In lowest terms, as are both: what their sum or product has in common is in
-/// a divisor of the short one (Knuth, The Art of Computer Programming 2, section 4.5.1).
+/// Adds a short fraction to a fraction of any length, both in lowest terms. The common factor of the result is a divisor of the short
+/// denominator (Knuth, The Art of Computer Programming 2, section 4.5.1).
 fn plus_short(long: &BigRational, short: &Ratio<i64>) -> BigRational {
     let (numerator, denominator) = (*short.numer(), *short.denom());
     let common = divisor(long.denom(), denominator);
@@ -204,7 +208,7 @@ fn times_short(long: &BigRational, numerator: i64, denominator: i64) -> BigRatio
     BigRational::new_raw(long.numer() / above * (numerator / below), long.denom() / below * (denominator / above))
 }
 
-/// The operations of a long and a short fraction, in either order.
+/// Operations on a long and a short fraction, in either order.
 trait Mixed: Sized {
     fn add_short(&self, short: &Ratio<i64>) -> Self;
     fn add_to_short(&self, short: &Ratio<i64>) -> Self;
@@ -277,7 +281,7 @@ operation!(Sub, sub, checked_sub, sub_short, sub_to_short);
 operation!(Mul, mul, checked_mul, mul_short, mul_to_short);
 operation!(Div, div, checked_div, div_short, div_to_short);
 
-/// On a common denominator that is in lowest terms only in the end: long fractions are added up in one go.
+/// Adds long fractions on a common denominator and reduces to lowest terms once at the end.
 impl<'a> Sum<&'a Exact> for Exact {
     fn sum<I: Iterator<Item = &'a Exact>>(values: I) -> Exact {
         let mut short = Exact::ZERO;
@@ -304,31 +308,31 @@ impl<'a> Sum<&'a Exact> for Exact {
     }
 }
 
-/// The numbers of the solvers: [`Exact`] where the answer is a fraction, `f64` where it is not.
+/// A number type of the solvers: [`Exact`] if the answer is a fraction, `f64` if it is not.
 ///
-/// Division by zero is the caller's error.
+/// Division by zero is a programmer error.
 pub trait Number: Clone + fmt::Debug + PartialOrd {
-    /// Nothing.
+    /// Returns zero.
     fn zero() -> Self;
-    /// From an exact number; a float rounds once.
+    /// Converts from an exact number; a float rounds once.
     fn from_exact(value: &Exact) -> Self;
-    /// The nearest float.
+    /// Returns the nearest float.
     fn float(&self) -> f64;
-    /// The sum.
+    /// Returns the sum.
     fn plus(&self, other: &Self) -> Self;
-    /// The difference.
+    /// Returns the difference.
     fn minus(&self, other: &Self) -> Self;
-    /// The product.
+    /// Returns the product.
     fn times(&self, other: &Self) -> Self;
-    /// The quotient.
+    /// Returns the quotient.
     fn over(&self, other: &Self) -> Self;
-    /// Compares itself and the product of two others, added up, with a total; `None` if one is no number.
+    /// Compares `self + a * b` with `total`. Returns `None` if a number is NaN.
     fn with_product(&self, a: &Self, b: &Self, total: &Self) -> Option<Ordering> {
         self.plus(&a.times(b)).partial_cmp(total)
     }
-    /// Whether it is 0.
+    /// Returns whether the number is 0.
     fn is_zero(&self) -> bool;
-    /// By how much, relatively, two numbers may differ and still count as one.
+    /// Returns the largest relative difference of two numbers that are considered equal.
     fn slack() -> Self;
 }
 
@@ -356,7 +360,7 @@ impl Number for Exact {
     }
     fn with_product(&self, a: &Exact, b: &Exact, total: &Exact) -> Option<Ordering> {
         let [own, a, b, total] = [self, a, b, total].map(Exact::big);
-        // Not in lowest terms, which take longest where fractions are long.
+        // Not reduced to lowest terms, because the reduction dominates the cost of long fractions.
         let below = a.denom() * b.denom();
         let sum = own.numer() * &below + a.numer() * b.numer() * own.denom();
         Some((sum * total.denom()).cmp(&(total.numer() * own.denom() * below)))
@@ -427,7 +431,7 @@ mod tests {
             }
             assert_eq!(a.cmp(&b), a.big().cmp(&b.big()));
             assert_eq!(a.floor().big(), a.big().floor());
-            // Of a long number and a short one, and of two long ones.
+            // Operations on a long and a short number, and on two long ones.
             let (long, other) = (&(&a * &b) + &a, &(&b * &b) - &a);
             for (x, y) in [(&long, &a), (&b, &long), (&long, &other)] {
                 assert_eq!((x + y).big(), x.big() + y.big(), "{x} + {y}");

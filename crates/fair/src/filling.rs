@@ -9,20 +9,20 @@ use super::{
 };
 use plimsoll_base::error::{Error, Result};
 
-/// Where a filling ended. Entries follow the users.
+/// The result of a filling. Entries follow the users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filled<N> {
-    /// How many tasks each user runs.
+    /// The number of tasks that each user runs.
     pub tasks: Vec<N>,
     /// The constraint that stopped each user.
     pub limits: Vec<Limit>,
 }
 
-/// Fills stage after stage: in each, the users it names rise at their rates (tasks a unit of level, above 0) from 0.
+/// Fills the stages in order. In each stage the users that it lists rise from 0 at their rates (tasks per unit of level, above 0).
 ///
-/// `demand[i][r]` and `capacity[r]` are in the same unit; `caps[i]` is how many tasks user `i` has. A user gets
-/// nothing if a resource it needs is used up when its stage begins. Users that no stage names stand still with their
-/// limit as `Demand`. Cost: O((users + resources) · users · resources), exact when `N` is.
+/// `demand[i][r]` and `capacity[r]` are in the same unit; `caps[i]` is the number of tasks of user `i`. A user receives nothing if a
+/// resource that it needs is used up when its stage begins. Users that no stage lists do not rise; their limit is `Demand`. Cost: O((users
+/// + resources) · users · resources). The result is exact if `N` is.
 pub fn fill<N: Number>(capacity: &[N], demand: &[Vec<N>], caps: &[Option<N>], stages: &[Vec<(usize, N)>]) -> Filled<N> {
     let mut left = capacity.to_vec();
     let mut used_up: Vec<bool> = capacity.iter().map(Number::is_zero).collect();
@@ -52,7 +52,7 @@ pub fn fill<N: Number>(capacity: &[N], demand: &[Vec<N>], caps: &[Option<N>], st
             for (user, rate) in &rising {
                 let reached = level.times(rate);
                 filled.tasks[*user] = match &caps[*user] {
-                    // By the level, not by the product, which in floats may stay a little below.
+                    // Compares levels rather than products: in floats, the product may stay slightly below the cap.
                     Some(cap) if cap.over(rate) <= level => cap.clone(),
                     _ => reached,
                 };
@@ -76,16 +76,16 @@ fn least<N: Number>(values: impl Iterator<Item = N>) -> Option<N> {
 
 /// Max-min fairness of a norm of users' weighted shares, with finite demand and zero demands.
 ///
-/// Results for up to 256 users are fractions where the norm has any. Larger results are certified floats, computed by [`Levels`] if each
+/// Results for up to 256 users are fractions if the norm is rational. Larger results are certified floats, computed by [`Levels`] if each
 /// user has one weight. Users with a norm of 0 (possible for one resource only: they need none of it) are served first, as in the
-/// simulation. Among themselves they get equal dominant shares here, where the simulation has a tie.
+/// simulation. Among themselves they get equal dominant shares here, whereas the simulation has a tie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Filling {
-    /// The quantity raised.
+    /// The norm that is raised.
     pub norm: Norm,
 }
 
-/// Beyond this many users fractions outgrow their use: levels are sums of as many, with a common denominator.
+/// The number of users above which fractions become too long: a level is a sum with one term per user, on a common denominator.
 const EXACT_USERS: usize = 256;
 
 impl Mechanism for Filling {
@@ -116,7 +116,7 @@ impl Mechanism for Filling {
 }
 
 impl Filling {
-    /// In fractions; `None` for a norm that has none.
+    /// Computes the filling in fractions. Returns `None` for a norm that is not rational.
     fn exact(&self, instance: &Instance) -> Option<Filled<Exact>> {
         if let Norm::Power(_) = self.norm {
             return None;
@@ -140,7 +140,7 @@ impl Filling {
             match (norm.is_zero(), dominant.is_zero()) {
                 (false, _) => second.push((i, one.over(&norm))),
                 (true, false) => first.push((i, one.over(&dominant))),
-                // It needs no resource and has a finite number of tasks: any rate reaches it.
+                // It needs no resource and has a finite number of tasks, so any rate suffices.
                 (true, true) => second.push((i, one)),
             }
         }
@@ -151,11 +151,11 @@ impl Filling {
         filled
     }
 
-    /// How far a filling is from max-min fair: the largest over all users of their distance to the nearest constraint
-    /// that could stop them, and the largest overfill of a resource; relative to capacities and levels.
+    /// Returns the deviation of a filling from max-min fairness, relative to capacities and levels: the larger of the largest overfill of a
+    /// resource and, over all users, the largest distance to the nearest constraint that could stop the user.
     ///
-    /// A user is stopped rightly when it has all its tasks, or when a resource it needs is used up and no user that
-    /// needs that resource has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
+    /// A user is stopped correctly if it runs all its tasks, or if a resource that it needs is used up and no user that needs that resource
+    /// has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
     fn residual(&self, instance: &Instance, filled: &Filled<f64>) -> f64 {
         let users = instance.users();
         let dims = instance.resources().len();
@@ -190,7 +190,7 @@ impl Filling {
     }
 }
 
-/// A task's shares `d_r / (c_r w_r)`, without resources of capacity 0.
+/// Returns the shares `d_r / (c_r w_r)` of a task, without resources of capacity 0.
 pub(super) fn weighted_shares(instance: &Instance, user: &User) -> Vec<f64> {
     let capacity = instance.capacity();
     let counted = (0..capacity.len()).filter(|&r| !capacity[r].is_zero());
@@ -212,7 +212,7 @@ mod tests {
         allocation.tasks.exact().expect("a fraction").iter().map(ToString::to_string).collect()
     }
 
-    /// Ghodsi et al., NSDI 2011, 4.1, 5.1, theorems 1 to 3 and 5 (DRF).
+    /// Examples of Ghodsi et al., NSDI 2011, 4.1, 5.1, theorems 1 to 3 and 5 (DRF).
     #[test]
     fn the_papers_examples_come_out_as_fractions() {
         let example = two([9, 18], &[[1, 4], [3, 1]]);

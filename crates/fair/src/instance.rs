@@ -1,4 +1,8 @@
-//! The static question: the capacity of each resource, and the demand of each user.
+//! The input of a mechanism: the capacity of each resource, the demand of each user, and optionally the machines.
+//!
+//! [`Instance::new`] and [`Instance::on_machines`] check their input, so every instance is valid: at least one resource and one user,
+//! unique names, amounts of at least 0, weights above 0, and a finite number of tasks for users without demand. All amounts are exact
+//! fractions.
 
 use std::collections::HashSet;
 
@@ -8,32 +12,32 @@ use plimsoll_base::error::{Error, Result};
 /// A user with identical divisible tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Its name, unique in the instance.
+    /// The name, unique in the instance.
     pub name: String,
     /// The demand of one task for each resource (at least 0).
     pub demand: Vec<Exact>,
-    /// Its weight for each resource (above 0).
+    /// The weight for each resource (above 0).
     pub weight: Vec<Exact>,
-    /// How many tasks it has; `None` is without end.
+    /// The number of tasks; `None` means unlimited.
     pub tasks: Option<Exact>,
-    /// The machines that its tasks may run on, as indices into those of the instance; `None` is all.
+    /// The machines that the tasks may run on, as indices into the machines of the instance; `None` means all.
     pub on: Option<Vec<usize>>,
 }
 
 impl User {
-    /// A user of weight 1 without end of tasks, which may run anywhere.
+    /// Creates a user of weight 1 with unlimited tasks, which may run on any machine.
     pub fn new(name: impl Into<String>, demand: Vec<Exact>) -> User {
         let weight = vec![Exact::ONE; demand.len()];
         User { name: name.into(), demand, weight, tasks: None, on: None }
     }
 
-    /// Its one weight; `None` if its weights differ by resource.
+    /// Returns the single weight of the user, or `None` if its weights differ by resource.
     pub fn one_weight(&self) -> Option<&Exact> {
         self.weight.first().filter(|first| self.weight.iter().all(|weight| weight == *first))
     }
 
-    /// The same for a mechanism that needs one. Errors: [`Error::Plan`] when its weights differ by resource; `why` is said
-    /// behind "one weight per user".
+    /// Returns the single weight for a mechanism that needs one. Errors: [`Error::Plan`] if the weights differ by resource; `why` is
+    /// appended to "one weight per user" in the message.
     pub fn scalar_weight(&self, why: &str) -> Result<&Exact> {
         self.one_weight().ok_or_else(|| {
             let expected = format!("one weight per user {why}");
@@ -45,22 +49,22 @@ impl User {
 /// Equal machines, for mechanisms that count machines or assign tasks to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machines {
-    /// Their name, unique in the instance.
+    /// The name, unique in the instance.
     pub name: String,
-    /// How many.
+    /// The number of machines.
     pub count: u64,
-    /// The capacity of each, for every resource.
+    /// The capacity of one machine, for each resource.
     pub capacity: Vec<Exact>,
 }
 
 impl Machines {
-    /// The capacity of all of them.
+    /// Returns the total capacity of the machines.
     fn together(&self) -> Vec<Exact> {
         self.capacity.iter().map(|each| each * &Exact::from(self.count)).collect()
     }
 }
 
-/// A static allocation problem, checked: resources, users, and machines where they matter.
+/// A validated static allocation problem: resources, users, and the machines if the mechanism needs them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     resources: Vec<String>,
@@ -70,20 +74,19 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Checks the parts. `capacity`, each demand and each weight have one entry a resource.
+    /// Creates an instance with one pool of capacity. `capacity`, each demand and each weight have one entry per resource.
     ///
-    /// A resource of capacity 0 may be demanded: its users get nothing. A user with a demand of 0 needs a number of
-    /// tasks, and gets them all. Errors: [`Error::Plan`] that names the user and the resource, for no users, no
-    /// resources, names that stand twice, negative amounts, weights that are not above 0, and endless tasks that need
-    /// nothing.
+    /// A resource of capacity 0 may be demanded: the users that demand it run no tasks. A user with a demand of 0 needs a finite number of
+    /// tasks, and runs them all. Errors: [`Error::Plan`] naming the user and the resource, for no users, no resources, duplicate names,
+    /// negative amounts, weights that are not above 0, and unlimited tasks without demand.
     pub fn new(resources: Vec<String>, capacity: Vec<Exact>, users: Vec<User>) -> Result<Instance> {
         let instance = Instance { resources, capacity, users, machines: Vec::new() };
         instance.check()?;
         Ok(instance)
     }
 
-    /// The same on machines, which together are the capacity. Errors: as [`Instance::new`], and for no machines, names
-    /// that stand twice, and users that may run on no machine or on one that there is not.
+    /// Creates an instance on machines, whose total is the capacity. Errors: as [`Instance::new`], and for no machines, duplicate names,
+    /// and users that may run on no machine or on an unknown one.
     pub fn on_machines(resources: Vec<String>, machines: Vec<Machines>, users: Vec<User>) -> Result<Instance> {
         if machines.is_empty() {
             return Err(Error::plan("machine", "no machine", "at least one [[machine]] with a capacity"));
@@ -108,34 +111,34 @@ impl Instance {
         Ok(instance)
     }
 
-    /// The same resources and machines with other users. Errors: as [`Instance::new`].
+    /// Returns an instance with the same resources and machines and other users. Errors: as [`Instance::new`].
     pub fn with_users(&self, users: Vec<User>) -> Result<Instance> {
         let instance = Instance { users, ..self.clone() };
         instance.check()?;
         Ok(instance)
     }
 
-    /// The names of the resources.
+    /// Returns the names of the resources.
     pub fn resources(&self) -> &[String] {
         &self.resources
     }
 
-    /// The capacity of each resource.
+    /// Returns the capacity of each resource.
     pub fn capacity(&self) -> &[Exact] {
         &self.capacity
     }
 
-    /// The users.
+    /// Returns the users.
     pub fn users(&self) -> &[User] {
         &self.users
     }
 
-    /// The machines; empty when the capacity is one pool.
+    /// Returns the machines; empty if the capacity is one pool.
     pub fn machines(&self) -> &[Machines] {
         &self.machines
     }
 
-    /// The capacity of each entry of machines, all its machines together; a pool is one entry.
+    /// Returns the total capacity of each entry of machines; a pool is one entry.
     pub fn rooms(&self) -> Vec<Vec<Exact>> {
         match self.machines.is_empty() {
             true => vec![self.capacity.clone()],
@@ -143,17 +146,17 @@ impl Instance {
         }
     }
 
-    /// Whether a user may run on an entry of machines.
+    /// Returns whether a user may run on an entry of machines.
     pub fn may_run(&self, user: usize, machine: usize) -> bool {
         self.users[user].on.as_ref().is_none_or(|on| on.contains(&machine))
     }
 
-    /// How many machines there are; a pool counts as one.
+    /// Returns the number of machines; a pool counts as one.
     pub fn machine_count(&self) -> u64 {
         self.machines.iter().map(|group| group.count).sum::<u64>().max(1)
     }
 
-    /// The first resource that the user needs and the capacity lacks.
+    /// Returns the first resource that the user needs and of which the capacity is 0.
     pub fn lacking(&self, user: &User) -> Option<usize> {
         (0..self.resources.len()).find(|&r| user.demand[r].is_positive() && self.capacity[r].is_zero())
     }

@@ -2,7 +2,7 @@
 //!
 //! Each user is guaranteed its fair share `f` of the slices that are not public. A user that demands less donates the rest. A user that
 //! demands more borrows slice by slice: the borrower with the most credits takes from the donor with the fewest, and takes public slices
-//! once no donor has any left. A borrowed slice costs a credit, which its donor receives, or the pool of public slices.
+//! once no donor has any left. A borrowed slice costs one credit, which goes to the donor or, for a public slice, to the pool.
 //!
 //! Source: Vuppalapati et al., "Karma: Resource Allocation for Dynamic Demands", OSDI 2023, §3. The paper's alpha is the guaranteed part;
 //! the authors' library uses that name for the public part.
@@ -13,14 +13,14 @@ use std::collections::BinaryHeap;
 use plimsoll_base::named;
 
 named! {
-    /// Credits that users get for nothing at the beginning of every quantum.
+    /// The credits that users receive without donating at the beginning of every quantum.
     FreeCredits {
         Public "public": "As many as there are public slices a user, rounded down, as in the paper and the authors' library",
         Pool "pool": "An equal part of what the public slices have earned, rounded down, as in the authors' other implementation",
     }
 }
 
-/// The accounts of all users. Ties go to the earlier user, which the source leaves open.
+/// The credit accounts of all users. Ties, which the source leaves open, go to the earlier user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Karma {
     free: FreeCredits,
@@ -30,7 +30,7 @@ pub struct Karma {
 }
 
 impl Karma {
-    /// Without accounts; accounts opened later begin with `initial` credits.
+    /// Creates an instance without accounts. Accounts opened later begin with `initial` credits.
     pub fn new(free: FreeCredits, initial: u64) -> Karma {
         Karma { free, initial, credits: Vec::new(), pool: 0 }
     }
@@ -40,22 +40,22 @@ impl Karma {
         self.credits.push(self.initial);
     }
 
-    /// The credits of each user.
+    /// Returns the credits of each user.
     pub fn credits(&self) -> &[u64] {
         &self.credits
     }
 
-    /// The credits that public slices have earned and that are not distributed yet.
+    /// Returns the credits that public slices have earned and that are not distributed yet.
     pub fn pool(&self) -> u64 {
         self.pool
     }
 
-    /// Passes `quanta` quanta without demand.
+    /// Runs `quanta` quanta without demand.
     pub fn idle(&mut self, quanta: u64, public: u64) {
         let users = self.credits.len() as u64;
         if let (1.., 1..) = (quanta, users) {
             self.quantum(0, public, &vec![0; self.credits.len()]);
-            // The pool has no equal part left to give.
+            // After the first quantum the pool is too small for another equal part.
             let each = if self.free == FreeCredits::Public { public / users } else { 0 };
             let more = each.saturating_mul(quanta - 1);
             self.credits.iter_mut().for_each(|credits| *credits = credits.saturating_add(more));
@@ -65,7 +65,7 @@ impl Karma {
     /// Runs a quantum: returns the slices of each user, given the demand of each user and the number of slices, `public` of them public.
     /// The other slices are divided equally and rounded down; the remainder of the division stays free.
     ///
-    /// Cost: O(users + borrowed slices * log users).
+    /// Cost: O(users + borrowed slices · log users).
     pub fn quantum(&mut self, slices: u64, public: u64, demands: &[u64]) -> Vec<u64> {
         let users = self.credits.len() as u64;
         if users == 0 {
@@ -81,7 +81,7 @@ impl Karma {
         self.credits.iter_mut().for_each(|credits| *credits = credits.saturating_add(each));
         let fair = slices.saturating_sub(public) / users;
         let mut allocation: Vec<u64> = demands.iter().map(|demand| fair.min(*demand)).collect();
-        // Credits, user, and count: the slices still wanted, or those still offered.
+        // Heap entries: the credits, the user, and the number of slices still requested or offered.
         let wants = |at: usize| demands[at].saturating_sub(fair).min(self.credits[at]);
         let of = |at: usize| self.credits[at];
         let all = 0..demands.len();
@@ -117,8 +117,8 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Three users, 33 slices of which 3 are public, 10 credits each: `karma_e2e_one` in the authors' tests
-    /// (resource-disaggregation/karma, jiffy-implementation).
+    /// The case `karma_e2e_one` of the authors' tests (resource-disaggregation/karma, jiffy-implementation): three users, 33 slices, 3 of
+    /// them public, 10 credits each.
     #[test]
     fn five_quanta_of_the_authors() {
         let quanta: [([u64; 3], [u64; 3], [u64; 3], u64); 5] = [

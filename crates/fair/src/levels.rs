@@ -1,11 +1,11 @@
 //! Progressive filling for a million users: a fast implementation of [`fill`](super::fill), in floats, column by column.
 //!
-//! The total of a resource that all users hold, as a function of the level, is increasing, concave and piecewise linear: `f_r(level) =
-//! sum_i d_ir rate_i min(level, stop_i)`. The first level at which some resource is used up is therefore found by Newton's method: the
-//! tangents give the next level, until no user stops between the tangent's point and its answer. From the left the method never oversteps;
-//! from a guess on the right the first step lands on the left. The product of the rest and the slope falls at least fourfold per step
-//! (Dinkelbach's method), so there are few steps whatever the numbers; without finite demands there is one. Users that need a used-up
-//! resource stop, and the next round continues with the others: at most one round per resource.
+//! The total allocation of a resource, as a function of the level, is increasing, concave and piecewise linear: `f_r(level) = sum_i d_ir
+//! rate_i min(level, stop_i)`. The first level at which some resource is used up is therefore found by Newton's method: the tangents give
+//! the next level, until no user stops between the tangent's point and its solution. From the left the method never oversteps; from a guess
+//! on the right the first step ends on the left. The product of the remaining capacity and the slope falls at least fourfold per step
+//! (Dinkelbach's method), so there are few steps for any input; without finite demands there is one. Users that need a used-up resource
+//! stop, and the next round continues with the others: at most one round per resource.
 //!
 //! Sums are computed in blocks, always in the same order; for a million users their relative error is below 1e-13.
 
@@ -13,29 +13,29 @@ use super::levels_pass::{PassView, Sums, UserCopy, blocks, dot, evaluate, extrem
 use super::{Certificate, Limit, Norm, Problem, TOLERANCE};
 use plimsoll_base::error::{Error, Result};
 
-/// By how much a resource may miss its capacity and still count as used up.
+/// The deviation from its capacity at which a resource is considered used up.
 const SLACK: f64 = 1e-12;
 
-/// More passes than any input can cause.
+/// The limit on passes, more than any input can cause.
 const MOST_PASSES: usize = 20_000;
 
-/// The limit of a user that none stops.
+/// The limit of a user that no resource limits.
 const NO_LIMIT: u32 = u32::MAX;
 
-/// How many users the first guess looks at.
+/// The number of users in the sample of the first guess.
 const SAMPLE: usize = 4096;
 
-/// From how many users on it pays to guess first, and to look at few in the end.
+/// The smallest number of users for which a first guess, and a separate pass over few users at the end of a round, save time.
 const MANY: usize = 8 * SAMPLE;
 
-/// Fast progressive filling. It owns its buffers: keep one and solve many problems with it.
+/// A solver for fast progressive filling. It owns its buffers, so one solver should be reused for many problems.
 ///
-/// Cost: every demand is read twice, or with finite demands three times; each round after the first looks only at the
-/// users that still rise, once they are fewer than half.
+/// Cost: every demand is read twice, or three times with finite demands. Each round after the first visits only the users that still rise,
+/// once they are fewer than half.
 #[derive(Clone, Debug, Default)]
 pub struct Levels {
     rates: Vec<f64>,
-    /// The level at which a user stops: where it has all its tasks, or where a resource it needs was used up.
+    /// The level at which each user stops: it runs all its tasks, or a resource that it needs is used up.
     stops: Vec<f64>,
     limits: Vec<u32>,
     tasks: Vec<f64>,
@@ -47,34 +47,33 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Without anything solved.
+    /// Creates a solver without a solution.
     pub fn new() -> Levels {
         Levels::default()
     }
 
-    /// Dominant resource fairness: users rise at `w_i / max_r d_ir` tasks a unit of level. Errors: as
-    /// [`Levels::fill`].
+    /// Solves dominant resource fairness: users rise at `w_i / max_r d_ir` tasks per unit of level. Errors: as [`Levels::fill`].
     pub fn drf(&mut self, problem: &Problem) -> Result<()> {
         let columns = problem.columns();
         self.solve(&columns, problem.tasks(), &vec![0.0; problem.dims()], |start, rates: &mut [f64]| {
             let end = start + rates.len();
             rates.fill(0.0);
             for columns in columns.chunks(4) {
-                // Four at a time, one of them more than once where there are fewer.
+                // Four columns per pass; with fewer than four, some of them repeatedly.
                 let [a, b, c, d] = [0, 1, 2, 3].map(|k| &columns[k % columns.len()][start..end]);
                 for ((((largest, &a), &b), &c), &d) in rates.iter_mut().zip(a).zip(b).zip(c).zip(d) {
                     *largest = larger(*largest, larger(larger(a, b), larger(c, d)));
                 }
             }
             for (rate, weight) in rates.iter_mut().zip(&problem.weight()[start..end]) {
-                // A user that needs nothing gets the rate 1; dividing always is quicker than branching.
+                // A user without demand gets the rate 1. An unconditional division is faster than a branch.
                 *rate = weight / if *rate > 0.0 { *rate } else { *weight };
             }
         })
     }
 
-    /// Max-min fairness of a norm of users' shares over their weights, as [`Filling`](super::Filling): users with
-    /// a norm of 0 are served first. Errors: as [`Levels::fill`].
+    /// Solves max-min fairness of a norm of the users' weighted shares, as [`Filling`](super::Filling) does: users with a norm of 0 are
+    /// served first. Errors: as [`Levels::fill`].
     pub fn norm(&mut self, problem: &Problem, norm: Norm) -> Result<()> {
         if norm == Norm::Largest {
             return self.drf(problem);
@@ -104,25 +103,24 @@ impl Levels {
         Ok(())
     }
 
-    /// Raises every user at its rate (tasks a unit of level, at least 0), until it has all its tasks or a resource that
-    /// it needs is used up. A user of rate 0 stands still. `columns` are the demands of a task of each user for a resource, as
-    /// shares of its capacity, `tasks` how many each has.
+    /// Raises every user at its rate (tasks per unit of level, at least 0), until it runs all its tasks or a resource that it needs is used
+    /// up. A user of rate 0 does not rise. `columns` has, for each resource, the demand of a task of each user as a share of the capacity;
+    /// `tasks` is the number of tasks of each user.
     ///
-    /// Errors: [`Error::Plan`] for a user without end of tasks that needs nothing; [`Error::NotConverged`] where the
-    /// solution is off by more than [`TOLERANCE`]; after an error there is no solution to look at. Panics: when there
-    /// is not one rate a user.
+    /// Errors: [`Error::Plan`] for a user with unlimited tasks and without demand; [`Error::NotConverged`] if the deviation of the solution
+    /// exceeds [`TOLERANCE`]. After an error there is no valid solution. Panics: the number of rates is not the number of users.
     pub fn fill(&mut self, columns: &[&[f64]], tasks: &[f64], rates: &[f64]) -> Result<()> {
         assert_eq!(rates.len(), tasks.len(), "one rate a user");
         let base = vec![0.0; columns.len()];
         self.solve(columns, tasks, &base, |start, out| out.copy_from_slice(&rates[start..][..out.len()]))
     }
 
-    /// How many tasks each user runs.
+    /// Returns the number of tasks that each user runs.
     pub fn tasks(&self) -> &[f64] {
         &self.tasks
     }
 
-    /// The constraint that stopped a user.
+    /// Returns the constraint that stopped a user.
     pub fn limit(&self, user: usize) -> Limit {
         match self.limits[user] {
             NO_LIMIT => Limit::Demand,
@@ -130,24 +128,23 @@ impl Levels {
         }
     }
 
-    /// The level of each round and the resources that were used up there.
+    /// Returns the level of each round and the resources that were used up at it.
     pub fn rounds(&self) -> &[(f64, Vec<usize>)] {
         &self.rounds
     }
 
-    /// The share of each resource that is in use.
+    /// Returns the share of each resource that is in use.
     pub fn used(&self) -> &[f64] {
         &self.used
     }
 
-    /// The error of the solution as the solution alone shows it: by how much a resource is overfull, or how far
-    /// the constraint of a stopped user is from binding.
+    /// Returns the error of the solution, computed from the solution alone: the excess of a resource, or the distance of the constraint of
+    /// a stopped user from binding.
     pub fn certificate(&self) -> Certificate {
         Certificate { residual: self.residual, gap: 0.0 }
     }
 
-    /// Fills on top of the amounts in use already, with the rates that `rate` writes for the users from its first
-    /// argument on.
+    /// Fills on top of the amounts already in use. `rate` writes the rates of the users from the index in its first argument on.
     fn solve(&mut self, columns: &[&[f64]], all: &[f64], base: &[f64], rate: impl Fn(usize, &mut [f64])) -> Result<()> {
         let (users, dims) = (all.len(), columns.len());
         self.rounds.clear();
@@ -175,7 +172,7 @@ impl Levels {
         self.finish(columns, all, base)
     }
 
-    /// Round after round: to the next level, and the users that stop there.
+    /// Runs the rounds: each finds the next level and stops the users that are limited there.
     fn rounds_of(
         &mut self,
         columns: &[&[f64]],
@@ -214,7 +211,7 @@ impl Levels {
                 std::mem::swap(group, spare);
                 compact = true;
                 sums = evaluate(&group.view(columns.len()), &search.open, level);
-                // Users left behind hold the amounts in use without those of the users that go on.
+                // Users that left the view have the amounts in use, without those of the users that continue.
                 for r in 0..columns.len() {
                     search.base[r] = used[r] - sums.used[r];
                 }
@@ -228,13 +225,13 @@ impl Levels {
         Ok(())
     }
 
-    /// Estimates where the first round ends from a sample of about `SAMPLE` users; 0 for few users.
+    /// Estimates the end of the first round from a sample of about `SAMPLE` users; 0 for few users.
     fn guess(&self, columns: &[&[f64]], tasks: &[f64], search: &LevelSearch, rate: &impl Fn(usize, &mut [f64])) -> f64 {
         let users = tasks.len();
         if users < MANY || search.base.iter().any(|used| *used > 0.0) {
             return 0.0;
         }
-        // Odd, so that users that alternate are all seen.
+        // Odd, so that the sample covers both kinds of alternating users.
         let stride = (users / SAMPLE) | 1;
         let mut group = UserCopy::default();
         let sampled = || (0..users).step_by(stride);
@@ -255,10 +252,10 @@ impl Levels {
         }
     }
 
-    /// The tasks, and how far they are from max-min fair, computed from the tasks, levels and limits alone.
+    /// Computes the tasks and their deviation from max-min fairness, from the tasks, levels and limits alone.
     ///
-    /// A user is stopped rightly when it has all its tasks, or when the resource it names is one that it needs, is
-    /// used up, and no user that needs it has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
+    /// A user is stopped correctly if it runs all its tasks, or if its limiting resource is one that it needs, is used up, and no user that
+    /// needs it has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
     fn finish(&mut self, columns: &[&[f64]], all: &[f64], base: &[f64]) -> Result<()> {
         let named: Vec<usize> = self.rounds.iter().flat_map(|(_, used_up)| used_up.iter().copied()).collect();
         let (mut lowest, mut highest) = (vec![f64::INFINITY; columns.len()], vec![0.0f64; columns.len()]);
@@ -269,7 +266,7 @@ impl Levels {
             let (rates, stops) = (&self.rates[block.clone()], &self.stops[block.clone()]);
             for (((tasks, &all), &rate), &stop) in tasks.iter_mut().zip(all).zip(rates).zip(stops) {
                 let reached = rate * stop;
-                // The product may stay a little below.
+                // The product may be slightly below the number of tasks.
                 let full = reached >= all * (1.0 - 4.0 * f64::EPSILON);
                 *tasks = if full & (rate > 0.0) { all } else { reached };
             }
@@ -303,12 +300,12 @@ impl Levels {
     }
 }
 
-/// The larger of two numbers, in one instruction.
+/// Returns the larger of two numbers. Unlike `f64::max`, this compiles to one instruction.
 fn larger(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
 
-/// The larger of two, or the one that is no number.
+/// Returns the larger of two numbers, or NaN if `a` is NaN.
 fn worse(a: f64, b: f64) -> f64 {
     if a.is_nan() || a > b { a } else { b }
 }
@@ -319,13 +316,13 @@ fn not_converged(problem: String) -> Error {
 
 /// The search for the next level at which a resource is used up.
 struct LevelSearch {
-    /// Where the last round ended.
+    /// The level at the end of the last round.
     level: f64,
-    /// The amounts in use by users out of view, at that level.
+    /// The amounts in use, at that level, by users that are not in view.
     base: Vec<f64>,
-    /// How fast that grows.
+    /// The growth of `base` per unit of level.
     base_speed: Vec<f64>,
-    /// Resources that are not used up.
+    /// Whether each resource is not used up yet.
     open: Vec<bool>,
     passes: usize,
 }
@@ -336,7 +333,7 @@ impl LevelSearch {
         LevelSearch { level: 0.0, base: base.to_vec(), base_speed: vec![0.0; dims], open: vec![true; dims], passes: 0 }
     }
 
-    /// The amounts in use at the level of these sums.
+    /// Returns the amount of a resource in use at the level of these sums.
     fn used(&self, sums: &Sums, r: usize) -> f64 {
         self.base[r] + self.base_speed[r] * (sums.level - self.level) + sums.used[r]
     }
@@ -345,7 +342,7 @@ impl LevelSearch {
         self.base_speed[r] + sums.speed[r]
     }
 
-    /// Advances to the next level, from sums at any level; returns the amounts in use there. `None` if no open resource stops any user.
+    /// Advances to the next level, from sums at any level. Returns the amounts in use there, or `None` if no open resource stops any user.
     fn next_level(&mut self, view: &PassView, mut sums: Sums) -> Result<Option<Vec<f64>>> {
         loop {
             let open = || (0..self.base.len()).filter(|&r| self.open[r]);
@@ -360,7 +357,7 @@ impl LevelSearch {
             let next = if (fullest - 1.0).abs() <= SLACK {
                 sums.level
             } else if open().any(|r| self.used(&sums, r) > 1.0 && self.speed(&sums, r) == 0.0) {
-                // Too far to the right for a tangent to lead back.
+                // Too far to the right: no tangent leads back.
                 sums = evaluate(view, &self.open, self.level);
                 continue;
             } else {
@@ -386,8 +383,8 @@ impl LevelSearch {
         }
     }
 
-    /// Looks for the next level up to `end` from sums short of it, among those alone that stop between the two; returns
-    /// the amounts in use there. All others either have stopped or rise all the way.
+    /// Searches for the next level up to `end`, from sums at a lower level. Visits only the users that stop between the two; all others
+    /// have stopped before or rise all the way. Returns the amounts in use at the level.
     fn next_level_near(&mut self, view: &PassView, sums: &Sums, end: f64) -> Result<Option<Vec<f64>>> {
         let mut near = UserCopy::default();
         near.take_between(view, sums.level, end);

@@ -4,18 +4,18 @@
 
 use std::ops::Range;
 
-/// Users a block: its columns stay in fast memory between the loops over them, and a column is read in long stretches.
+/// The number of users per block: its columns stay in the cache between the loops over them, and a column is read in long stretches.
 pub(super) const BLOCK: usize = 2048;
 
-/// Sums that run side by side.
+/// The number of independent partial sums.
 const LANES: usize = 8;
 
-/// The users, block by block.
+/// Returns the index ranges of the blocks.
 pub(super) fn blocks(users: usize) -> impl Iterator<Item = Range<usize>> {
     (0..users).step_by(BLOCK).map(move |start| start..(start + BLOCK).min(users))
 }
 
-/// The users of a pass: all, or the copy of the users that still rise.
+/// The users of a pass: all users, or the copy of the users that still rise.
 pub(super) struct PassView<'a> {
     pub(super) columns: Vec<&'a [f64]>,
     pub(super) rates: &'a [f64],
@@ -28,27 +28,27 @@ impl<'a> PassView<'a> {
     }
 }
 
-/// The amounts that users hold at a level, and how fast they grow.
+/// The allocations of the users at a level, and how fast they grow.
 pub(super) struct Sums {
     pub(super) level: f64,
-    /// Of each resource, by the users looked at.
+    /// The amount of each resource used by the visited users.
     pub(super) used: Vec<f64>,
-    /// A unit of level above.
+    /// The growth of `used` per unit of level above this one.
     pub(super) speed: Vec<f64>,
-    /// The last level up to this one at which a user stops.
+    /// The highest level, at most this one, at which a user stops.
     pub(super) last_stop: f64,
-    /// The first level above at which a user stops.
+    /// The lowest level above this one at which a user stops.
     pub(super) next_stop: f64,
 }
 
 impl Sums {
-    /// Of no users.
+    /// Creates the sums over no users.
     pub(super) fn new(level: f64, dims: usize) -> Sums {
         let none = || vec![0.0; dims];
         Sums { level, used: none(), speed: none(), last_stop: 0.0, next_stop: f64::INFINITY }
     }
 
-    /// Adds a block of users; `rates` and `stops` are the block's, the columns those of all users.
+    /// Adds a block of users. `rates` and `stops` cover the block, `columns` all users.
     pub(super) fn add(&mut self, columns: &[&[f64]], open: &[bool], rates: &[f64], stops: &[f64], block: Range<usize>) {
         self.refresh_stops(stops);
         if stops.iter().all(|stop| *stop > self.level) {
@@ -88,7 +88,7 @@ impl Sums {
     }
 }
 
-/// The sums of all users in view at a level, of the open resources.
+/// Computes the sums of all users in view at a level, for the open resources.
 pub(super) fn evaluate(view: &PassView, open: &[bool], level: f64) -> Sums {
     let mut sums = Sums::new(level, view.columns.len());
     for block in blocks(view.stops.len()) {
@@ -97,7 +97,7 @@ pub(super) fn evaluate(view: &PassView, open: &[bool], level: f64) -> Sums {
     sums
 }
 
-/// The sum of products over a block.
+/// Returns the sum of products over a block.
 pub(super) fn dot(column: &[f64], by: &[f64]) -> f64 {
     let mut sums = [0.0; LANES];
     let ((column, rest), (by, by_rest)) = (column.as_chunks::<LANES>(), by.as_chunks::<LANES>());
@@ -110,7 +110,7 @@ pub(super) fn dot(column: &[f64], by: &[f64]) -> f64 {
     pairwise(&sums)
 }
 
-/// Over a block that is read once: the amount of a resource that its users hold at a level, and how fast that grows.
+/// Returns the amount of a resource that the users of a block use at a level, and how fast it grows. Reads the block once.
 fn held_and_growing(column: &[f64], rates: &[f64], stops: &[f64], level: f64) -> (f64, f64) {
     let (mut held, mut growing) = ([0.0; LANES], [0.0; LANES]);
     let mut add = |lane: usize, demand: f64, rate: f64, stop: f64| {
@@ -145,7 +145,7 @@ pub(super) fn extremes(column: &[f64], level: &[f64], limits: &[u32], resource: 
     (lowest.into_iter().fold(f64::INFINITY, f64::min), highest.into_iter().fold(0.0, f64::max))
 }
 
-/// Halves upon halves. Kept out of the loops before it, which otherwise pair their lanes as the sums here do.
+/// Adds pairwise. Not inlined, because the preceding loops would otherwise pair their lanes as this sum does.
 #[inline(never)]
 fn pairwise(sums: &[f64; LANES]) -> f64 {
     let [a, b, c, d, e, f, g, h] = sums;
@@ -153,7 +153,7 @@ fn pairwise(sums: &[f64; LANES]) -> f64 {
     (a + c) + (b + d)
 }
 
-/// Stops every user that rises beyond `level` and needs a resource used up there; returns how many still rise.
+/// Stops every user that rises beyond `level` and needs a resource used up there. Returns the number of users that still rise.
 pub(super) fn freeze(
     columns: &[&[f64]],
     stops: &mut [f64],
@@ -167,7 +167,7 @@ pub(super) fn freeze(
         for &r in used_up {
             let column = &columns[r][block.clone()];
             for ((stop, limit), &demand) in stops.iter().zip(limits.iter_mut()).zip(column) {
-                // All ones for a user that stops here: a mask instead of an unpredictable branch.
+                // All ones for a user that stops here: a mask replaces an unpredictable branch.
                 let stopped = u32::from((*stop > level) & (demand > 0.0)).wrapping_neg();
                 *limit = (*limit & !stopped) | (r as u32 & stopped);
             }
@@ -180,12 +180,12 @@ pub(super) fn freeze(
     rising
 }
 
-/// A copy of some users.
+/// A copy of selected users.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UserCopy {
-    /// Their identifiers.
+    /// The indices of the users.
     pub(super) index: Vec<usize>,
-    /// Column by column.
+    /// The demands, column by column.
     pub(super) demand: Vec<f64>,
     pub(super) rates: Vec<f64>,
     pub(super) stops: Vec<f64>,
@@ -197,13 +197,13 @@ impl UserCopy {
         PassView { columns: columns(&self.demand, self.rates.len(), dims), rates: &self.rates, stops: &self.stops }
     }
 
-    /// As [`freeze`].
+    /// Stops users as [`freeze`] does.
     pub(super) fn freeze(&mut self, dims: usize, level: f64, used_up: &[usize]) -> usize {
         let columns = columns(&self.demand, self.rates.len(), dims);
         freeze(&columns, &mut self.stops, &mut self.limits, level, used_up)
     }
 
-    /// Writes the levels at which the members stopped to the lists of all users.
+    /// Writes the levels at which the copied users stopped, and their limits, to the lists of all users.
     pub(super) fn write_back(&self, stops: &mut [f64], limits: &mut [u32]) {
         for (k, &i) in self.index.iter().enumerate() {
             (stops[i], limits[i]) = (self.stops[k], self.limits[k]);
@@ -216,9 +216,9 @@ fn columns(demand: &[f64], users: usize, dims: usize) -> Vec<&[f64]> {
 }
 
 impl UserCopy {
-    /// The users in view that rise beyond `level`; there are `rising` of them.
+    /// Copies the users in view that rise beyond `level`; there are `rising` of them.
     pub(super) fn take_rising(&mut self, view: &PassView, level: f64, rising: usize) {
-        // Written whether or not it counts, so that nothing needs to be foretold.
+        // Writes every index and advances only for rising users, which avoids a branch.
         self.index.resize(rising + 1, 0);
         let mut found = 0;
         for (k, stop) in view.stops.iter().enumerate() {
@@ -229,7 +229,7 @@ impl UserCopy {
         self.copy(view);
     }
 
-    /// The few users in view that stop beyond `level`, up to `end`.
+    /// Copies the few users in view that stop beyond `level`, up to `end`.
     pub(super) fn take_between(&mut self, view: &PassView, level: f64, end: f64) {
         self.index.clear();
         let mut places = [0; BLOCK];
@@ -244,7 +244,7 @@ impl UserCopy {
         self.copy(view);
     }
 
-    /// Copies the users at the places that `index` has.
+    /// Copies the users at the positions in `index`.
     fn copy(&mut self, view: &PassView) {
         let copy = |from: &[f64], to: &mut Vec<f64>| to.extend(self.index.iter().map(|&k| from[k]));
         for list in [&mut self.rates, &mut self.stops, &mut self.demand] {
@@ -258,7 +258,7 @@ impl UserCopy {
         self.limits.resize(self.index.len(), u32::MAX);
     }
 
-    /// From places in another group to users.
+    /// Translates positions in another copy to indices of users.
     pub(super) fn members_of(&mut self, other: &UserCopy) {
         self.index.iter_mut().for_each(|k| *k = other.index[*k]);
     }

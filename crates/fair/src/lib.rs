@@ -44,6 +44,6 @@ pub use problem::Problem;
 pub use slots::Slots;
 pub use whole::{FillingRoom, OnBlocked, ServingKey, Ties, WholeTasks};
 
-/// By how much, relatively, a converged solution may miss its optimality conditions; more is
+/// The relative violation of its optimality conditions that a converged solution may have. A larger violation is
 /// [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
 pub const TOLERANCE: f64 = 1e-9;

@@ -1,11 +1,11 @@
-//! Small systems of linear equations, exact where the numbers are.
+//! Small systems of linear equations, solved exactly for exact numbers.
 
 use super::Number;
 
-/// Solves `size` equations in as many unknowns by elimination. Returns the last column.
+/// Solves `size` equations in as many unknowns by elimination. Returns the values of the unknowns.
 ///
-/// `rows` is row-major, `size + 1` entries per row, the right-hand side last. Returns `None` if a pivot is 0: the system is singular. Each
-/// step takes the largest pivot, which matters to floats only. Cost: O(size³).
+/// `rows` is row-major, `size + 1` entries per row, the right-hand side last. Returns `None` if a pivot is 0, which means that the system
+/// is singular. Each step takes the largest pivot, which matters for floats only. Cost: O(size³).
 pub fn solve<N: Number>(rows: &mut [N], size: usize) -> Option<Vec<N>> {
     let width = size + 1;
     for step in 0..size {

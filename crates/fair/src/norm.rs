@@ -1,18 +1,18 @@
-//! How a user's shares of several resources make one number: the level that max-min mechanisms raise.
+//! The level that max-min mechanisms raise: a norm of a user's shares of several resources.
 
 use super::{Exact, Instance, Number, User};
 use plimsoll_base::error::{Error, Result};
 
-/// The length of a user's vector of weighted shares `d_r / (c_r w_r)`.
+/// The norm of a user's vector of weighted shares `d_r / (c_r w_r)`.
 ///
-/// One family from asset fairness (`p = 1`, the sum) to DRF (`p` infinite, the largest); the sizes between weigh
-/// the lesser resources in. Sources: Ghodsi et al., NSDI 2011, 4.1, 4.3 and 5.1; Joe-Wong et al., INFOCOM 2012, for
-/// families between.
+/// The family ranges from asset fairness (`p = 1`, the sum) to DRF (`p` infinite, the largest share); the values of `p` between them also
+/// count the lesser resources. Sources: Ghodsi et al., NSDI 2011, 4.1, 4.3 and 5.1; Joe-Wong et al., INFOCOM 2012, for the families
+/// between.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Norm {
-    /// The largest: dominant shares.
+    /// The largest share: dominant shares.
     Largest,
-    /// The sum: asset shares.
+    /// The sum of the shares: asset shares.
     Sum,
     /// The p-norm, `p` at least 1 and finite.
     Power(f64),
@@ -21,7 +21,7 @@ pub enum Norm {
 }
 
 impl Norm {
-    /// The p-norm: [`Norm::Sum`] for 1, [`Norm::Largest`] for infinity. Errors: [`Error::Plan`] for less than 1 or NaN.
+    /// Creates a p-norm: [`Norm::Sum`] for 1, [`Norm::Largest`] for infinity. Errors: [`Error::Plan`] for less than 1 or NaN.
     pub fn power(p: f64) -> Result<Norm> {
         match p {
             1.0 => Ok(Norm::Sum),
@@ -31,7 +31,7 @@ impl Norm {
         }
     }
 
-    /// The norm of one task of a user, exactly; `None` for a [`Norm::Power`]. Resources of capacity 0 do not count.
+    /// Returns the norm of one task of a user in fractions, or `None` for a [`Norm::Power`]. Resources of capacity 0 do not count.
     pub fn exact(&self, instance: &Instance, user: &User) -> Option<Exact> {
         let capacity = instance.capacity();
         let share = |r: usize| &user.demand[r] / &(&capacity[r] * &user.weight[r]);
@@ -44,7 +44,7 @@ impl Norm {
         })
     }
 
-    /// The norm of a vector of weighted shares. Scaled by the largest, so that no power over- or underflows.
+    /// Returns the norm of a vector of weighted shares. Shares are scaled by the largest, so that no power overflows or underflows.
     pub fn float(&self, shares: impl Iterator<Item = f64> + Clone) -> f64 {
         let largest = shares.clone().fold(0.0, f64::max);
         match self {

@@ -1,25 +1,25 @@
-//! The static question in floats, laid out for speed: one column a resource.
+//! The input of the fast solvers: an instance in floats, with one column per resource for fast passes.
 
 use super::{Instance, Number};
 use plimsoll_base::error::Result;
 
-/// Users, their shares a task, weights and numbers of tasks, in floats.
+/// The users' demands per task, weights and numbers of tasks, in floats.
 ///
 /// Capacities are 1: a demand is the share of the whole that one task needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Problem {
     users: usize,
     dims: usize,
-    /// Column by column: `demand[r * users + i]`.
+    /// Stored by column: `demand[r * users + i]`.
     demand: Vec<f64>,
     weight: Vec<f64>,
     tasks: Vec<f64>,
 }
 
 impl Problem {
-    /// From columns: `demand[r * users + i]` is the demand of a task of user `i` for resource `r`, as a share of its
-    /// capacity (finite, at least 0); `weight[i]` is above 0; `tasks[i]` may be infinite. Panics: when the lengths do
-    /// not agree (a programmer error).
+    /// Creates a problem from columns: `demand[r * users + i]` is the demand of a task of user `i` for resource `r`, as a share of its
+    /// capacity (finite, at least 0); `weight[i]` is above 0; `tasks[i]` may be infinite. Panics: the lengths do not match (a programmer
+    /// error).
     pub fn new(dims: usize, demand: Vec<f64>, weight: Vec<f64>, tasks: Vec<f64>) -> Problem {
         let users = weight.len();
         assert!(demand.len() == users * dims && tasks.len() == users, "one column of {users} a resource");
@@ -42,37 +42,37 @@ impl Problem {
         Ok(problem)
     }
 
-    /// How many users there are.
+    /// Returns the number of users.
     pub fn users(&self) -> usize {
         self.users
     }
 
-    /// How many resources there are.
+    /// Returns the number of resources.
     pub fn dims(&self) -> usize {
         self.dims
     }
 
-    /// The demand of a task of each user for resource `r`, as a share of its capacity.
+    /// Returns the demand of a task of each user for resource `r`, as a share of its capacity.
     pub fn column(&self, r: usize) -> &[f64] {
         &self.demand[r * self.users..][..self.users]
     }
 
-    /// All of them, resource by resource.
+    /// Returns the columns of all resources.
     pub fn columns(&self) -> Vec<&[f64]> {
         (0..self.dims).map(|r| self.column(r)).collect()
     }
 
-    /// The users' weights.
+    /// Returns the users' weights.
     pub fn weight(&self) -> &[f64] {
         &self.weight
     }
 
-    /// How many tasks each user has.
+    /// Returns the number of tasks of each user.
     pub fn tasks(&self) -> &[f64] {
         &self.tasks
     }
 
-    /// The demand of a task of user `i`, resource by resource.
+    /// Returns the demand of a task of user `i`, resource by resource.
     pub fn row(&self, i: usize) -> impl Iterator<Item = f64> + Clone + '_ {
         (0..self.dims).map(move |r| self.demand[r * self.users + i])
     }

@@ -1,28 +1,28 @@
 //! Slot fairness: machines are cut into equal slots, and slots are shared max-min fairly.
 //!
-//! A task takes one slot whatever its demand, so that resources may stay unused, or be asked for more than there is:
-//! the utilisation of the allocation may be above 1, as on the machines of Hadoop. A user that demands a resource of
-//! capacity 0 gets nothing. Source: Hadoop's fair scheduler as in Ghodsi et al., NSDI 2011, 7.2 and 7.3.
+//! Each task uses one slot, independently of its demand. Resources may therefore stay unused, or be overcommitted: the utilisation of the
+//! allocation may be above 1, as on the machines of Hadoop. A user that demands a resource of capacity 0 runs no tasks. Source: Hadoop's
+//! fair scheduler as described in Ghodsi et al., NSDI 2011, 7.2 and 7.3.
 
 use super::{Allocation, Exact, Instance, Limit, Mechanism, Number, Tasks, User};
 use plimsoll_base::error::Result;
 
-/// Weighted max-min fairness in slots, exact: `x_i = min(tasks_i, level w_i)`. Cost: O(users log users).
+/// Weighted max-min fairness in slots, in fractions: `x_i = min(tasks_i, level w_i)`. Cost: O(users log users).
 ///
 /// A capacity without machines counts as one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slots {
-    /// Slots of each machine.
+    /// The number of slots of each machine.
     pub per_machine: u32,
 }
 
 impl Slots {
-    /// How many slots there are.
+    /// Returns the total number of slots.
     pub(super) fn total(&self, instance: &Instance) -> Exact {
         &Exact::from(u64::from(self.per_machine)) * &Exact::from(instance.machine_count())
     }
 
-    /// The user's one weight. Errors: [`Error::Plan`] when its weights differ by resource.
+    /// Returns the user's single weight. Errors: [`Error::Plan`] if its weights differ by resource.
     pub(super) fn weight(user: &User) -> Result<&Exact> {
         user.scalar_weight("for slots, since a slot is not a resource")
     }
@@ -33,7 +33,7 @@ impl Mechanism for Slots {
         let users = instance.users();
         let mut tasks = vec![Exact::ZERO; users.len()];
         let mut limits = vec![Limit::Demand; users.len()];
-        // Users that want slots: the level at which their demand ends, and their weight.
+        // Users that demand slots: the level at which their demand is met, their index, and their weight.
         let mut wanting = Vec::new();
         let mut weight_left = Exact::ZERO;
         for (i, user) in users.iter().enumerate() {
@@ -47,7 +47,7 @@ impl Mechanism for Slots {
                 }
             }
         }
-        // Satisfied users first; endless demand last.
+        // Users whose demand is met first come first; unlimited demand comes last.
         wanting.sort_by(|(a, ..), (b, ..)| a.is_none().cmp(&b.is_none()).then_with(|| a.cmp(b)));
         let mut slots = self.total(instance);
         let mut wanting = wanting.into_iter().peekable();
@@ -88,7 +88,7 @@ mod tests {
         Instance::on_machines(vec!["cpu".into(), "memory".into()], vec![machines], users).expect("a good instance")
     }
 
-    /// Slots are one resource of which a task takes one.
+    /// Slots are equivalent to one resource with a demand of 1 per task.
     #[test]
     fn slots_are_filled_like_a_resource() {
         let mut rng = ChaCha8Rng::seed_from_u64(4);

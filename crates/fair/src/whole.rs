@@ -1,9 +1,8 @@
 //! Whole tasks: the discrete counterparts of the divisible mechanisms, by progressive filling one task at a time.
 //!
-//! The user that stands lowest in the order gets one more task, until no user's task fits. Nothing ends here, so a user
-//! with a task that did not fit once will not get another there. Comparisons are exact, and ties are broken by a rule
-//! that is given. Sources: Ghodsi et al., NSDI 2011, Algorithm 1 and theorem 7 (DRF); Parkes, Procaccia and Shah, EC
-//! 2012 (SequentialMinMax).
+//! The lowest user in the order gets one more task, until no user's task fits. No task finishes, so a user whose task did not fit gets no
+//! further task in that room. Comparisons are exact, and ties are broken by a given rule. Sources: Ghodsi et al., NSDI 2011, Algorithm 1
+//! and theorem 7 (DRF); Parkes, Procaccia and Shah, EC 2012 (SequentialMinMax).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -15,22 +14,22 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::named;
 pub use plimsoll_base::named::OnBlocked;
 
-/// The key of the order: the user with the lowest is next.
+/// The key of the order: the user with the lowest key is served next.
 #[derive(Clone)]
 pub enum ServingKey {
-    /// The norm of its present shares: DRF's Algorithm 1 for [`Norm::Largest`]. Users with a norm of 0 go first, the
-    /// lowest dominant share before the others.
+    /// The norm of the user's current shares: DRF's Algorithm 1 for [`Norm::Largest`]. Users with a norm of 0 are served first, the lowest
+    /// dominant share before the others.
     Before(Norm),
-    /// The norm of its shares with one task more: SequentialMinMax for [`Norm::Largest`].
+    /// The norm of the user's shares with one more task: SequentialMinMax for [`Norm::Largest`].
     After(Norm),
-    /// Its tasks over its tasks in a divisible allocation; users that have none there come last.
+    /// The user's tasks over its tasks in a divisible allocation; users without tasks in that allocation come last.
     Target(Arc<dyn Mechanism>),
-    /// Its slots over its weight. A task takes one slot and no resource, as in [`Slots`].
+    /// The user's slots over its weight. A task takes one slot and no resource, as in [`Slots`].
     Slots(Slots),
 }
 
 named! {
-    /// The order among equals.
+    /// The order among users with equal keys.
     Ties {
         LeastRecentlyServed "least-recently-served": "The user with the earliest latest task, users without any first; then the first in the instance",
         LowestId "lowest-id": "The user that the instance names first",
@@ -38,37 +37,37 @@ named! {
     }
 }
 
-/// The room to fill.
+/// The capacity that is filled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FillingRoom {
     /// The capacity as one pool, whether or not it consists of machines.
     #[default]
     Pool,
-    /// One machine after the other, each until the filling ends there: the construction of theorem 7 (with
-    /// [`OnBlocked::Stop`]). A capacity without machines counts as one machine.
+    /// One machine after the other, each until no more tasks can be placed: the construction of theorem 7 (with [`OnBlocked::Stop`]). A
+    /// capacity without machines counts as one machine.
     EachMachine,
 }
 
 /// Progressive filling with whole tasks.
 ///
-/// Each user but the blocked ones is within one task of the others: where `i` got the last of its tasks, no user that still could have had
-/// one was lower. A fractional number of tasks is rounded down. A user of which not one task fits gets nothing and blocks no other, as in
-/// the simulation. Cost: O(resources + log users) per task, and O(users) per machine; more than 30 million tasks are an error.
+/// Each user except the blocked ones is within one task of the others: when user `i` got its last task, no user that could still get one
+/// was lower. A fractional number of tasks is rounded down. A user for which not even one task fits gets nothing and does not block others,
+/// as in the simulation. Cost: O(resources + log users) per task, and O(users) per machine; more than 30 million tasks are an error.
 #[derive(Clone)]
 pub struct WholeTasks {
     /// The key of the order.
     pub order: ServingKey,
-    /// When a task does not fit.
+    /// The rule for a task that does not fit.
     pub on_blocked: OnBlocked,
-    /// Among equals.
+    /// The order among users with equal keys.
     pub ties: Ties,
-    /// The room to fill.
+    /// The capacity that is filled.
     pub onto: FillingRoom,
 }
 
 impl Mechanism for WholeTasks {
-    /// The limit of a blocked user is the used-up resource (all slots, for slots), else [`Limit::WholeTask`]; the latter also applies to
-    /// users behind the user that ended the filling.
+    /// Computes the allocation. The limit of a blocked user is the used-up resource (all slots, for slots), else [`Limit::WholeTask`]; the
+    /// latter also applies to users after the user that ended the filling.
     fn allocate(&self, instance: &Instance) -> Result<Allocation> {
         let mut pool = Pool::new(self, instance)?;
         pool.fill(self, |_| {});
@@ -87,7 +86,7 @@ impl WholeTasks {
         Ok(log)
     }
 
-    /// Each user's stage, and the increment of its key in the order per task.
+    /// Returns each user's stage, and the increment of its key per task.
     fn units(&self, instance: &Instance) -> Result<Vec<(ServingStages, Exact)>> {
         let users = instance.users();
         match &self.order {
@@ -130,7 +129,7 @@ fn unit_of_norm(norm: Norm, instance: &Instance, user: &User) -> (ServingStages,
     if unit.is_zero() { (ServingStages::First, length(Norm::Largest)) } else { (ServingStages::Second, unit) }
 }
 
-/// The stages that are served one after the other, whatever users hold.
+/// The stages, which are served one after the other, independently of allocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ServingStages {
     First,
@@ -138,7 +137,7 @@ enum ServingStages {
     Last,
 }
 
-/// A user in line.
+/// A user in the serving order.
 #[derive(Debug, PartialEq, Eq)]
 struct QueuedUser {
     stage: ServingStages,
@@ -148,7 +147,7 @@ struct QueuedUser {
 }
 
 impl Ord for QueuedUser {
-    /// The greatest is next.
+    /// Compares such that the greatest user is served next.
     fn cmp(&self, other: &QueuedUser) -> Ordering {
         let rank = |next: &QueuedUser| (next.stage, next.tie);
         let (own, others) = (rank(self), rank(other));
@@ -162,23 +161,23 @@ impl PartialOrd for QueuedUser {
     }
 }
 
-/// The room to fill, of resources or of slots, and the number of tasks of each user.
+/// The capacity to fill, of resources or of slots, and the number of tasks of each user.
 struct Pool {
     /// The number of equal machines, and the capacity of each.
     rooms: Vec<(u64, Vec<Exact>)>,
     /// The resources that are used up on all machines.
     used_up: Vec<bool>,
-    /// Whether it is slots.
+    /// Whether the capacity consists of slots.
     slots: bool,
-    /// The need of one task: (resource, amount) where it is above 0.
+    /// The requirement of one task: pairs of a resource and an amount above 0.
     takes: Vec<Vec<(usize, Exact)>>,
-    /// Whole tasks that there are; `None` without end.
+    /// The number of whole tasks; `None` means unlimited.
     all: Vec<Option<u64>>,
     units: Vec<(ServingStages, Exact)>,
-    /// Users that may get tasks.
+    /// Whether each user may get tasks.
     served: Vec<bool>,
     tasks: Vec<u64>,
-    /// The number of each user's latest task among all, from 1; 0 for a user without any.
+    /// The number of each user's latest task among all tasks, from 1; 0 for a user without any.
     latest: Vec<usize>,
     decisions: usize,
 }
@@ -202,7 +201,7 @@ impl Pool {
             }
         };
         let used_up = vec![true; rooms.first().map_or(0, |(_, capacity)| capacity.len())];
-        // A number beyond 64 bits is treated as endless: no filling reaches it task by task.
+        // A number beyond 64 bits is treated as unlimited: no filling reaches it task by task.
         let whole_number = |tasks: &Exact| tasks.floor().parts().map(|(number, _)| number.unsigned_abs());
         let all: Vec<Option<u64>> = users.iter().map(|user| user.tasks.as_ref().and_then(whole_number)).collect();
         let fits = |takes: &[(usize, Exact)], room: &[Exact]| takes.iter().all(|(r, amount)| *amount <= room[*r]);
@@ -219,7 +218,7 @@ impl Pool {
         Ok(Pool { rooms, used_up, slots, takes, all, units, served, tasks, latest, decisions: 0 })
     }
 
-    /// Fills room after room, and calls `decided` for each task.
+    /// Fills one room after another, and calls `decided` for each task.
     fn fill(&mut self, whole: &WholeTasks, mut decided: impl FnMut(usize)) {
         for (count, capacity) in std::mem::take(&mut self.rooms) {
             for _ in 0..count {
@@ -283,10 +282,11 @@ impl Pool {
     }
 }
 
-/// More whole tasks than this are not served.
+/// The maximum number of whole tasks.
 const MOST_TASKS: f64 = 3e7;
 
-/// No more tasks than this fit: of each resource, the tasks that its least needy user would run with all of it.
+/// Returns an upper bound of the number of tasks: for each resource, the tasks that the user with the smallest demand would run with all of
+/// it.
 fn most_tasks(rooms: &[(u64, Vec<Exact>)], takes: &[Vec<(usize, Exact)>]) -> f64 {
     let dims = rooms.first().map_or(0, |(_, room)| room.len());
     let least = |r: usize| takes.iter().flatten().filter(|(of, _)| *of == r).map(|(_, amount)| amount).min();
@@ -321,7 +321,7 @@ mod tests {
         whole.allocate(instance).expect("a filling ends").tasks.floats()
     }
 
-    /// Ghodsi et al., NSDI 2011, 4.1 and Table 1.
+    /// The example of Ghodsi et al., NSDI 2011, 4.1 and Table 1.
     #[test]
     fn the_papers_table_1_comes_out_in_its_order() {
         let example = instance(&[9, 18], &[&[1, 4], &[3, 1]]);
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(allocation.limits, [Limit::WholeTask, Limit::WholeTask]);
     }
 
-    /// With small tasks against large ones, to look ahead is to wait with the large ones.
+    /// If small tasks compete with large ones, including the next task in the key postpones the large ones.
     #[test]
     fn shares_before_and_after_a_task_differ() {
         let example = instance(&[10, 10], &[&[6, 1], &[1, 1]]);
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(tasks(&integral_tasks(ServingKey::After(Norm::Largest)), &example), [0.0, 10.0]);
     }
 
-    /// Returns a given allocation.
+    /// A mechanism that returns a given allocation.
     struct Fixed(Tasks);
 
     impl Mechanism for Fixed {

@@ -1,4 +1,6 @@
 //! The log of an episode: sums for rewards and metrics, and the tasks that have ended since the agent's last decision.
+//!
+//! The engine writes to it through a [`RecorderHandle`], and the simulation reads it between steps.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +12,7 @@ use plimsoll_sim::policy::{Ask, Policy, Queue, Rank, Reason, Verdict};
 use plimsoll_sim::record::{JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::TaskSet;
 
-/// Admits no task: the agent starts tasks.
+/// A policy that admits no task: the agent starts tasks.
 pub(crate) struct AdmitNone;
 
 impl Policy for AdmitNone {
@@ -23,7 +25,7 @@ impl Policy for AdmitNone {
     }
 }
 
-/// When a job was submitted, started and ended; `None` for events to come.
+/// The instants of a job; `None` for events to come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobTimes {
     /// When it was submitted.
@@ -34,15 +36,15 @@ pub struct JobTimes {
     pub finish: Option<Time>,
 }
 
-/// The standing of a job.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, Default)]
 struct JobState {
     times: JobTimes,
-    /// Some of its tasks can never start.
+    /// Whether some of its tasks can never start.
     stuck: bool,
-    /// 1 over its ideal completion time, in microseconds, while it is in the system; 0 before that is known.
+    /// 1 over its ideal completion time in microseconds while it is in the system; 0 before that time is known.
     rate: f64,
-    /// The part of its user's sums that is its own.
+    /// Its part of the sums of its user: allocation and (`waiting`) waiting tasks.
     used: Resources,
     waiting: u64,
 }
@@ -55,18 +57,18 @@ struct OfUser {
     share: u64,
 }
 
-/// Integrals over time since they were last taken: in jobs times seconds, and for slowdowns in seconds over seconds.
+/// Integrals over time since they were last reset: in job-seconds, and for slowdowns without a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sums {
-    /// Of jobs that have not ended.
+    /// The number of unfinished jobs.
     pub completion: f64,
-    /// The waiting time of jobs without a started task.
+    /// The number of unfinished jobs without a started task.
     pub wait: f64,
-    /// Of 1 / ideal completion time over jobs that have not ended.
+    /// The sum of 1 / ideal completion time over unfinished jobs.
     pub slowdown: f64,
 }
 
-/// Tasks of a job that have ended or were stopped.
+/// Tasks of a job that have ended or were preempted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub job: u32,
@@ -78,11 +80,11 @@ pub(crate) struct Ended {
 /// The log of an episode so far.
 #[derive(Default)]
 pub(crate) struct EpisodeLog {
-    /// Jobs that hold or wait for something else since they were last looked at.
+    /// Jobs with a changed allocation or pending demand since the last decision.
     pub changed: Vec<UserId>,
-    /// Tasks that do not run any more since then.
+    /// Tasks that have ended since then.
     pub ended: Vec<Ended>,
-    /// Rows that were submitted.
+    /// The number of submitted rows.
     pub rows: usize,
     /// When the last job arrived.
     pub arrival: Time,
@@ -100,7 +102,7 @@ pub(crate) struct EpisodeLog {
 }
 
 impl EpisodeLog {
-    /// Of jobs of these users, before anything has happened.
+    /// Creates the log of an episode before its first event; `owners` are the users of the jobs.
     pub fn new(owners: &[UserId], capacity: Resources) -> EpisodeLog {
         let users = owners.iter().map(|user| user.index() + 1).max().unwrap_or(0);
         EpisodeLog {
@@ -112,7 +114,7 @@ impl EpisodeLog {
         }
     }
 
-    /// How many users submitted jobs.
+    /// Returns the number of users that have submitted jobs.
     pub fn users(&self) -> u64 {
         let appeared = self.jobs.iter().zip(&self.owners).filter(|(job, _)| job.times.submit.is_some());
         let mut users: Vec<UserId> = appeared.map(|(_, user)| *user).collect();
@@ -121,12 +123,12 @@ impl EpisodeLog {
         users.len() as u64
     }
 
-    /// The times of a job.
+    /// Returns the times of a job.
     pub fn times(&self, job: usize) -> JobTimes {
         self.jobs[job].times
     }
 
-    /// The ideal completion time of a job in the system is known.
+    /// Stores the ideal completion time of a job in the system, if it is not known yet.
     pub fn ideal(&mut self, job: usize, ideal: Span) {
         let standing = &mut self.jobs[job];
         if standing.rate == 0.0 && ideal > Span::ZERO && !standing.stuck {
@@ -135,7 +137,7 @@ impl EpisodeLog {
         }
     }
 
-    /// A job holds or waits for something else: brings its user's sums up to date.
+    /// Updates the sums of a job's user after its allocation or pending demand has changed.
     pub fn update_job(&mut self, job: usize, books: &Books) {
         let (id, dims) = (UserId(job as u32), books.dims());
         let (now, waiting) = (books.used(id), books.waiting(id));
@@ -159,18 +161,18 @@ impl EpisodeLog {
         }
     }
 
-    /// A job leaves the system.
+    /// Removes a job from the system.
     fn leave(&mut self, job: usize) {
         self.in_system -= 1;
         self.slowdown -= std::mem::take(&mut self.jobs[job].rate);
         if self.in_system == 0 {
-            // Rounding leaves nothing behind.
+            // Rounding errors do not accumulate.
             self.slowdown = 0.0;
         }
     }
 }
 
-/// The engine's end of it.
+/// The engine's handle to the log.
 pub(crate) struct RecorderHandle(Arc<Mutex<EpisodeLog>>);
 
 impl RecorderHandle {
@@ -184,7 +186,7 @@ impl RecorderHandle {
     }
 }
 
-/// Locks the log, which no other thread uses while the engine is not stepped.
+/// Locks the log. No other thread uses it while the engine is not stepped.
 pub(crate) fn locked(heard: &Mutex<EpisodeLog>) -> MutexGuard<'_, EpisodeLog> {
     heard.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -253,7 +255,7 @@ impl Recorder for RecorderHandle {
         heard.totals.stuck(stuck);
         let at = stuck.user.index();
         if stuck.why == Stuck::TooLarge && !std::mem::replace(&mut heard.jobs[at].stuck, true) {
-            // It never ends, whatever the agent does.
+            // The job never ends, whatever the agent does.
             heard.unstarted -= u64::from(heard.jobs[at].times.start.is_none());
             heard.leave(at);
         }
@@ -266,7 +268,7 @@ impl Recorder for RecorderHandle {
     }
 }
 
-/// The parts of a cluster that amounts are, each at most 1.
+/// Returns amounts as shares of the cluster, each at most 1.
 pub(crate) fn shares(amounts: impl Fn(usize) -> f64, capacity: &Resources, dims: usize) -> [f32; MAX_DIMS] {
     std::array::from_fn(|d| match capacity.0[d] {
         _ if d >= dims => 0.0,

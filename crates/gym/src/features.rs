@@ -1,23 +1,23 @@
 //! The window of waiting jobs as rows of numbers.
 //!
-//! After the observation of RLScheduler (Zhang, Dai, He, Bao and Xie, SC 2020): the first 128 jobs in line, each with the time it has
-//! waited, the time that it requests, the part of the machine that it requests, and whether it can start now. The paper counts
-//! processors alone; here each resource has a column of its own.
+//! After the observation of RLScheduler (Zhang, Dai, He, Bao and Xie, SC 2020): the first 128 jobs in the queue, each with its waiting
+//! time, the time that it requests, the part of the machine that it requests, and whether it can start now. The paper counts only
+//! processors; here each resource has a column of its own.
 
 use crate::AgentView;
 use plimsoll_base::units::Span;
 
-/// A row for each place of the window; see [`Features::columns`].
+/// The sizes of an observation with a row for each place of the window; see [`Features::columns`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// How many jobs are shown.
+    /// The number of jobs shown.
     pub window: usize,
-    /// The time that counts as 1; longer times count as 1 too.
+    /// The time that is scaled to 1; longer times are 1 too.
     pub longest: Span,
 }
 
 impl Features {
-    /// How many jobs the paper shows.
+    /// The number of jobs shown in the paper.
     pub const WINDOW: usize = 128;
 
     /// Returns the number of columns for a number of resources: time waited, time requested, the part of each resource that the waiting

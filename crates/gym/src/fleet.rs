@@ -7,14 +7,14 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::simulation::{Setting, Simulation, Step};
 
-/// Simulations of one setting, and what their agents see.
+/// Simulations with one setting, and the observations and masks of their agents.
 pub struct Fleet {
     simulations: Vec<Simulation>,
-    /// The threads that help the one that calls.
+    /// The threads in addition to the calling one.
     helpers: Option<ThreadPool>,
     shape: (usize, usize),
     actions: usize,
-    /// Whether a step of an episode that is over begins the next one.
+    /// Whether a step of a completed episode begins the next one.
     begins_anew: bool,
     observations: Vec<f32>,
     masks: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct Fleet {
 /// The outcome of the decisions of all agents.
 pub type Stepped = Vec<Step>;
 
-/// An episode has begun.
+/// The result of a step that begins an episode.
 const BEGUN: Step = Step { reward: 0.0, over: false };
 
 impl Fleet {
@@ -48,27 +48,27 @@ impl Fleet {
         })
     }
 
-    /// How many simulations there are.
+    /// Returns the number of simulations.
     pub fn count(&self) -> usize {
         self.simulations.len()
     }
 
-    /// Rows and columns of an observation.
+    /// Returns the numbers of rows and columns of an observation.
     pub fn shape(&self) -> (usize, usize) {
         self.shape
     }
 
-    /// How many actions there are; the last one is to wait.
+    /// Returns the number of actions; the last one is the wait.
     pub fn actions(&self) -> usize {
         self.actions
     }
 
-    /// The observations, one simulation after the other.
+    /// Returns the observations, one simulation after the other.
     pub fn observations(&self) -> &[f32] {
         &self.observations
     }
 
-    /// Which actions are allowed, 1 or 0, one simulation after the other.
+    /// Returns 1 for each allowed action and 0 for the others, one simulation after the other.
     pub fn masks(&self) -> &[u8] {
         &self.masks
     }
@@ -85,7 +85,7 @@ impl Fleet {
         self.each(seeds, |simulation, seed| simulation.reset(*seed).map(|()| BEGUN))
     }
 
-    /// Takes a decision in every simulation, as [`Simulation::step`] does. Errors: as there.
+    /// Executes a decision in every simulation, as [`Simulation::step`] does. Errors: as there.
     /// Panics: unless there are as many actions (a programmer error).
     pub fn step(&mut self, actions: &[usize]) -> Result<Stepped> {
         assert_eq!(actions.len(), self.simulations.len(), "an action for each simulation");
@@ -98,7 +98,7 @@ impl Fleet {
         })
     }
 
-    /// Does something with every simulation, and writes what its agent sees then.
+    /// Calls `act` on every simulation, and writes the new observation and mask of its agent.
     fn each<T: Sync>(
         &mut self,
         inputs: &[T],

@@ -1,9 +1,9 @@
 //! The state as an image.
 //!
-//! After the observation of DeepRM (Mao, Alizadeh, Menache and Kandula, HotNets 2016): time runs downwards, a row a time step. For each
-//! resource there is a picture of the cluster, as it is expected to be used from now on, and beside it one for each of the first jobs in
-//! line, as wide as its request and as high as its requested time; then the backlog behind these jobs, and the time since the last
-//! arrival. The paper gives each job a colour and requests whole slots; here the cells of a row are filled from the left, the
+//! After the observation of DeepRM (Mao, Alizadeh, Menache and Kandula, HotNets 2016): time runs downwards, one time step per row. For each
+//! resource there is a picture of the expected use of the cluster from now on. Beside it is a picture of each of the first jobs in the
+//! queue, as wide as its request and as high as its requested time. To the right are the backlog behind these jobs and the time since the
+//! last arrival. The paper gives each job a colour, and jobs request whole slots. Here the cells of a row are filled from the left, the
 //! last one in part, so that any amounts and any machines can be drawn.
 
 use crate::AgentView;
@@ -12,25 +12,25 @@ use plimsoll_base::units::{MAX_DIMS, Span};
 /// The sizes of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// How many jobs are shown one by one.
+    /// The number of jobs that are shown one by one.
     pub window: usize,
     /// The time per row.
     pub step: Span,
-    /// How many rows there are.
+    /// The number of rows.
     pub horizon: usize,
-    /// How many cells wide a resource is.
+    /// The number of cells for each resource.
     pub slots: usize,
 }
 
 impl Image {
-    /// The sizes in the paper: ten jobs, 20 time steps, ten slots a resource.
+    /// The sizes in the paper: ten jobs, 20 time steps, ten slots per resource.
     pub const PAPER: Image = Image { window: 10, step: Span::from_secs(60), horizon: 20, slots: 10 };
     /// The number of jobs that the cells of the backlog represent in the paper.
     const BACKLOG: usize = 60;
-    /// After how many steps without an arrival the last column is full.
+    /// The number of steps without an arrival after which the last column is full.
     const QUIET: u64 = 10;
 
-    /// How many columns the backlog has.
+    /// Returns the number of columns of the backlog.
     fn backlog(&self) -> usize {
         Self::BACKLOG.div_ceil(self.horizon)
     }
@@ -40,12 +40,12 @@ impl Image {
         dims * self.slots * (1 + self.window) + self.backlog() + 1
     }
 
-    /// How many rows a span is high.
+    /// Returns the height of a span in rows, at most the horizon.
     fn rows(&self, span: Span) -> usize {
         usize::try_from(span.0.div_ceil(self.step.0)).unwrap_or(usize::MAX).min(self.horizon)
     }
 
-    /// Draws it. Panics: when `into` has another size (a programmer error).
+    /// Draws the image. Panics: when `into` has another size (a programmer error).
     pub fn write(&self, view: &AgentView, into: &mut [f32]) {
         let columns = self.columns(view.dims);
         assert_eq!(into.len(), self.horizon * columns, "a cell for each place");
@@ -73,7 +73,7 @@ impl Image {
         }
     }
 
-    /// The amounts that are expected to be in use, row by row: of tasks that run longer than expected in the first.
+    /// Returns the expected use in each row. Tasks that run longer than expected are in the first row only.
     fn used(&self, view: &AgentView) -> Vec<[u128; MAX_DIMS]> {
         let mut used = vec![[0u128; MAX_DIMS]; self.horizon];
         for batch in view.running {
@@ -83,7 +83,7 @@ impl Image {
                 *sum += u128::from(demand) * u128::from(batch.count);
             }
         }
-        // Until here each has the tasks that end in it: those of a later row run in this one as well.
+        // So far each row contains only the tasks that end in it. Tasks of a later row also run in this one.
         for row in (1..self.horizon).rev() {
             let later = used[row];
             used[row - 1].iter_mut().zip(later).for_each(|(sum, later)| *sum += later);

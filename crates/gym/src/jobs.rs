@@ -1,4 +1,7 @@
-//! The jobs of an episode, cut out of a workload.
+//! The jobs of an episode, a consecutive part of a workload.
+//!
+//! An [`Episode`] renumbers rows, jobs and users from 0, shifts the submissions so that the first one is at 0, and makes each job a user of
+//! its own. Names and rows of the original workload remain available for messages and tables.
 
 use std::sync::Arc;
 
@@ -6,7 +9,7 @@ use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, JobId, Time, UserId};
 use plimsoll_sim::workload::{JobName, JobNames, Names, Source, TaskSet, Texts, Workload};
 
-/// Reads a source to its end. Errors: the source's.
+/// Reads a source to its end. Errors: those of the source.
 pub fn all_of(source: &mut dyn Source) -> Result<Workload> {
     let mut workload = Workload { dims: source.dims().to_vec(), ..Workload::default() };
     while let Some(set) = source.next_set()? {
@@ -23,15 +26,15 @@ pub fn all_of(source: &mut dyn Source) -> Result<Workload> {
     Ok(workload)
 }
 
-/// A workload, and where the rows of its jobs stand.
+/// A workload, and the positions of the rows of its jobs.
 pub struct JobPool {
     workload: Workload,
-    /// The first row of each job, and the last of all jobs up to it.
+    /// For each job, its first row, and the last row of all jobs up to it.
     spans: Vec<(usize, usize)>,
 }
 
 impl JobPool {
-    /// Of a whole workload, in order of submission with jobs numbered as they appear.
+    /// Indexes a whole workload. Its rows are in order of submission, and jobs are numbered in order of appearance.
     pub fn new(workload: Workload) -> JobPool {
         let mut spans: Vec<(usize, usize)> = Vec::with_capacity(workload.jobs.len());
         for (row, set) in workload.sets.iter().enumerate() {
@@ -48,32 +51,33 @@ impl JobPool {
         JobPool { workload, spans }
     }
 
-    /// How many jobs there are.
+    /// Returns the number of jobs.
     pub fn jobs(&self) -> usize {
         self.spans.len()
     }
 
-    /// The resources of demands.
+    /// Returns the resources of the demands.
     pub fn dims(&self) -> &[Dim] {
         &self.workload.dims
     }
 }
 
-/// Consecutive jobs of a workload, the first one submitted at 0; each is a user of its own.
+/// Consecutive jobs of a workload. The first one is submitted at 0, and each is a user of its own.
 pub struct Episode {
     pool: Arc<JobPool>,
-    /// The rows, numbered from 0, as are the jobs, which are users as well.
+    /// The rows, numbered from 0. The jobs are numbered from 0 too, and are also the users.
     pub sets: Vec<TaskSet>,
-    /// Which rows of the workload they are.
+    /// By row, its number in the workload.
     rows: Vec<u64>,
-    /// The first of the jobs in the workload.
+    /// The number of the first job in the workload.
     first: usize,
     /// The user that submits each job.
     pub users: Vec<UserId>,
 }
 
 impl Episode {
-    /// The `count` jobs from `first` on. Panics: unless the pool has them, and `count` is at least one (a programmer error).
+    /// Creates the episode of `count` jobs from job `first` on. Panics: unless the pool has them, and `count` is at least one (a programmer
+    /// error).
     pub fn new(pool: Arc<JobPool>, first: usize, count: usize) -> Episode {
         let (from, to) = (pool.spans[first].0, pool.spans[first + count - 1].1);
         let origin = pool.workload.sets[from].submit;
@@ -94,23 +98,23 @@ impl Episode {
         Episode { pool, sets, rows, first, users }
     }
 
-    /// How many jobs there are.
+    /// Returns the number of jobs.
     pub fn jobs(&self) -> usize {
         self.users.len()
     }
 
-    /// The name of a job in its workload.
+    /// Returns the name of a job in its workload.
     pub fn name(&self, job: usize) -> String {
         self.pool.workload.job_name(JobId((self.first + job) as u32))
     }
 
-    /// The name of the user that submits a job.
+    /// Returns the name of the user that submits a job.
     pub fn user(&self, job: usize) -> &str {
         self.pool.workload.users.name(self.users[job].0)
     }
 }
 
-/// The rows of an episode, as the engine takes them.
+/// The rows of an episode as a source for the engine.
 pub(crate) struct EpisodeRows {
     episode: Arc<Episode>,
     names: Names,
@@ -118,7 +122,7 @@ pub(crate) struct EpisodeRows {
 }
 
 impl EpisodeRows {
-    /// From the first.
+    /// Creates a source that begins with the first row.
     pub fn new(episode: Arc<Episode>) -> EpisodeRows {
         let mut names = Names::default();
         for job in 0..episode.jobs() {

@@ -1,12 +1,12 @@
 //! Simulations that a learned scheduler steps from decision to decision, for a Gymnasium environment.
 //!
 //! An episode is a number of jobs of a workload on a cluster. Whenever there is room for one of the first jobs in the queue, the agent
-//! chooses a job that starts tasks now, or to wait until something changes. [`Simulation`] runs one episode after the other, [`Fleet`] many
-//! of them at once on threads. [`Observation`] is the agent's input, as numbers in [`features`] or as an image ([`image`]), and [`Reward`]
-//! its reward, which sums to a metric of the run.
+//! chooses a job that starts tasks now, or waits until something changes. [`Simulation`] runs one episode after the other; [`Fleet`] runs
+//! many simulations at once on threads. [`Observation`] is the agent's input, as numbers in [`features`] or as an image ([`image`]).
+//! [`Reward`] is its reward, which sums to a metric of the run.
 //!
-//! The engine runs under a policy that admits no task, and each job is a user of its own, so that the choice of a job is the choice of a
-//! user ([`Engine::start`](plimsoll_sim::engine::Engine::start)).
+//! The engine runs under a policy that admits no task. Each job is a user of its own, so the choice of a job is the choice of a user
+//! ([`Engine::start`](plimsoll_sim::engine::Engine::start)).
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

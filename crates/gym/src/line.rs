@@ -1,4 +1,6 @@
-//! The jobs that wait, in order of arrival, and the tasks that run, as an agent sees them.
+//! The waiting jobs in order of arrival, and the running tasks, as an agent sees them.
+//!
+//! Whether a job fits is computed again only when the room in the cluster has changed in a way that can change the answer.
 
 use std::collections::BTreeMap;
 
@@ -8,82 +10,82 @@ use plimsoll_sim::workload::TaskSet;
 
 use crate::episode_log::{Ended, shares};
 
-/// A job in the window: the task set that it would start next.
+/// A job in the window, with the task set that it would start next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shown {
     /// The job.
     pub job: u32,
-    /// Whether there is room now for one of the tasks, or for all of a gang.
+    /// Whether there is room now for one of the tasks, or for all tasks of a gang.
     pub fits: bool,
-    /// When it could have started at the earliest.
+    /// The earliest instant at which the task set could have started.
     pub release: Time,
-    /// How long each task runs as its user estimates it, or the true duration without an estimate.
+    /// The run time of each task as its user estimates it, or the true duration without an estimate.
     pub requested: Span,
-    /// The parts of the cluster that all waiting tasks of the set ask for together, each at most 1.
+    /// The total request of the waiting tasks of the set as shares of the cluster, each at most 1.
     pub request: [f32; MAX_DIMS],
 }
 
-/// Equal tasks that started together and run.
+/// Equal running tasks that started together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunningBatch {
     /// Their job.
     pub job: u32,
-    /// Number of the first of them within the job, and how many there were.
+    /// The number of the first task within the job, and the number of tasks at the start.
     pub tasks: (u32, u32),
-    /// How many of them still run.
+    /// The number of tasks that still run.
     pub count: u32,
     /// When they started.
     pub start: Time,
-    /// The need of each.
+    /// The demand of each task.
     pub demand: Resources,
-    /// When they end if their user has estimated well.
+    /// The expected end, according to the user's estimate.
     pub end: Time,
 }
 
-/// Everything that an agent sees.
+/// The state that an agent sees.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentView<'a> {
-    /// The present instant.
+    /// The current instant.
     pub now: Time,
     /// When the last job arrived.
     pub arrival: Time,
-    /// The first jobs in line.
+    /// The first jobs in the queue.
     pub window: &'a [Shown],
-    /// How many jobs wait behind them.
+    /// The number of jobs that wait behind them.
     pub beyond: usize,
-    /// The tasks that run.
+    /// The running tasks.
     pub running: &'a [RunningBatch],
-    /// The whole cluster.
+    /// The capacity of the cluster.
     pub capacity: Resources,
-    /// How many resources there are.
+    /// The number of resources.
     pub dims: usize,
 }
 
-/// How long a task of a row runs as its user sees it.
+/// Returns the run time of a row's tasks as its user estimates it.
 pub(crate) fn requested(set: &TaskSet) -> Span {
     set.estimate.unwrap_or(set.duration)
 }
 
-/// A job that waits.
+/// A waiting job.
 #[derive(Clone, Copy)]
 struct Waits {
     key: (Time, u64),
     next: NextSet,
     shown: Shown,
-    /// As of which change of the room in the cluster they say whether it fits.
+    /// The state of the room for which `fits` was computed.
     as_of: RoomChanges,
 }
 
-/// How often the room in the cluster has grown and shrunk.
+/// The numbers of times that the room in the cluster has grown and shrunk.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct RoomChanges {
     grown: u64,
     shrunk: u64,
 }
 
-/// The jobs that wait, and the tasks that run.
+/// The waiting jobs and the running tasks.
 pub(crate) struct JobLine {
-    /// How many of the first in line are shown.
+    /// The size of the window.
     most: usize,
     capacity: Resources,
     dims: usize,
@@ -91,28 +93,28 @@ pub(crate) struct JobLine {
     waits: Vec<Option<Waits>>,
     room: RoomChanges,
     pub running: Vec<RunningBatch>,
-    /// The first in line.
+    /// The first jobs in the queue.
     pub window: Vec<Shown>,
 }
 
 impl JobLine {
-    /// A line of `jobs` jobs on a cluster, none of them waiting; the first `most` are shown.
+    /// Creates an empty queue for `jobs` jobs on a cluster; the first `most` waiting jobs are shown.
     pub fn new(jobs: usize, most: usize, capacity: Resources, dims: usize) -> JobLine {
         let (order, running, window) = (BTreeMap::new(), Vec::new(), Vec::new());
         JobLine { most, capacity, dims, order, waits: vec![None; jobs], room: RoomChanges::default(), running, window }
     }
 
-    /// How many jobs wait behind the window.
+    /// Returns the number of jobs that wait behind the window.
     pub fn beyond(&self) -> usize {
         self.order.len() - self.window.len()
     }
 
-    /// The first job in the window that fits.
+    /// Returns the first job in the window that fits.
     pub fn first_that_fits(&self) -> Option<&Shown> {
         self.window.iter().find(|shown| shown.fits)
     }
 
-    /// The task set that a job would start next, if it waits.
+    /// Returns the task set that a job would start next, if the job waits.
     pub fn next(&self, job: u32) -> Option<NextSet> {
         self.waits[job as usize].map(|waits| waits.next)
     }
@@ -136,18 +138,18 @@ impl JobLine {
         next
     }
 
-    /// There may be more room than before.
+    /// Records that the room may have grown.
     pub fn grown(&mut self) {
         self.room.grown += 1;
     }
 
-    /// Tasks were started, so that there is less room.
+    /// Records that tasks have started, so that the room has shrunk.
     pub fn started(&mut self, batch: RunningBatch) {
         self.room.shrunk += 1;
         self.running.push(batch);
     }
 
-    /// Tasks do not run any more.
+    /// Records that tasks have ended.
     pub fn ended(&mut self, ended: &Ended) {
         let of = |batch: &RunningBatch| {
             let (first, count) = batch.tasks;
@@ -161,17 +163,17 @@ impl JobLine {
         }
     }
 
-    /// Brings the window up to date.
+    /// Updates the window.
     pub fn open(&mut self, engine: &mut Engine, sets: &[TaskSet]) {
         self.window.clear();
         let now = self.room;
         for &job in self.order.values().take(self.most) {
             let Some(waits) = &mut self.waits[job as usize] else { continue };
-            // Where room has only shrunk, what did not fit still does not.
+            // If the room has only shrunk, a job that did not fit still does not fit.
             let stale = waits.as_of.grown != now.grown || (waits.shown.fits && waits.as_of.shrunk != now.shrunk);
             if stale && let Some(next) = engine.next(UserId(job)) {
                 if (next.row, next.tasks) != (waits.next.row, waits.next.tasks) {
-                    // Another of its sets is the first now for which there is room; it keeps its place.
+                    // Another of the job's task sets is now the first that fits; the job keeps its place.
                     waits.shown = shown(job, &next, &sets[next.row as usize], (&self.capacity, self.dims));
                 }
                 waits.next = next;
@@ -183,7 +185,7 @@ impl JobLine {
     }
 }
 
-/// A job that waits for this, as an agent sees it.
+/// Returns a waiting job with its next task set, as an agent sees it.
 fn shown(job: u32, next: &NextSet, set: &TaskSet, (capacity, dims): (&Resources, usize)) -> Shown {
     let all = |d: usize| set.demand.0[d] as f64 * f64::from(next.tasks);
     let request = shares(all, capacity, dims);

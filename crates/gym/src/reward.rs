@@ -1,4 +1,7 @@
-//! Rewards: those of an episode add up to a metric of its run, with a minus where less is better.
+//! Rewards: the rewards of an episode add up to a metric of its run, negated if less is better.
+//!
+//! Three metrics accrue over time, so that every decision has a reward. Any other numeric column of the table `runs` with a good end is
+//! paid at the end of the episode.
 
 use plimsoll_base::column::{Better, Cell, Kind};
 use plimsoll_base::error::{Error, Result};
@@ -13,20 +16,20 @@ use crate::episode_log::Sums;
 /// A metric that an agent is rewarded by.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reward {
-    /// The mean slowdown, as it grows: at every instant 1 / ideal completion time of each job that has not ended, over the number of
-    /// jobs. That of DeepRM (Mao et al., HotNets 2016, section 3.3) but for that number.
+    /// The mean slowdown, accrued over time: at each instant the sum over unfinished jobs of 1 / ideal completion time, divided by the
+    /// number of jobs. This is DeepRM's reward (Mao et al., HotNets 2016, section 3.3), apart from this division.
     Slowdown,
-    /// The mean completion time, as it grows.
+    /// The mean completion time, accrued over time.
     Completion,
-    /// The mean wait, as it grows.
+    /// The mean wait, accrued over time.
     Wait,
-    /// Any other metric, at the end of the episode; with its sign.
+    /// Any other metric, paid at the end of the episode, with its sign.
     AtEnd(String, f64),
 }
 
 impl Reward {
-    /// Reads the name of a column of the table `runs`. Errors: [`Error::Plan`] for one that is none, that has no good end, or that
-    /// no such run has.
+    /// Returns the reward with the name of a column of the table `runs`. Errors: [`Error::Plan`] for an unknown column, one without a good
+    /// end, or one that runs of episodes do not have.
     pub fn parse(key: &str, name: &str, dims: &[Dim]) -> Result<Reward> {
         match name {
             "slowdown_mean" => return Ok(Reward::Slowdown),
@@ -45,7 +48,7 @@ impl Reward {
         }
     }
 
-    /// The part of the reward that accrues over time, for an episode of `jobs` jobs.
+    /// Returns the part of the reward that accrues over time, for an episode of `jobs` jobs.
     pub(crate) fn running(&self, sums: &Sums, jobs: usize) -> f64 {
         let sum = match self {
             Reward::Slowdown => sums.slowdown,
@@ -53,18 +56,18 @@ impl Reward {
             Reward::Wait => sums.wait,
             Reward::AtEnd(..) => return 0.0,
         };
-        // Not -0.
+        // Avoids -0.
         0.0 - sum / jobs as f64
     }
 
-    /// The part that comes at the end; nothing if the run has no such value.
+    /// Returns the part of the reward at the end of the episode; 0 if the run has no such value.
     pub(crate) fn at_end(&self, metrics: &[(String, f64)]) -> f64 {
         let Reward::AtEnd(name, sign) = self else { return 0.0 };
         metrics.iter().find(|(known, _)| known == name).map_or(0.0, |(_, value)| sign * value)
     }
 }
 
-/// The parts of a run that metrics are computed of.
+/// The data of a run for the computation of metrics.
 pub(crate) struct Ran<'a> {
     pub totals: &'a Totals,
     pub delays: &'a Delays,
@@ -76,7 +79,7 @@ pub(crate) struct Ran<'a> {
 }
 
 impl Ran<'_> {
-    /// The columns of the table `runs` that have a number.
+    /// Returns the columns of the table `runs` that have a number and are not inputs.
     pub fn metrics(&self) -> Vec<(String, f64)> {
         let first = self.totals.first_submit.unwrap_or_default();
         let delay = |histogram| Summary::from_histogram(histogram, 1_000_000);
@@ -111,7 +114,8 @@ impl Ran<'_> {
     }
 }
 
-/// The metrics that a run always has and that have a good end: those of a job that waits for a second and runs for one.
+/// Returns the metrics that every run has and that have a good end, with that end. They are found with the data of one job that waits for a
+/// second and runs for one.
 fn offered(dims: &[Dim]) -> Vec<(String, Better)> {
     let second = |seconds| Time::ZERO + Span::from_secs(seconds);
     let (mut totals, mut delays) = (Totals::default(), Delays::default());
@@ -130,7 +134,7 @@ fn offered(dims: &[Dim]) -> Vec<(String, Better)> {
     let columns = runs_columns(dims).into_iter().filter(|column| column.value != Kind::Text);
     let good = columns.filter(|column| column.better != Better::Neither);
     let good = good.map(|column| (column.name, column.better));
-    // Of makespan and throughput this run has none, since no task of it has ended.
+    // This run has no throughput, since no task of it has ended.
     let ends = ["throughput_tasks_per_s"];
     good.filter(|(name, _)| ends.contains(&name.as_str()) || there.iter().any(|(known, _)| known == name)).collect()
 }

@@ -1,4 +1,7 @@
-//! One episode after the other, from decision to decision.
+//! Runs one episode after the other, from decision to decision.
+//!
+//! A [`Simulation`] advances the engine until a job in the window fits, and returns to the agent. Equal seeds give equal episodes. The log
+//! of the episode supplies rewards, metrics and the times of jobs.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +21,7 @@ use crate::jobs::{Episode, EpisodeRows, JobPool};
 use crate::line::{AgentView, JobLine, RunningBatch, requested};
 use crate::reward::{Ran, Reward};
 
-/// How the state is shown.
+/// The form of the agent's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// Rows of numbers.
@@ -28,7 +31,7 @@ pub enum Observation {
 }
 
 impl Observation {
-    /// How many jobs the agent can choose from.
+    /// Returns the number of jobs that the agent can choose.
     pub fn window(&self) -> usize {
         match self {
             Observation::Window(features) => features.window,
@@ -36,7 +39,7 @@ impl Observation {
         }
     }
 
-    /// Returns rows and columns for a number of resources.
+    /// Returns the numbers of rows and columns for a number of resources.
     pub fn shape(&self, dims: usize) -> (usize, usize) {
         match self {
             Observation::Window(features) => (features.window, Features::columns(dims)),
@@ -52,26 +55,27 @@ impl Observation {
     }
 }
 
-/// Everything that episodes have in common.
+/// The parameters that all episodes share.
 pub struct Setting {
-    /// The jobs of a seed.
+    /// Returns the jobs for a seed.
     pub supply: Box<dyn Fn(u64) -> Result<Arc<JobPool>> + Send + Sync>,
-    /// How many of them an episode has; all if absent.
+    /// The number of jobs in an episode; all jobs if absent.
     pub jobs: Option<usize>,
-    /// Whether the seed draws the first job of an episode.
+    /// Whether the seed draws the first job of an episode; otherwise it is the first job of the workload.
     pub anywhere: bool,
     /// The machines.
     pub cluster: Arc<Cluster>,
     /// Engine options.
     pub options: Options,
-    /// The state as the agent sees it.
+    /// The form of the agent's input.
     pub observation: Observation,
-    /// The metric that the agent is rewarded by.
+    /// The reward of the agent.
     pub reward: Reward,
 }
 
 impl Setting {
-    /// The jobs of an episode. Errors: the supply's, and [`Error::Plan`] for a workload that has too few.
+    /// Returns the jobs of an episode. Errors: those of the supply, [`Error::Mismatch`] for a workload without jobs, and [`Error::Plan`]
+    /// for one with too few jobs.
     fn episode(&self, seed: u64) -> Result<Episode> {
         let pool = (self.supply)(seed)?;
         let all = pool.jobs();
@@ -90,7 +94,7 @@ impl Setting {
 /// The outcome of a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// The reward since the last one.
+    /// The reward since the last decision.
     pub reward: f64,
     /// Whether the episode is over.
     pub over: bool,
@@ -102,32 +106,32 @@ struct Live {
     heard: Arc<Mutex<EpisodeLog>>,
     episode: Arc<Episode>,
     line: JobLine,
-    /// Whether room may be found without the end of a task: on machines that join, or farther away.
+    /// Whether room can appear without the end of a task: on machines that join, or on machines farther away (locality).
     eventful: bool,
 }
 
-/// A simulation that an agent steps.
+/// A simulation that an agent steps from decision to decision.
 pub struct Simulation {
     setting: Arc<Setting>,
-    /// Seeds of the episodes after the first.
+    /// The random stream of seeds for later episodes.
     later: ChaCha8Rng,
     live: Option<Live>,
-    /// Of the episode that ended last: columns of the table `runs` and their values.
+    /// For the last completed episode, columns of the table `runs` and their values.
     metrics: Vec<(String, f64)>,
-    /// Its jobs, with what became of them.
+    /// The times of the jobs of that episode.
     times: Vec<JobTimes>,
     episode: Option<Arc<Episode>>,
 }
 
 impl Simulation {
-    /// Before the first episode.
+    /// Creates a simulation before its first episode.
     pub fn new(setting: Arc<Setting>) -> Simulation {
         let (metrics, times) = (Vec::new(), Vec::new());
         Simulation { setting, later: stream(0, "gym/episodes"), live: None, metrics, times, episode: None }
     }
 
-    /// Begins an episode and advances to its first decision. With a seed it is the run of that seed, otherwise the next one of the sequence
-    /// that began with the last seed. Errors: the workload's, and [`Error::Idle`] if no job ever fits.
+    /// Begins an episode and advances to its first decision. With a seed it is the episode of that seed; otherwise it is the next one of
+    /// the sequence that began with the last seed. Errors: those of the workload, and [`Error::Idle`] if no job ever fits.
     pub fn reset(&mut self, seed: Option<u64>) -> Result<()> {
         self.live = None;
         let seed = match seed {
@@ -135,7 +139,7 @@ impl Simulation {
                 self.later = stream(seed, "gym/episodes");
                 seed
             }
-            // The range of seeds that plans accept.
+            // Plans accept seeds below 2^63.
             None => self.later.random::<u64>() >> 1,
         };
         let episode = Arc::new(self.setting.episode(seed)?);
@@ -160,16 +164,18 @@ impl Simulation {
         Ok(())
     }
 
-    /// Whether the episode is unfinished.
+    /// Returns whether an episode has begun and is not over.
     pub fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Takes a decision, and advances to the next one. The decision starts as many tasks of the next task set of the job in this place of
-    /// the window as there is room for, or waits until something changes. A place without a job, or with a job that does not fit, is a
-    /// wait. If no event is to come, the first job that fits is started instead of a wait.
+    /// Executes a decision and advances to the next one.
     ///
-    /// Errors: [`Error::Mismatch`] without an episode, and errors that end a run, and with it the episode.
+    /// The decision is a place of the window: the next task set of the job there starts as many tasks as fit. Any other action waits until
+    /// something changes, and so does a place without a job or with a job that does not fit. If no event is to come, the first job that
+    /// fits is started instead of a wait.
+    ///
+    /// Errors: [`Error::Mismatch`] without an episode, and errors that end a run. The latter end the episode, too.
     pub fn step(&mut self, action: usize) -> Result<Step> {
         let Some(live) = &mut self.live else {
             return Err(Error::Mismatch { problem: "the episode is over; call reset()".to_owned() });
@@ -191,7 +197,7 @@ impl Simulation {
         Ok(Step { reward, over: !goes_on })
     }
 
-    /// The episode is over. Errors: the recorder's.
+    /// Ends the episode and computes its metrics. Errors: those of the recorder.
     fn end(&mut self) -> Result<()> {
         let Some(live) = self.live.take() else { return Ok(()) };
         let outcome = live.engine.finish()?;
@@ -211,12 +217,12 @@ impl Simulation {
         Ok(())
     }
 
-    /// The numeric columns of the table `runs` for the last completed episode.
+    /// Returns the numeric columns of the table `runs` for the last completed episode.
     pub fn metrics(&self) -> &[(String, f64)] {
         &self.metrics
     }
 
-    /// Each job of this episode, or of the one that ended last: its name, its user and its times so far.
+    /// Returns name, user and times so far of each job of the current episode, or of the last one.
     pub fn jobs(&self) -> impl Iterator<Item = (String, &str, JobTimes)> {
         let times = |job: usize| match &self.live {
             Some(live) => locked(&live.heard).times(job),
@@ -228,7 +234,7 @@ impl Simulation {
         })
     }
 
-    /// The state that the agent sees; nothing when the episode is over.
+    /// Returns the state that the agent sees; `None` when the episode is over.
     pub fn view(&self) -> Option<AgentView<'_>> {
         let (live, cluster) = (self.live.as_ref()?, &self.setting.cluster);
         Some(AgentView {
@@ -242,7 +248,7 @@ impl Simulation {
         })
     }
 
-    /// Writes the observation, 0 everywhere when the episode is over. Panics: when `into` has another size (a programmer error).
+    /// Writes the observation; it is 0 everywhere when the episode is over. Panics: when `into` has another size (a programmer error).
     pub fn observe(&self, into: &mut [f32]) {
         match self.view() {
             Some(view) => self.setting.observation.write(&view, into),
@@ -250,8 +256,8 @@ impl Simulation {
         }
     }
 
-    /// Writes which actions are allowed, 1 or 0: the places of jobs that fit, and to wait if anything is to come; when the episode is
-    /// over, to wait. Panics: unless `into` has a place for each action (a programmer error).
+    /// Writes 1 for each allowed action and 0 for the others. Allowed are the places of jobs that fit, and the wait if an event is to come.
+    /// When the episode is over, only the wait is allowed. Panics: unless `into` has a place for each action (a programmer error).
     pub fn mask(&self, into: &mut [u8]) {
         into.fill(0);
         let wait = into.len() - 1;
@@ -267,12 +273,12 @@ impl Simulation {
 }
 
 impl Live {
-    /// Whether a wait ends: tasks run, or jobs are to arrive.
+    /// Returns whether a wait would end: tasks run, or jobs have not arrived yet.
     fn more_to_come(&self) -> bool {
         self.engine.books().total_running() > 0 || locked(&self.heard).rows < self.episode.sets.len()
     }
 
-    /// See [`Simulation::step`]; returns whether the episode is unfinished. Errors: errors that end a run.
+    /// Executes a decision, see [`Simulation::step`]; returns `false` if the episode is over. Errors: errors that end a run.
     fn act(&mut self, action: usize) -> Result<bool> {
         let chosen = self.line.window.get(action).filter(|shown| shown.fits);
         let instead = || self.line.first_that_fits().filter(|_| !self.more_to_come());
@@ -313,7 +319,7 @@ impl Live {
         Ok(false)
     }
 
-    /// A job holds or waits for something else than before.
+    /// Updates the state of a job after its allocation or pending demand has changed.
     fn refresh_job(&mut self, job: u32) {
         let next = self.line.refresh(job, &mut self.engine, &self.episode.sets);
         let mut heard = locked(&self.heard);

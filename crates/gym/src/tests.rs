@@ -24,7 +24,7 @@ fn dims() -> Vec<Dim> {
     ["cpu", "memory"].map(|name| Dim { name: name.into(), unit: Unit::Milli }).to_vec()
 }
 
-/// Jobs of one task each, of three users.
+/// Jobs of one task each, from three users.
 fn workload(seed: u64) -> Workload {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut workload = Workload { dims: dims(), ..Workload::default() };
@@ -93,7 +93,7 @@ fn jobs(simulation: &Simulation, seed: u64) -> Vec<TestJob> {
     shifted.zip(simulation.jobs()).map(|(set, (_, _, times))| (set, times)).collect()
 }
 
-/// Waiting jobs in order of arrival, and running jobs with their expected ends.
+/// Returns the waiting jobs in order of arrival, and the running jobs with their expected ends.
 fn standing(jobs: &[TestJob], now: Time) -> (Vec<&TaskSet>, Vec<(&TaskSet, Time)>) {
     let there = jobs.iter().filter(|(set, _)| set.submit <= now);
     let waits = there.clone().filter(|(_, times)| times.start.is_none()).map(|(set, _)| set).collect();
@@ -103,7 +103,7 @@ fn standing(jobs: &[TestJob], now: Time) -> (Vec<&TaskSet>, Vec<(&TaskSet, Time)
     (waits, running.collect())
 }
 
-/// The image, cell by cell.
+/// Computes the image cell by cell.
 fn drawn(jobs: &[TestJob], view: &AgentView) -> Vec<f32> {
     let Image { window, step, horizon, slots } = IMAGE;
     let (waits, running) = standing(jobs, view.now);
@@ -131,7 +131,7 @@ fn drawn(jobs: &[TestJob], view: &AgentView) -> Vec<f32> {
     image
 }
 
-/// The rows of the window but for whether jobs fit, which machines decide.
+/// Computes the rows of the window, except whether jobs fit, which depends on the machines.
 fn listed(jobs: &[TestJob], view: &AgentView) -> Vec<[f32; 5]> {
     let (waits, _) = standing(jobs, view.now);
     let part = |span: Span| (span.0 as f64 / (15 * SECOND) as f64).min(1.0) as f32;
@@ -153,7 +153,7 @@ fn near(a: &[f32], b: &[f32]) {
     }
 }
 
-/// Plays an episode at random, with actions that are not allowed among them; `look` at each state.
+/// Plays an episode with random actions, allowed ones and others; calls `look` in each state.
 fn play(simulation: &mut Simulation, seed: u64, actions: usize, mut look: impl FnMut(&Simulation)) -> (f64, usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut sum, mut decisions) = (0.0, 0);

@@ -1,4 +1,7 @@
-//! Which candidates have the best mean, and which are equivalent to it: awards that noise does not hand out.
+//! Awards: the candidates with the best mean, and the candidates that are equivalent to the best.
+//!
+//! Each pair of candidates is tested, and the p-values are corrected for all pairs of all contests shown together, so that noise alone
+//! seldom leads to an award.
 
 use super::compare::{LEVEL, is_significant};
 use super::difference::{Design, Test, difference};
@@ -7,40 +10,41 @@ use super::interval::there;
 use super::spread::mean;
 use plimsoll_base::column::Better;
 
-/// One metric of all candidates.
+/// The values of one metric for all candidates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contest {
-    /// Its good end.
+    /// The direction that is better.
     pub better: Better,
-    /// By candidate and seed.
+    /// The values by candidate and seed.
     pub values: Vec<Vec<Option<f64>>>,
 }
 
-/// Where a candidate stands.
+/// The award of a candidate in a contest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Award {
-    /// Its mean is significantly better than every other.
+    /// The mean is significantly better than every other.
     Best,
-    /// It has the best mean, or one that is shown to be equivalent to it and not to differ significantly, and is not alone in that.
+    /// The mean is the best one, or is shown to be equivalent to it and does not differ significantly; at least one other candidate shares
+    /// this.
     Equivalent,
-    /// The best mean is significantly better; or neither a difference from it nor equivalence is shown.
+    /// The best mean is significantly better, or neither a difference from it nor equivalence is shown.
     Unmarked,
 }
 
-/// Awards, and how many comparisons they rest on.
+/// The awards, and the number of comparisons on which they are based.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Awards {
-    /// By contest and candidate.
+    /// The awards by contest and candidate.
     pub awards: Vec<Vec<Award>>,
-    /// The size of the family that p-values were corrected for.
+    /// The number of p-values that were corrected together.
     pub family: usize,
 }
 
-/// Finds the awards in contests that are shown together.
+/// Computes the awards of contests that are shown together.
 ///
-/// All pairs of candidates in all contests with a good end are one family (Holm), whichever turns out to be best: so picking
-/// the winner first costs nothing. With candidates that are all equal, a winner is named with probability at most 5 %. Two are
-/// equivalent if each is within the margin of the other; these tests are a family as well. Panics: as [`difference()`].
+/// All pairs of candidates in all contests with a direction form one family (Holm), whichever candidate turns out to be best. Choosing the
+/// best one first therefore needs no further correction. If all candidates are equal, a winner is named with probability at most 5 %. Two
+/// are equivalent if each is within the margin of the other; these tests form a family as well. Panics: as [`difference()`].
 pub fn awards(design: Design, contests: &[Contest]) -> Awards {
     let mut pairs: Vec<(usize, [usize; 2])> = Vec::new();
     for (at, contest) in contests.iter().enumerate().filter(|(_, contest)| contest.better != Better::Neither) {
@@ -89,7 +93,7 @@ pub fn awards(design: Design, contests: &[Contest]) -> Awards {
     Awards { awards: contests.iter().enumerate().map(one).collect(), family }
 }
 
-/// The candidate with the best mean, the first of equals.
+/// Returns the candidate with the best mean, the first of equals.
 fn top(means: &[Option<f64>], better: Better) -> Option<usize> {
     let sign = match better {
         Better::Lower => -1.0,
@@ -122,7 +126,7 @@ mod tests {
         assert_eq!(award(Better::Lower, &clear), [Best, Unmarked, Unmarked]);
         assert_eq!(award(Better::Higher, &clear), [Unmarked, Unmarked, Best]);
         assert_eq!(award(Better::Neither, &clear), [Unmarked; 3]);
-        // The second is a little better in the mean, by noise that is too large to show that they are equivalent.
+        // The second has a slightly better mean, by noise that is too large to show equivalence.
         let noisy = [clear[0].clone(), some(&[0.9, 1.1, 1.0, 0.9, 1.1]), clear[2].clone(), vec![None; 5]];
         assert_eq!(award(Better::Lower, &noisy), [Unmarked; 4]);
         let near = [clear[0].clone(), some(&[1.001, 1.099, 0.901, 1.0, 1.049]), clear[2].clone()];
@@ -135,7 +139,7 @@ mod tests {
         assert_eq!((found.family, found.awards.len()), (12, 4));
     }
 
-    /// Tables of equal candidates: at most about 5 % have an award.
+    /// In tables of equal candidates, at most about 5 % have an award.
     #[test]
     fn equals_are_seldom_placed() {
         let mut rng = stream(11, "places");
@@ -149,7 +153,7 @@ mod tests {
                 *count += usize::from(placed);
             }
         }
-        // 20 of 400 at most in the mean, with a standard deviation of 4.4.
+        // An average of at most 20 of 400, with a standard deviation of 4.4.
         assert!(tables.iter().all(|&count| count <= 33), "{tables:?} of 400");
     }
 }

@@ -1,31 +1,31 @@
-//! Policies against a baseline: by how much each changes mean completion time, and how sure that is.
+//! Compares policies with a baseline: the change of mean completion time, and its significance.
 //!
-//! Every comparison is a [`difference()`] of two policies' means over seeds, in percent of the observed mean of the policy compared
-//! with: runs of one seed saw the same workload, so what a seed does to both alike cancels. In a closed loop no two runs saw the
-//! same workload; then means are compared ([`Design::Unpaired`]). By job size this is Figure 14 of the DRF paper (Ghodsi et al.,
-//! NSDI 2011), with intervals.
+//! Every comparison is a [`difference()`] of two policies' means over seeds, in percent of the observed mean of the reference policy. Runs
+//! with the same seed have the same workload, so the influence of the seed on both cancels out. In a closed loop no two runs have the same
+//! workload; then unpaired means are compared ([`Design::Unpaired`]). By job size this is Figure 14 of the DRF paper (Ghodsi et al., NSDI
+//! 2011), with intervals.
 
 use super::difference::{Design, difference};
 use super::holm::corrected;
 use super::verdict::{OPEN, TestVerdict, Tested, equivalent_words};
 
-/// The level of all intervals.
+/// The confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
 
-/// A corrected p-value below this is called statistically significant.
+/// The significance level: a smaller corrected p-value is called statistically significant.
 pub const ALPHA: f64 = 0.05;
 
-/// Whether a corrected p-value is significant; an absent one is not.
+/// Returns whether a corrected p-value is significant; a missing one is not.
 pub fn is_significant(p: Option<f64>) -> bool {
     p.is_some_and(|p| p < ALPHA)
 }
 
-/// A p-value in words: `p = 0.0123`, `p < 0.0001`.
+/// Returns a p-value in words: `p = 0.0123`, `p < 0.0001`.
 pub fn p_words(p: f64) -> String {
     if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {}", p_number(p)) }
 }
 
-/// A p-value as a number: `0.0123`, `<0.0001`.
+/// Returns a p-value as a number: `0.0123`, `<0.0001`.
 pub fn p_number(p: f64) -> String {
     match p {
         tiny if tiny < 0.0001 => "<0.0001".to_owned(),
@@ -34,19 +34,19 @@ pub fn p_number(p: f64) -> String {
     }
 }
 
-/// The results of one policy; the values at one index belong to one seed, the same for every policy.
+/// The results of one policy. The values at one index belong to one seed, the same for every policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyRuns {
     /// The policy's name.
     pub name: String,
-    /// Mean completion time of all finished jobs, in seconds.
+    /// The mean completion time of all finished jobs, in seconds.
     pub completion_s: Vec<Option<f64>>,
-    /// The same by job size; the same bins for every policy.
+    /// The completion times by job size, in the same bins for every policy.
     pub bins: Vec<BinRuns>,
 }
 
 impl PolicyRuns {
-    /// Completion times of jobs of all sizes for place 0, of bin n − 1 for place n.
+    /// Returns the completion times of jobs of all sizes for place 0, and of bin n − 1 for place n.
     fn place(&self, at: usize) -> &[Option<f64>] {
         at.checked_sub(1).map_or(&self.completion_s, |bin| &self.bins[bin].completion_s)
     }
@@ -55,46 +55,46 @@ impl PolicyRuns {
 /// One bin of job sizes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BinRuns {
-    /// The sizes, such as `1-500`.
+    /// The job sizes, such as `1-500`.
     pub label: String,
-    /// Finished jobs of each seed.
+    /// The number of finished jobs of each seed.
     pub jobs: Vec<u64>,
-    /// Their mean completion time in seconds.
+    /// The mean completion time of these jobs, in seconds.
     pub completion_s: Vec<Option<f64>>,
 }
 
-/// Every policy against the baseline, and against `drf`.
+/// Comparisons of every policy with the baseline, and with `drf`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The baseline's name.
     pub baseline: String,
-    /// The policy that the others are set against as well: `drf`, if it is there and not the baseline. It is never chosen
-    /// by its results, which would make chance look like a difference.
+    /// The policy that is the second reference: `drf`, if it exists and is not the baseline. It is never chosen by its results, because
+    /// chance would then look like a difference.
     pub reference: Option<String>,
-    /// How runs belong together.
+    /// Whether runs are paired by seed.
     pub design: Design,
-    /// How many seeds there are.
+    /// The number of seeds.
     pub seeds: usize,
-    /// Jobs that finished under the baseline, all seeds together: of all sizes.
+    /// The number of jobs of all sizes that finished under the baseline, over all seeds.
     pub jobs: u64,
-    /// The same by bin: label and jobs.
+    /// The label and the number of jobs of each bin.
     pub bins: Vec<(String, u64)>,
-    /// Every policy but the baseline, in the order given.
+    /// All policies except the baseline, in the given order.
     pub policies: Vec<Compared>,
-    /// How many p-values of all jobs against the baseline there are, which are corrected for one another.
+    /// The number of p-values of all jobs against the baseline, which are corrected together.
     pub first_family: usize,
     /// The number of p-values of the family; both kinds of tests are corrected for it.
     pub family: usize,
 }
 
-/// One policy against the others.
+/// The comparisons of one policy with the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// Its name.
+    /// The name of the policy.
     pub name: String,
-    /// The difference from the baseline: of all jobs, then by bin. `None` without a seed that has both values.
+    /// The difference from the baseline: of all jobs, then by bin. `None` if no seed has both values.
     pub against_baseline: Vec<Option<Tested>>,
-    /// The difference from the reference, likewise. Empty for the reference, and without one.
+    /// The difference from the reference, in the same order. Empty for the reference itself, and without a reference.
     pub against_reference: Vec<Option<Tested>>,
 }
 
@@ -105,7 +105,7 @@ impl Compared {
 }
 
 impl Comparison {
-    /// Compares all policies with `baseline`. `None` if it is missing or alone, or if no job finished under it.
+    /// Compares all policies with `baseline`. Returns `None` if it is missing or alone, or if no job finished under it.
     ///
     /// Panics: only if the policies differ in seeds or bins (programmer error).
     pub fn new(policies: &[PolicyRuns], baseline: &str, design: Design) -> Option<Comparison> {
@@ -116,7 +116,7 @@ impl Comparison {
         let reference = others.iter().find(|policy| policy.name == "drf").copied();
         let bins: Vec<(usize, u64)> = base.bins.iter().map(|bin| bin.jobs.iter().sum()).enumerate().collect();
         let jobs = bins.iter().map(|(_, jobs)| jobs).sum();
-        // A bin with all jobs would repeat the line of all.
+        // A bin with all jobs would repeat the line of all jobs.
         let shown: Vec<(usize, u64)> = bins.into_iter().filter(|(_, in_bin)| *in_bin > 0 && *in_bin < jobs).collect();
         let places: Vec<usize> = std::iter::once(0).chain(shown.iter().map(|(at, _)| at + 1)).collect();
         let against = |other: &PolicyRuns, policy: &PolicyRuns| -> Vec<Option<Tested>> {
@@ -146,8 +146,8 @@ impl Comparison {
         Some(found)
     }
 
-    /// Corrects p-values: those of all jobs against the baseline for one another, which is the family of the metric in the table
-    /// of differences; and the others for all comparisons.
+    /// Corrects p-values. Those of all jobs against the baseline are corrected together, since they are the family of the metric in the
+    /// table of differences. The others are corrected for all comparisons.
     fn correct(&mut self) {
         let correct = |all: Vec<&mut Tested>| {
             let after = corrected(all.iter().map(|one| ("", one.means.test)));
@@ -161,13 +161,13 @@ impl Comparison {
         self.first_family = correct(first.collect());
     }
 
-    /// The answer in words, and what its numbers are.
+    /// Returns the result in words, and the meanings of its numbers.
     pub fn sentences(&self) -> Vec<String> {
         self.claims().into_iter().chain([self.method()]).collect()
     }
 
-    /// The answer in words: all policies against the baseline in one sentence, against the reference in another, and what differs
-    /// by job size.
+    /// Returns the result in words: all policies against the baseline in one sentence, against the reference in another, and the
+    /// differences by job size.
     pub fn claims(&self) -> Vec<String> {
         let all = |other: &str, tests: fn(&Compared) -> &Vec<Option<Tested>>| {
             let others = self.policies.iter().filter(|policy| policy.name != *other);
@@ -190,7 +190,7 @@ impl Comparison {
         said
     }
 
-    /// The meanings of the numbers in the sentences, and the p-values that were corrected together.
+    /// Returns the meanings of the numbers in the sentences, and the p-values that were corrected together.
     pub fn method(&self) -> String {
         let mixes = match self.design {
             Design::Paired => "",
@@ -222,7 +222,7 @@ impl Comparison {
         )
     }
 
-    /// The bins with a significant difference; `None` where no bin was tested.
+    /// Returns the bins with a significant difference, or `None` if no bin was tested.
     fn bins_that_differ(&self, tests: &[Option<Tested>]) -> Option<String> {
         let bins = self.bins.iter().zip(tests.get(1..)?);
         let tested: Vec<(&str, Tested)> = bins
@@ -252,7 +252,7 @@ fn change(policy: &str, tested: Option<Tested>) -> String {
     }
 }
 
-/// Items as a list in words.
+/// Joins items to a list in words.
 fn listed(items: &[String], between: &str) -> String {
     match items {
         [] => String::new(),

@@ -1,12 +1,12 @@
-//! The difference of two means over seeds: its confidence interval, whether it is statistically significant, and whether
-//! the two are equivalent within a margin.
+//! The difference of two means over seeds: its confidence interval, whether it is statistically significant, and whether the two are
+//! equivalent within a margin.
 //!
-//! Under the paired design runs of one seed saw the same workload, so the differences seed by seed are free of what the
-//! seeds have in common (common random numbers). Where the workload depends on the policy, as in a closed loop, no two runs
-//! saw the same one: means are compared by Welch's test.
+//! In the paired design, runs with the same seed have the same workload, so the differences per seed do not contain the influence that the
+//! seed has on both (common random numbers). If the workload depends on the policy, as in a closed loop, no two runs have the same one, and
+//! means are compared by Welch's test.
 //!
-//! That a difference is not significant is no evidence of equality: there may be too few seeds. Equality within a margin is
-//! claimed by two one-sided tests (TOST), which reject that the difference is as large as the margin or larger.
+//! A difference that is not significant is no evidence of equality, because there may be too few seeds. Equality within a margin is claimed
+//! by two one-sided tests (TOST), which reject that the difference is as large as the margin or larger.
 
 use rand::RngExt;
 
@@ -15,21 +15,21 @@ use super::spread::{Sample, largest, mean};
 use super::student::{t_above, t_quantile, t_tail};
 use plimsoll_sim::workload::synthetic::random::stream;
 
-/// The margin of equivalence, as a part of the mean that another is compared with: 5 %.
+/// The margin of equivalence, as a part of the mean of the base: 5 %.
 pub const MARGIN: f64 = 0.05;
 
-/// How the runs of two treatments belong together.
+/// The relation between the runs of two treatments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Design {
-    /// Runs of one seed saw the same workload, and are compared with one another.
+    /// Runs with the same seed have the same workload, and are compared in pairs.
     #[default]
     Paired,
-    /// Every run saw a workload of its own, and only means are compared.
+    /// Every run has its own workload, and only means are compared.
     Unpaired,
 }
 
 impl Design {
-    /// Its name, as in tables.
+    /// Returns the name used in tables.
     pub fn name(self) -> &'static str {
         match self {
             Design::Paired => "paired",
@@ -37,7 +37,7 @@ impl Design {
         }
     }
 
-    /// The test, in words.
+    /// Returns the test in words.
     pub fn test(self) -> &'static str {
         match self {
             Design::Paired => "t tests paired by seed",
@@ -49,24 +49,24 @@ impl Design {
 /// The results of the tests of one difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Test {
-    /// The mean difference with its t interval. Its `n` is the number of seeds; unpaired the smaller one of two.
+    /// The mean difference with its t interval. Its `n` is the number of seeds; in an unpaired design the smaller of two numbers.
     pub difference: Interval,
-    /// The probability of a mean difference as far from 0 or farther, if there were none: two-sided t test. `None` for
-    /// one seed.
+    /// The p-value of the two-sided t test: the probability of a mean difference at least this far from 0 if there were no difference.
+    /// `None` for one seed.
     pub p: Option<f64>,
-    /// The margin of equivalence, in the unit of the values; `None` where the mean that it is a part of is 0.
+    /// The margin of equivalence, in the unit of the values; `None` if the mean of the base is 0.
     pub margin: Option<f64>,
     /// The larger p-value of two one-sided t tests: that the difference is below the margin, and above its negative.
     /// `None` for one seed or without a margin.
     pub p_equivalent: Option<f64>,
 }
 
-/// Tests differences that were taken seed by seed, with the interval at `level`. `None` without any.
+/// Tests differences per seed, with the interval at `level`. Returns `None` without any.
 ///
-/// `magnitude` is the largest absolute value that was subtracted. Differences that are equal up to its rounding have no t;
-/// then p is the smallest that the sign-flip permutation test of n values can have, 2^(1 − n), half of it one-sided: two
-/// seeds that happen to agree prove nothing. Units: those of the values, which are finite. Sources: Student, Biometrika 6,
-/// 1908; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987 (two one-sided tests).
+/// `magnitude` is the largest absolute value that was subtracted. Differences that are equal up to its rounding have no t statistic; p is
+/// then the smallest possible value of the sign-flip permutation test of n values, 2^(1 − n), and half of it one-sided, because two seeds
+/// that agree by chance prove nothing. Units: those of the values, which are finite. Sources: Student, Biometrika 6, 1908; Schuirmann,
+/// Journal of Pharmacokinetics and Biopharmaceutics 15, 1987 (two one-sided tests).
 pub fn paired(differences: &[f64], magnitude: f64, margin: Option<f64>, level: f64) -> Option<Test> {
     let sample = Sample::computed(differences, magnitude);
     let n = differences.len() as f64;
@@ -74,11 +74,11 @@ pub fn paired(differences: &[f64], magnitude: f64, margin: Option<f64>, level: f
     Some(test(sample_interval(&sample, level)?, sample.of_mean(), n - 1.0, least, margin))
 }
 
-/// Tests the difference of the means `new` − `base` of independent values, with the interval at `level`. `None` if one
-/// of them has no value.
+/// Tests the difference of the means `new` − `base` of independent values, with the interval at `level`. Returns `None` if one of them has
+/// no value.
 ///
-/// Variances need not be equal. Where neither varies, p is the smallest that the permutation test can have. Source:
-/// Welch, Biometrika 34, 1947, with Satterthwaite's degrees of freedom.
+/// Variances need not be equal. If neither sample varies, p is the smallest possible value of the permutation test. Source: Welch,
+/// Biometrika 34, 1947, with Satterthwaite's degrees of freedom.
 pub fn welch(base: &[f64], new: &[f64], margin: Option<f64>, level: f64) -> Option<Test> {
     if base.is_empty() || new.is_empty() {
         return None;
@@ -96,12 +96,12 @@ pub fn welch(base: &[f64], new: &[f64], margin: Option<f64>, level: f64) -> Opti
     let n = base.len().min(new.len());
     let half = t_quantile(level, df).map(|t| t * (a + b).sqrt()).or((a + b == 0.0).then_some(0.0)).filter(|_| n > 1);
     let difference = Interval { mean, low: half.map(|half| mean - half), high: half.map(|half| mean + half), n };
-    // One of the ways to choose the runs of one treatment from all of them, and its mirror.
+    // The number of ways to choose the runs of one treatment from all runs; two of them (the observed one and its mirror) are as extreme.
     let ways = (1..=new.len()).fold(1.0, |ways, at| ways * (base.len() + at) as f64 / at as f64);
     Some(test(difference, a + b, df, 2.0 / ways, margin))
 }
 
-/// The tests of a mean difference with variance `spread`; `least` is the two-sided p-value for a variance of 0.
+/// Tests a mean difference with variance `spread`; `least` is the two-sided p-value for a variance of 0.
 fn test(difference: Interval, spread: f64, df: f64, least: f64, margin: Option<f64>) -> Test {
     let (mean, error) = (difference.mean, spread.sqrt());
     let (p, p_equivalent) = if difference.n < 2 {
@@ -119,36 +119,36 @@ fn test(difference: Interval, spread: f64, df: f64, least: f64, margin: Option<f
     Test { difference, p, margin, p_equivalent }
 }
 
-/// Two treatments compared over seeds.
+/// The comparison of two treatments over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanDifference {
-    /// How their runs belong together.
+    /// The relation between the runs.
     pub design: Design,
-    /// Mean of the base; paired over the seeds that have both values.
+    /// The mean of the base; in a paired design over the seeds that have both values.
     pub base: f64,
-    /// Mean of the new one, likewise.
+    /// The mean of the new treatment, over the same seeds.
     pub new: f64,
-    /// New minus base; the margin is [`MARGIN`] of the base.
+    /// The tests of new minus base; the margin is [`MARGIN`] of the base.
     pub test: Test,
-    /// The same as a part of the mean of the base, with Fieller's interval; `None` where that mean is 0.
+    /// The difference as a part of the mean of the base, with Fieller's interval; `None` if that mean is 0.
     pub relative: Option<Interval>,
-    /// Mean difference over a standard deviation, corrected for few seeds (Hedges' g): paired that of the differences,
-    /// unpaired the root of the mean of both variances. `None` for one seed, or where nothing varies.
+    /// The mean difference over a standard deviation, corrected for few seeds (Hedges' g). The deviation is that of the differences in a
+    /// paired design, and the root of the mean of both variances in an unpaired one. `None` for one seed, or if no value varies.
     pub effect: Option<f64>,
 }
 
 impl MeanDifference {
-    /// Returns the difference in percent of the base; `None` where that is 0.
+    /// Returns the difference in percent of the base, or `None` if the base is 0.
     pub fn percent(&self) -> Option<f64> {
         self.relative.map(|part| 100.0 * part.mean)
     }
 }
 
-/// Compares `new` with `base`, with the interval at `level`; the values at one index belong to one seed.
+/// Compares `new` with `base`, with the interval at `level`. The values at one index belong to one seed.
 ///
-/// A paired design ignores seeds that lack one of the two values, an unpaired one absent values. Returns `None` if no value remains. Units:
-/// those of the values. Panics: only if the slices of a paired design differ in length (programmer error). Source: Hedges, Journal of
-/// Educational Statistics 6, 1981 (correction of the effect size).
+/// A paired design ignores seeds that lack one of the two values, an unpaired one missing values. Returns `None` if no value remains.
+/// Units: those of the values. Panics: only if the slices of a paired design differ in length (a programmer error). Source: Hedges, Journal
+/// of Educational Statistics 6, 1981 (correction of the effect size).
 pub fn difference(design: Design, base: &[Option<f64>], new: &[Option<f64>], level: f64) -> Option<MeanDifference> {
     let (base, new) = values(design, base, new);
     let margin = (!base.is_empty()).then(|| MARGIN * mean(&base).abs()).filter(|margin| *margin > 0.0);
@@ -166,18 +166,18 @@ pub fn difference(design: Design, base: &[Option<f64>], new: &[Option<f64>], lev
         }
     };
     let relative = relative(design, &base, &new, &test.difference);
-    // 1 − 3 / (4 df − 1); with one degree of freedom that is 0.
+    // 1 − 3 / (4 df − 1), which is 0 for one degree of freedom.
     let effect = (deviation > 0.0).then(|| test.difference.mean / deviation * (1.0 - 3.0 / (4.0 * df - 1.0)));
     Some(MeanDifference { design, base: mean(&base), new: mean(&new), test, relative, effect })
 }
 
-/// Computes the difference of two means as a part of the base's, with Fieller's interval: all parts that the test of the difference does
-/// not reject when the base is multiplied accordingly. So it contains 0 where the interval of the difference does, and it is narrow
-/// where seeds change both in proportion.
+/// Computes the difference of two means as a part of the base's, with Fieller's interval: the interval contains each part that the test of
+/// the difference does not reject if the base is multiplied accordingly. It therefore contains 0 if the interval of the difference does,
+/// and it is narrow if seeds change both means in proportion.
 ///
-/// `None` for a mean of 0 of the base; without ends for one seed, and where the mean of the base does not differ significantly from 0, so that the interval
-/// has no end. Unpaired, the factor of the standard error is that of Welch's test. Source: Fieller, Journal of the Royal Statistical
-/// Society B 16, 1954.
+/// Returns `None` if the mean of the base is 0. The interval has no ends for one seed, and if the mean of the base does not differ
+/// significantly from 0, since it is then unbounded. In an unpaired design, the factor of the standard error is that of Welch's test.
+/// Source: Fieller, Journal of the Royal Statistical Society B 16, 1954.
 fn relative(design: Design, base: &[f64], new: &[f64], difference: &Interval) -> Option<Interval> {
     let (x, y, n) = (mean(base), mean(new), difference.n);
     let sign = x.signum();
@@ -205,12 +205,12 @@ fn relative(design: Design, base: &[f64], new: &[f64], difference: &Interval) ->
     Some(Interval { low: Some(one.min(other)), high: Some(one.max(other)), ..point })
 }
 
-/// New minus base, seed by seed.
+/// Returns new minus base for each seed.
 fn differences(base: &[f64], new: &[f64]) -> Vec<f64> {
     base.iter().zip(new).map(|(base, new)| new - base).collect()
 }
 
-/// The values that a design compares: finite ones, paired of seeds that have both.
+/// Returns the finite values that a design compares; in a paired design those of seeds that have both.
 fn values(design: Design, base: &[Option<f64>], new: &[Option<f64>]) -> (Vec<f64>, Vec<f64>) {
     let there = |value: &Option<f64>| value.filter(|value| value.is_finite());
     match design {
@@ -222,14 +222,14 @@ fn values(design: Design, base: &[Option<f64>], new: &[Option<f64>]) -> (Vec<f64
     }
 }
 
-/// How often the bootstrap draws.
+/// The number of resamples of the bootstrap.
 const RESAMPLES: usize = 2000;
 
-/// Computes the percentile bootstrap interval of the difference of two means; `None` for one seed.
+/// Computes the percentile bootstrap interval of the difference of two means. Returns `None` for one seed.
 ///
-/// It assumes no distribution, but is too narrow for few seeds: where it disagrees with the t interval, look at the runs.
-/// It draws from a random stream of its own, named `purpose`: the same values give the same interval. Source: Efron,
-/// Annals of Statistics 7, 1979.
+/// The bootstrap assumes no distribution, but its intervals are too narrow for few seeds. If it disagrees with the t interval, inspect the
+/// runs. It uses its own random stream, named by `purpose`, so equal values give equal intervals. Source: Efron, Annals of Statistics 7,
+/// 1979.
 pub fn bootstrap(
     design: Design,
     base: &[Option<f64>],
@@ -248,7 +248,7 @@ pub fn bootstrap(
         Design::Paired => constant(&differences),
         Design::Unpaired => constant(&base) && constant(&new),
     } {
-        // There is one value to draw.
+        // All resamples are equal.
         let mean = match design {
             Design::Paired => Sample::computed(&differences, magnitude).mean,
             Design::Unpaired => Sample::computed(&[mean(&new) - mean(&base); 2], magnitude).mean,
@@ -307,7 +307,7 @@ mod tests {
         assert!((-0.3..0.4).contains(&low) && (2.8..3.5).contains(&high), "{low} {high}");
     }
 
-    /// scipy 1.17.1, `ttest_ind(b, a, equal_var=False)`; the second time with the first six of `b`.
+    /// Results of scipy 1.17.1, `ttest_ind(b, a, equal_var=False)`; the second time with the first six values of `b`.
     #[test]
     fn welch_equals_scipy() {
         let found = welch(&A, &B, None, 0.95).expect("ten of each");
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!((found.difference.n, found.p_equivalent), (6, None));
     }
 
-    /// statsmodels 0.15.0, `ttost_paired(b, a, -margin, margin)` and `ttost_ind(.., usevar="unequal")`.
+    /// Results of statsmodels 0.15.0, `ttost_paired(b, a, -margin, margin)` and `ttost_ind(.., usevar="unequal")`.
     #[test]
     fn equivalence_equals_statsmodels() {
         let table = [
@@ -349,8 +349,8 @@ mod tests {
         }
     }
 
-    /// The ends of a relative interval are where the test of `new - part * base` has the level as its p, and 0 is inside where the
-    /// difference is not significant.
+    /// At the ends of a relative interval, the p-value of the test of `new - part * base` is the level. 0 is inside if the difference is
+    /// not significant.
     #[test]
     fn relative_intervals_are_those_of_the_test() {
         let mut rng = stream(8, "relative");
@@ -377,7 +377,7 @@ mod tests {
             }
         }
         assert!(inside.iter().all(|&count| count > 30), "{inside:?}");
-        // New values in proportion: the part is known exactly, whatever the seeds do to both.
+        // The new values are proportional, so the part is known exactly although both vary by seed.
         let [base, new] = [[100.0, 200.0, 150.0, 120.0, 90.0], [50.0, 100.0, 75.0, 60.0, 45.0]];
         let found = difference(Design::Paired, &some(&base), &some(&new), 0.95).expect("five pairs");
         let relative = found.relative.expect("a mean above 0");
@@ -411,7 +411,7 @@ mod tests {
         assert!(both.iter().all(|&count| count > 100), "{both:?}");
     }
 
-    /// A difference as large as the margin is called equivalent no more often than at the level of the tests.
+    /// A difference as large as the margin is called equivalent at most as often as the level of the tests.
     #[test]
     fn what_differs_by_the_margin_is_seldom_called_equivalent() {
         let mut rng = stream(5, "margin");
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!((one.test.p, one.effect, one.test.p_equivalent), (None, None, None));
         let same = of(&some(&[1.0, 2.0]), &some(&[1.0, 2.0])).expect("two pairs");
         assert_eq!((same.test.p, same.effect, same.test.p_equivalent), (Some(1.0), None, Some(0.25)));
-        // Differences that are all the same are as good as the permutation test says, not certain.
+        // For equal differences the p-value is that of the permutation test, not 0.
         let shifted = of(&some(&[1.0, 2.0]), &some(&[2.0, 3.0])).expect("two pairs");
         assert_eq!((shifted.test.p, shifted.effect, shifted.test.p_equivalent), (Some(0.5), None, Some(1.0)));
         let ten = of(&some(&[1.0; 10]), &some(&[2.0; 10])).expect("ten pairs");

@@ -1,25 +1,25 @@
-//! Weighted DRF with divisible tasks, for users in columns.
+//! Weighted DRF with divisible tasks, for users stored in columns.
 
 use plimsoll_base::error::Result;
 use plimsoll_fair::Levels;
 
-/// Users that share a cluster, and the tasks that each runs. It owns its buffers: keep one and solve many times.
+/// Users that share a cluster, and the number of tasks that each runs. It owns its buffers, so one instance should be reused.
 #[derive(Clone, Debug, Default)]
 pub struct Fluid {
     levels: Levels,
-    /// The mean demand of each user's tasks, as fractions of the cluster's capacity: a column a resource.
+    /// The mean demand of each user's tasks, as fractions of the cluster's capacity, with one column per resource.
     demand: Vec<Vec<f64>>,
     tasks: Vec<f64>,
     rates: Vec<f64>,
 }
 
 impl Fluid {
-    /// Without users, for this number of resources.
+    /// Creates an instance without users, for this number of resources.
     pub fn new(dims: usize) -> Fluid {
         Fluid { demand: vec![Vec::new(); dims], ..Fluid::default() }
     }
 
-    /// Forgets all users.
+    /// Removes all users.
     pub fn clear(&mut self) {
         self.demand.iter_mut().chain([&mut self.tasks, &mut self.rates]).for_each(Vec::clear);
     }
@@ -44,14 +44,14 @@ impl Fluid {
     }
 }
 
-/// The largest entry of a demand over its weight; with weights of 1 the dominant share of a task.
+/// Returns the largest entry of a demand over its weight. With weights of 1 this is the dominant share of a task.
 pub fn dominant(demand: &[f64], weight: &[f64]) -> f64 {
     demand.iter().zip(weight).map(|(demand, weight)| demand / weight).fold(0.0, f64::max)
 }
 
-/// Returns the tasks of a user per unit of level: their weighted dominant share is 1. 0 if it needs nothing.
+/// Returns the number of tasks of a user per unit of level, at which their weighted dominant share is 1; 0 if the user has no demand.
 ///
-/// Weights by resource change the rates only, not the problem.
+/// Weights by resource change only the rates, not the problem.
 pub fn rate(demand: &[f64], weight: &[f64]) -> f64 {
     match dominant(demand, weight) {
         0.0 => 0.0,
@@ -63,7 +63,7 @@ pub fn rate(demand: &[f64], weight: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// The dominant shares of users with a demand, one weight and a number of tasks.
+    /// Returns the dominant shares of users, each with a demand, one weight and a number of tasks.
     fn shares(users: &[([f64; 2], f64, f64)]) -> Vec<f64> {
         let mut fluid = Fluid::new(2);
         users.iter().for_each(|(demand, weight, tasks)| fluid.push(demand, *tasks, rate(demand, &[*weight; 2])));
@@ -75,14 +75,14 @@ mod tests {
         assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} is not {wanted:?}");
     }
 
-    /// Ghodsi et al., §4.1: shares of 2/3 each; with weight 2, A fills the memory first.
+    /// Example of Ghodsi et al., §4.1: shares of 2/3 each; with weight 2, A fills the memory first.
     #[test]
     fn fluid_shares_are_those_of_drf() {
         let (a, b) = ([1.0 / 9.0, 4.0 / 18.0], [3.0 / 9.0, 1.0 / 18.0]);
         near(&shares(&[(a, 1.0, 100.0), (b, 1.0, 100.0)]), &[2.0 / 3.0, 2.0 / 3.0]);
-        // A's CPU share is half its memory share 2s, B's is s: 2s/2 + s = 1, and memory 2s + s/6 = 13/12 is too much.
+        // A's CPU share is half its memory share 2s, B's is s: 2s/2 + s = 1, since memory would require 2s + s/6 = 13/12.
         near(&shares(&[(a, 2.0, 100.0), (b, 1.0, 100.0)]), &[12.0 / 13.0, 6.0 / 13.0]);
-        // B has one task: A takes what memory is left, 17/18.
+        // B has one task, so A takes the remaining memory, 17/18.
         near(&shares(&[(a, 1.0, 100.0), (b, 1.0, 1.0)]), &[17.0 / 18.0, 1.0 / 3.0]);
         near(&shares(&[([0.0; 2], 1.0, 5.0), (b, 1.0, 1.0)]), &[0.0, 1.0 / 3.0]);
         assert!(shares(&[]).is_empty());

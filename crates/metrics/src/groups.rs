@@ -5,85 +5,85 @@
 //!
 //! A group's *request* of a resource is the allocation and pending demand of its users, plus the requests of its child groups, each cut to
 //! its maximum. Its *demand* is the request cut to its own maximum; its *due* is the demand cut to its minimum. While it uses less than its
-//! due, in any resource, it is *below its minimum*. If that begins because its due has grown (a lender reclaims its guarantee), the time
-//! until it ends is a *return*; if it begins because tasks of it have ended, it is not.
+//! due of any resource, it is *below its minimum*. If this state begins because its due has grown (a lender reclaims its guarantee), the
+//! time until it ends is a *return*. If it begins because tasks of the group have ended, it is not.
 //!
 //! Source: the first article on FuxiMaster (quota groups), for minimum, lending and reclaim; the definitions are ours.
 
 use plimsoll_base::units::{MAX_DIMS, Span, Time};
 
-/// The guarantee to a group, in base units.
+/// The guarantee of a group, in base units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantee {
-    /// The group above it, by place.
+    /// The index of the parent group.
     pub parent: Option<usize>,
-    /// Its minimum of each resource.
+    /// The minimum of each resource.
     pub min: [u64; MAX_DIMS],
-    /// Its maximum of each resource.
+    /// The maximum of each resource.
     pub max: [u64; MAX_DIMS],
 }
 
-/// A user's amounts of one resource.
+/// A user's allocation and request of one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
-    /// The use of its running tasks.
+    /// The allocation: the amount used by the running tasks.
     pub used: u64,
-    /// The demand of its running and waiting tasks together.
+    /// The demand of the running and the waiting tasks together.
     pub request: u128,
 }
 
 /// Integrals of a group in one resource, in base units times microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupSums {
-    /// Its use.
+    /// The amount used.
     pub used_us: u128,
-    /// Its demand.
+    /// The demand.
     pub demand_us: u128,
-    /// Its use above its minimum.
+    /// The amount used above the minimum.
     pub borrowed_us: u128,
-    /// The part of its minimum that it did not ask for and others may have.
+    /// The part of the minimum that the group does not request and others may use.
     pub spare_us: u128,
     /// The deficit relative to its due.
     pub short_us: u128,
-    /// For how long it was, in microseconds.
+    /// The time below the due, in microseconds.
     pub below_us: u64,
-    /// The use of tasks whose work was lost.
+    /// The amount used during work that was lost.
     pub lost_us: u128,
-    /// The amount above its runtime quota that should have been reclaimed.
+    /// The amount above the runtime quota that should have been reclaimed.
     pub unreturned_us: u128,
 }
 
-/// Times of a group, in any resource.
+/// The times of a group below its minimum, in any resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupTimes {
-    /// For how long it was below its minimum, in microseconds.
+    /// The time below the minimum, in microseconds.
     pub below_us: u64,
-    /// How often the amounts that it lent came back to it.
+    /// The number of returns of lent amounts.
     pub returns: u64,
-    /// How long that took in all, in microseconds.
+    /// The total time of returns, in microseconds.
     pub returns_us: u128,
-    /// How long it took at most.
+    /// The longest time of a return.
     pub longest: Span,
-    /// How long it has waited for a return that had not come by the end.
+    /// The time that the group has waited for a return that did not complete by the end of the run.
     pub open: Option<Span>,
-    /// How often running tasks of it were stopped and had to start again.
+    /// The number of running tasks of the group that were stopped and had to start again.
     pub stopped: u64,
 }
 
 impl GroupTimes {
-    /// The mean time of a return, in microseconds; `None` without any.
+    /// Returns the mean time of a return, in microseconds, or `None` without any.
     pub fn mean_return(&self) -> Option<f64> {
         (self.returns > 0).then(|| self.returns_us as f64 / self.returns as f64)
     }
 }
 
-/// A group in one resource.
+/// The state of a group in one resource.
 #[derive(Clone, Copy, Debug, Default)]
 struct GroupAccount {
     min: u64,
     max: u64,
     held: Holding,
-    /// Its due when the last instant was over.
+    /// The due at the end of the last instant with changes.
     due: u64,
     sums: GroupSums,
 }
@@ -102,34 +102,34 @@ impl GroupAccount {
     }
 }
 
-/// A group in all resources.
+/// The state of a group over all resources.
 #[derive(Clone, Copy, Debug)]
 struct GroupTotals {
     parent: Option<usize>,
-    /// Until when it is integrated.
+    /// The end of the integrated time.
     until: Time,
-    /// It has changed at this instant.
+    /// Whether the group has changed at the current instant.
     touched: bool,
     below: bool,
-    /// Since when it waits for the return of the amounts that it lent.
+    /// The time since which the group waits for the return of lent amounts.
     waits: Option<Time>,
     times: GroupTimes,
 }
 
-/// All groups of a run.
+/// The state of all groups of a run.
 #[derive(Clone, Debug)]
 pub struct GroupLog {
     dims: usize,
     groups: Vec<GroupTotals>,
-    /// `dims` a group.
+    /// `dims` entries per group.
     accounts: Vec<GroupAccount>,
     touched: Vec<usize>,
-    /// When something last changed.
+    /// The time of the last change.
     now: Time,
 }
 
 impl GroupLog {
-    /// Groups that hold nothing at time 0. Parents are a forest (a programmer error if they are not).
+    /// Creates a log of groups without allocations at time 0. Parents must form a forest (a programmer error otherwise).
     pub fn new(dims: usize, guarantees: &[Guarantee]) -> GroupLog {
         let group = |guarantee: &Guarantee| GroupTotals {
             parent: guarantee.parent,
@@ -153,8 +153,8 @@ impl GroupLog {
         }
     }
 
-    /// From `now` on a user of a group holds `after` and no longer `before`, resource by resource. Time runs forward;
-    /// changes within an instant leave no trace.
+    /// Replaces the amounts `before` of a user of a group by `after` from `now` on, resource by resource. Time never decreases; only the
+    /// last state within an instant counts.
     pub fn change(&mut self, now: Time, group: usize, before: &[Holding], after: &[Holding]) {
         if now > self.now {
             self.settle();
@@ -175,7 +175,7 @@ impl GroupLog {
                 let demand = account.demand();
                 account.held.used = account.held.used - before.used + after.used;
                 account.held.request = account.held.request - before.request + after.request;
-                // The parent sees at most the amount that this group may use.
+                // The parent counts at most the amount that this group may use.
                 (before.request, after.request) = (demand.into(), account.demand().into());
             }
             next = self.groups[at].parent;
@@ -195,14 +195,14 @@ impl GroupLog {
         }
     }
 
-    /// Records that for a span of time a group used an `amount` that should have been reclaimed and could not be.
+    /// Records that a group used an `amount` for a span of time that should have been reclaimed and could not be.
     pub fn unreturned(&mut self, group: usize, amount: &[u64], span: Span) {
         for (account, &amount) in self.accounts[group * self.dims..][..self.dims].iter_mut().zip(amount) {
             account.sums.unreturned_us += u128::from(amount) * u128::from(span.0);
         }
     }
 
-    /// Closes the last instant: finds the groups that are now below their minimum, and the groups that are no longer.
+    /// Closes the last instant: finds the groups that are now below their minimum and the groups that no longer are.
     fn settle(&mut self) {
         let now = self.now;
         for at in std::mem::take(&mut self.touched) {
@@ -231,7 +231,7 @@ impl GroupLog {
         }
     }
 
-    /// Brings all integrals up to the end of the run, and counts returns that have not come as open.
+    /// Extends all integrals to the end of the run, and counts returns that did not complete as open.
     pub fn finish(&mut self, end: Time) {
         self.settle();
         for at in 0..self.groups.len() {
@@ -241,7 +241,7 @@ impl GroupLog {
         }
     }
 
-    /// Lets time pass for a group as it is.
+    /// Integrates the current state of a group up to `now`.
     fn integrate(&mut self, at: usize, now: Time) {
         let group = &mut self.groups[at];
         let span = now.since(group.until).0;
@@ -264,17 +264,17 @@ impl GroupLog {
         group.times.below_us += if below { span } else { 0 };
     }
 
-    /// The integrals of a group in resource `d`, up to the last change or the end.
+    /// Returns the integrals of a group in resource `d`, up to the last change or the end.
     pub fn sums(&self, group: usize, d: usize) -> &GroupSums {
         &self.accounts[group * self.dims + d].sums
     }
 
-    /// The times of a group.
+    /// Returns the times of a group.
     pub fn times(&self, group: usize) -> &GroupTimes {
         &self.groups[group].times
     }
 
-    /// A group's use and request of resource `d` now.
+    /// Returns a group's current allocation and request of resource `d`.
     pub fn holding(&self, group: usize, d: usize) -> Holding {
         self.accounts[group * self.dims + d].held
     }
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn a_lender_asks_for_its_own_again() {
         let mut told = LevelLog::new(&[guarantee(None, 6, u64::MAX), guarantee(None, 4, u64::MAX)]);
-        // The second group uses all 10; the first requests 8 at 5, gets 3 at 7 and its guarantee of 6 at 9.
+        // The second group uses all 10. The first requests 8 at 5 s, gets 3 at 7 s and its guarantee of 6 at 9 s.
         told.at(0, &[(1, 10, 30)]);
         told.at(5, &[(0, 0, 8)]);
         told.at(7, &[(1, 7, 27), (0, 3, 8)]);
@@ -342,9 +342,9 @@ mod tests {
     fn what_has_not_come_back_is_open_and_what_ends_is_no_return() {
         let mut told = LevelLog::new(&[guarantee(None, 4, u64::MAX), guarantee(None, 4, u64::MAX)]);
         told.at(0, &[(0, 4, 9), (1, 0, 9)]);
-        // A task of the first ends and its next cannot start: below, but it lent nothing.
+        // A task of the first group ends and its next one cannot start: the group is below its minimum, but it lent nothing.
         told.at(3, &[(0, 3, 8)]);
-        // Within an instant anything may be; what lasts counts.
+        // Only the last state within an instant counts.
         told.at(4, &[(0, 0, 8), (0, 4, 8)]);
         told.at(6, &[(0, 2, 6), (0, 2, 7)]);
         told.log.finish(Time(10 * S));
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn parents_hear_of_no_more_than_their_groups_may_use() {
-        // A parent of min 6 over a (min 4, max 5) and b (no min).
+        // A parent with min 6 over a (min 4, max 5) and b (no min).
         let mut told =
             LevelLog::new(&[guarantee(None, 6, u64::MAX), guarantee(Some(0), 4, 5), guarantee(Some(0), 0, u64::MAX)]);
         told.at(0, &[(1, 0, 100)]);
@@ -366,7 +366,7 @@ mod tests {
         told.at(5, &[(2, 3, 3), (1, 4, 4)]);
         assert_eq!(told.log.holding(0, 0), Holding { used: 7, request: 7 });
         told.log.finish(Time(6 * S));
-        // Due 5 and then 6, using 0 and then 4.
+        // The due is 5 and then 6, the use 0 and then 4.
         let parent = told.log.sums(0, 0);
         assert_eq!((parent.below_us, parent.short_us), (5 * S, u128::from((2 * 5 + 3 * 2) * S)));
         assert_eq!((parent.borrowed_us, parent.spare_us), (u128::from(S), u128::from(2 * S)));

@@ -1,28 +1,27 @@
-//! Quantiles of many values in little memory, the same whatever the order.
+//! Quantiles of many values in little memory, independent of the order of the values.
 //!
-//! Up to [`LogHistogram::EXACT`] values are kept, so that quantiles are exact. All are counted in a logarithmic
-//! histogram over `u64`: values below 2048 exactly, above that every power of two is cut into 1024 equal buckets, so a
-//! quantile of more values is off by at most 1/2048 of itself. Count, sum, minimum and maximum are exact. Counters are
-//! integers: the histogram of two parts merged equals the histogram of the whole.
-//! Source: the bucket layout of HdrHistogram (G. Tene), with 2^10 buckets an octave.
+//! Up to [`LogHistogram::EXACT`] values are stored, so that quantiles are exact. All values are counted in a logarithmic histogram over
+//! `u64`: values below 2048 exactly; above that, every power of two is divided into 1024 equal buckets, so the relative error of a quantile
+//! of more values is at most 1/2048. Count, sum, minimum and maximum are exact. Counters are integers, so the histogram of two merged parts
+//! equals the histogram of the whole. Source: the bucket layout of HdrHistogram (G. Tene), with 2^10 buckets per octave.
 
-/// Buckets of one octave (a power of two), as bits.
+/// The number of buckets of one octave (a power of two), in bits.
 const BITS: u32 = 10;
 const BUCKETS: usize = 1 << BITS;
 
 /// Counts of values on a logarithmic scale.
 ///
-/// Memory: 8 KiB for each octave that occurs, at most 440 KiB, and 8 bytes a value kept; an empty histogram owns none.
+/// Memory: 8 KiB for each octave that occurs, at most 440 KiB, and 8 bytes per stored value; an empty histogram allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct LogHistogram {
-    /// Octave 0 holds values below 1024, octave o ≥ 1 those of 10 + o bits, in steps of 2^(o−1). The last one is not
-    /// empty, so that equal contents are equal in memory too.
+    /// Octave 0 has the values below 1024, octave o ≥ 1 the values of 10 + o bits, in steps of 2^(o−1). The last octave is not empty, so
+    /// that equal contents are equal in memory too.
     octaves: Vec<Option<Box<[u64; BUCKETS]>>>,
     count: u64,
     sum: u128,
-    /// Minimum and maximum.
+    /// The minimum and the maximum.
     range: Option<(u64, u64)>,
-    /// All values, in no order, while they are few; then none.
+    /// All values, unordered, while they are few; empty afterwards.
     values: Vec<u64>,
 }
 
@@ -30,23 +29,23 @@ pub struct LogHistogram {
 #[derive(Clone, Debug)]
 pub struct Quantiles<'a> {
     histogram: &'a LogHistogram,
-    /// All values, upwards, if they are kept.
+    /// All values in ascending order, if they are stored.
     values: Vec<u64>,
 }
 
 /// The range of values of one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistogramBucket {
-    /// The smallest of them.
+    /// The smallest value of the bucket.
     pub low: u64,
-    /// The largest of them.
+    /// The largest value of the bucket.
     pub high: u64,
-    /// How many were recorded.
+    /// The number of recorded values.
     pub count: u64,
 }
 
 impl LogHistogram {
-    /// Quantiles of up to this number of values are exact.
+    /// The number of values up to which quantiles are exact.
     pub const EXACT: u64 = 1 << 16;
 
     /// The largest relative error of a quantile of more values.
@@ -85,39 +84,39 @@ impl LogHistogram {
         self.range = Some(self.range.map_or((low, high), |(min, max)| (min.min(low), max.max(high))));
     }
 
-    /// How many values were counted.
+    /// Returns the number of counted values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their exact sum.
+    /// Returns the exact sum.
     pub fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// The smallest value, exactly; `None` when empty.
+    /// Returns the smallest value, exactly, or `None` if the histogram is empty.
     pub fn min(&self) -> Option<u64> {
         self.range.map(|(min, _)| min)
     }
 
-    /// The largest value, exactly; `None` when empty.
+    /// Returns the largest value, exactly, or `None` if the histogram is empty.
     pub fn max(&self) -> Option<u64> {
         self.range.map(|(_, max)| max)
     }
 
-    /// The mean, from the exact sum; `None` when empty.
+    /// Returns the mean, from the exact sum, or `None` if the histogram is empty.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The quantiles. Cost: the values kept are sorted once.
+    /// Returns the quantiles. Cost: the stored values are sorted once.
     pub fn quantiles(&self) -> Quantiles<'_> {
         let mut values = self.values.clone();
         values.sort_unstable();
         Quantiles { histogram: self, values }
     }
 
-    /// The buckets that are not empty, upwards: the whole distribution, for a figure.
+    /// Returns the buckets that are not empty, in ascending order: the whole distribution, for a figure.
     pub fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
         self.octaves.iter().enumerate().flat_map(|(octave, counts)| {
             let counts = counts.iter().flat_map(|counts| counts.iter().enumerate());
@@ -132,7 +131,7 @@ impl LogHistogram {
 }
 
 impl PartialEq for LogHistogram {
-    /// The same values, in whatever order they were counted.
+    /// Returns whether the same values were counted, in any order.
     fn eq(&self, other: &LogHistogram) -> bool {
         (&self.octaves, self.count, self.sum, self.range) == (&other.octaves, other.count, other.sum, other.range)
             && self.quantiles().values == other.quantiles().values
@@ -142,11 +141,11 @@ impl PartialEq for LogHistogram {
 impl Eq for LogHistogram {}
 
 impl Quantiles<'_> {
-    /// Returns the q-quantile by nearest rank: the value at place ⌈q n⌉ (at least 1) of the sorted values.
+    /// Returns the q-quantile by nearest rank: the value at position ⌈q n⌉ (at least 1) of the sorted values.
     ///
-    /// Exact for up to [`LogHistogram::EXACT`] values, below 2048, and at the first and the last place. Otherwise the error is at most
-    /// [`LogHistogram::RELATIVE_ERROR`] (the result is the middle of the bucket). `q` is rounded to a multiple of 10^-9, so that 0.07 of
-    /// 100 values is the seventh. Returns `None` if no value was counted, or if `q` is not in 0..=1.
+    /// Exact for up to [`LogHistogram::EXACT`] values, below 2048, and at the first and the last position. Otherwise the relative error is
+    /// at most [`LogHistogram::RELATIVE_ERROR`] (the result is the middle of the bucket). `q` is rounded to a multiple of 10^-9, so that
+    /// 0.07 of 100 values is the seventh. Returns `None` if no value was counted, or if `q` is not in 0..=1.
     pub fn at(&self, q: f64) -> Option<u64> {
         let (min, max) = self.histogram.range?;
         let rank = rank(q, self.histogram.count)?;
@@ -168,13 +167,13 @@ impl Quantiles<'_> {
     }
 }
 
-/// Returns the place, from 1, of the q-quantile by nearest rank among `count` sorted values; `None` if `q` is not in 0..=1.
+/// Returns the position, from 1, of the q-quantile by nearest rank among `count` sorted values; `None` if `q` is not in 0..=1.
 pub(crate) fn rank(q: f64, count: u64) -> Option<u128> {
     let billionths = (0.0..=1.0).contains(&q).then(|| (q * 1e9).round() as u128)?;
     Some((billionths * u128::from(count)).div_ceil(1_000_000_000).max(1))
 }
 
-/// The octave of a value and its bucket there.
+/// Returns the octave of a value and its bucket in that octave.
 fn position(value: u64) -> (usize, usize) {
     let octave = (u64::BITS - value.leading_zeros()).saturating_sub(BITS);
     let mantissa = value >> octave.saturating_sub(1);
@@ -194,7 +193,7 @@ mod tests {
         all
     }
 
-    /// Values of every magnitude, with many ties among the small ones.
+    /// Returns values of every magnitude, with many ties among the small ones.
     fn random_values(rng: &mut ChaCha8Rng, n: usize) -> Vec<u64> {
         (0..n).map(|_| rng.random::<u64>() >> rng.random_range(0..64)).collect()
     }

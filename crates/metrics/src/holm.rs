@@ -1,14 +1,14 @@
-//! Many tests at once: how much is left of each when it is known how many were made.
+//! Corrections of p-values for multiple tests.
 
 use std::collections::BTreeMap;
 
 use super::difference::Test;
 
-/// Corrects probabilities of many tests for their number, so that the chance of one false alarm among all stays what a
-/// single test would have. Absent values stay absent and do not count.
+/// Corrects p-values for their number, so that the probability of any false alarm among all tests is at most that of a single test. Missing
+/// values stay missing and do not count.
 ///
-/// The k-th smallest of m becomes its product with m − k + 1, at least the one before it, at most 1. Source: Holm,
-/// Scandinavian Journal of Statistics 6, 1979.
+/// The k-th smallest of m becomes its product with m − k + 1, at least the one before it, at most 1. Source: Holm, Scandinavian Journal of
+/// Statistics 6, 1979.
 pub fn holm(p: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut order: Vec<(usize, f64)> = p.iter().enumerate().filter_map(|(at, p)| Some((at, (*p)?))).collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -24,14 +24,13 @@ pub fn holm(p: &[Option<f64>]) -> Vec<Option<f64>> {
 /// The p-values of a test after the correction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Corrected {
-    /// Of no difference.
+    /// The p-value of the hypothesis that there is no difference.
     pub p: Option<f64>,
-    /// Of a difference of the margin or more.
+    /// The p-value of the hypothesis that the difference is at least the margin.
     pub p_equivalent: Option<f64>,
 }
 
-/// Corrects both p-values of each test, among those with the same family only: the tests of a difference for one another, and
-/// those of equivalence for one another.
+/// Corrects both p-values of each test within its family: the tests of a difference together, and the tests of equivalence together.
 pub fn corrected<'a>(tests: impl IntoIterator<Item = (&'a str, Test)>) -> Vec<Corrected> {
     let tests: Vec<(&str, Test)> = tests.into_iter().collect();
     let mut members: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -75,8 +74,8 @@ mod tests {
         assert!((apart[2].p_equivalent.expect("there") - 0.2).abs() < 1e-12);
     }
 
-    /// The slow twin says which hypotheses are rejected, by the definition: step down while the smallest p-value that is
-    /// left, times how many are left, is within the level. A corrected p is the least level that rejects.
+    /// The reference implementation determines by the definition which hypotheses are rejected: step down while the smallest remaining
+    /// p-value, times the number of remaining ones, is within the level. A corrected p is the lowest level that rejects.
     #[test]
     fn corrected_values_reject_as_stepping_down_does() {
         let mut rng = stream(7, "holm twin");
@@ -102,7 +101,7 @@ mod tests {
         }
     }
 
-    /// Among many comparisons of equals, the corrected tests have a significant one in about 5 % of all sets of 20, and the uncorrected
+    /// Among many comparisons of equals, the corrected tests have a significant result in about 5 % of all sets of 20, and the uncorrected
     /// ones in most.
     #[test]
     fn corrected_tests_of_equals_seldom_cry_wolf() {

@@ -1,20 +1,20 @@
 //! Service delays of a run that is cut off at a horizon.
 //!
-//! At the horizon H the reference has served R cluster-seconds of a user's work. The first R cluster-seconds that the user
-//! submits are *judged*: with submitted work S(t), the policy's service P(t) and the service R(t) of the reference, the delays are
+//! At the horizon H the reference has served R cluster-seconds of a user's work. The first R cluster-seconds that the user submits are
+//! *judged*. With submitted work S(t), the policy's service P(t) and the service R(t) of the reference, the delays are
 //!
 //! - in the reference `∫ (min(S(t), R) − R(t)) dt / R`,
 //! - under the policy `∫ (min(S(t), R) − min(P(t), R)) dt / R`,
 //!
-//! both from 0 to H, and `min(P(H), R) / R` is the part of the judged work that the policy has served. Work that neither has
-//! served by H would have the same age in both delays and would bring their ratio near 1 for any policy. It is not judged.
+//! both from 0 to H, and `min(P(H), R) / R` is the part of the judged work that the policy has served. Work that neither has served by H
+//! would have the same age in both delays and would bring their ratio near 1 for any policy; it is not judged.
 //!
 //! If all work is served by H under the policy and in the reference, these are the delays of a run without a horizon.
 
 use crate::reference::ServedWork;
 use plimsoll_base::units::Time;
 
-/// Relative errors of sums of work up to this are rounding errors.
+/// The largest relative deviation of sums of work that is attributed to rounding.
 const ROUNDING: f64 = 1e-9;
 
 /// The submitted and the served work of a user, in cluster-seconds.
@@ -35,16 +35,16 @@ struct Served {
 /// The service of a user's judged work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JudgedService {
-    /// Its mean age when the reference serves it, in seconds.
+    /// The mean age of the work when the reference serves it, in seconds.
     pub fair_delay: f64,
-    /// Its mean age when the policy serves it, in seconds.
+    /// The mean age of the work when the policy serves it, in seconds.
     pub delay: f64,
     /// The served part, 0 to 1.
     pub served: f64,
 }
 
 impl JudgedService {
-    /// Returns the delay in the reference over the delay under the policy, times the part that is served; `None` without a delay.
+    /// Returns the delay in the reference over the delay under the policy, times the served part; `None` without a delay.
     pub fn speed(&self) -> Option<f64> {
         (self.delay > 0.0).then(|| self.fair_delay / self.delay * self.served)
     }
@@ -72,7 +72,7 @@ impl HorizonLog {
         self.served.iter().fold(0.0, |sum, served| sum + served.work)
     }
 
-    /// Returns whether the policy has served this amount of work, but for rounding errors.
+    /// Returns whether the policy has served this amount of work, up to rounding errors.
     pub fn has_served(&self, work: f64) -> bool {
         self.total_served() >= work * (1.0 - ROUNDING)
     }
@@ -90,7 +90,7 @@ impl HorizonLog {
         Some(JudgedService { fair_delay: (fair.delay - others) / work, delay, served })
     }
 
-    /// Integrates the first `work` of the submitted work up to the horizon, and all beyond.
+    /// Returns the integral up to the horizon of the first `work` of the submitted work, and that of the rest.
     fn ages(&self, horizon: Time, work: f64) -> (f64, f64) {
         let mut submitted = self.submitted.clone();
         submitted.sort_by_key(|(at, _)| *at);
@@ -107,7 +107,7 @@ impl HorizonLog {
 
     /// Integrates the served work, at most `work`, up to the horizon.
     fn area(&self, horizon: Time, work: f64) -> f64 {
-        // At the start of a record the rate grows, at its end it falls.
+        // The rate grows at the start of a record and falls at its end.
         let mut changes: Vec<(Time, f64, i32)> = Vec::with_capacity(2 * self.served.len());
         for served in &self.served {
             let rate = served.work / served.end.since(served.start).seconds().max(1e-6);
@@ -148,7 +148,8 @@ mod tests {
         assert!((found - wanted).abs() <= 1e-9 * wanted.abs().max(1.0), "{found} is not {wanted}");
     }
 
-    /// 1,000 of work at once. The reference serves a tenth of it evenly by 100 s, with a mean age of 50 s.
+    /// Returns the judged service of 1,000 units of work submitted at once. The reference serves a tenth of it evenly by 100 s, with a mean
+    /// age of 50 s.
     fn tenth(served: &[(u64, u64, f64)]) -> JudgedService {
         let mut log = HorizonLog::default();
         log.submitted(at(0), 1000.0);
@@ -167,13 +168,13 @@ mod tests {
 
     #[test]
     fn what_a_policy_serves_beyond_the_reference_is_not_judged() {
-        // As the reference: a tenth, evenly.
+        // As in the reference: a tenth, evenly.
         near(tenth(&[(0, 100, 100.0)]).speed().expect("a delay"), 1.0);
         // Ten times as fast: the first tenth is served by 10 s.
         let all = tenth(&[(0, 100, 1000.0)]);
         near(all.delay, 5.0);
         near(all.speed().expect("a delay"), 10.0);
-        // Half of it: 50 of 100, with a mean age of (50 + 100) / 2.
+        // Half of the judged work: 50 of 100, with a mean age of (50 + 100) / 2.
         let half = tenth(&[(0, 100, 50.0)]);
         near(half.delay, 75.0);
         near(half.served, 0.5);
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(HorizonLog::default().judge(at(5), ServedWork::default(), 0.0), None);
     }
 
-    /// Integrates the definition second by second: all rates are constant within a second.
+    /// Integrates the definition second by second; all rates are constant within a second.
     fn slow(horizon: u64, log: &HorizonLog, fair_curve: &[f64]) -> JudgedService {
         let whole = fair_curve[horizon as usize];
         let submitted =
@@ -233,7 +234,7 @@ mod tests {
             works.iter().for_each(|&(submit, work)| log.submitted(at(submit), work));
             works.sort_by_key(|(submit, _)| *submit);
             let all: f64 = works.iter().map(|(_, work)| work).sum();
-            // The reference serves up to `pace` a second of the submitted work.
+            // The reference serves up to `pace` of the submitted work per second.
             let pace = rng.random_range(0.1..20.0);
             let mut curve = vec![0.0];
             for t in 0..horizon {

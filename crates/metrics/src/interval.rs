@@ -1,12 +1,12 @@
-//! How sure a mean over a few runs is: confidence intervals by Student's t distribution.
+//! Confidence intervals of a mean over a few runs, by Student's t distribution.
 //!
-//! Runs with different seeds are independent, so the interval mean ± t s / √n covers the true mean with the stated
-//! probability as far as the values are normal.
+//! Runs with different seeds are independent, so the interval mean ± t s / √n covers the true mean with the stated probability if the
+//! values are normally distributed.
 
 use super::spread::Sample;
 use super::student::t_quantile;
 
-/// The values that are not absent.
+/// Returns the values that are not missing.
 pub(crate) fn there(values: &[Option<f64>]) -> Vec<f64> {
     values.iter().copied().flatten().collect()
 }
@@ -16,32 +16,32 @@ pub(crate) fn there(values: &[Option<f64>]) -> Vec<f64> {
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// The lower end; `None` for a single value, which says nothing about spread.
+    /// The lower end; `None` for a single value, which contains no information on the spread.
     pub low: Option<f64>,
-    /// The upper end; `None` likewise.
+    /// The upper end; `None` for a single value.
     pub high: Option<f64>,
-    /// How many values.
+    /// The number of values.
     pub n: usize,
 }
 
 impl Interval {
-    /// Returns the distance from the mean to the farther end; `None` without ends.
+    /// Returns the distance from the mean to the farther end, or `None` without ends.
     pub fn half(&self) -> Option<f64> {
         Some((self.high? - self.mean).max(self.mean - self.low?))
     }
 }
 
-/// Computes the mean of `values` and its two-sided confidence interval at `level` (0.95, say).
+/// Computes the mean of `values` and its two-sided confidence interval at `level` (for example 0.95).
 ///
-/// mean ± t s / √n with the sample's standard deviation s (divisor n − 1) and t of n − 1 degrees of freedom.
-/// Units: those of the values, which are finite. `None` without values; no ends for one value or a level outside
-/// 0..1. Values that are equal up to rounding have an interval of one point. Source: Student, Biometrika 6, 1908.
+/// The interval is mean ± t s / √n with the sample's standard deviation s (divisor n − 1) and t of n − 1 degrees of freedom. Units: those
+/// of the values, which are finite. Returns `None` without values. There are no ends for one value or a level outside 0..1. Values that are
+/// equal up to rounding have an interval of one point. Source: Student, Biometrika 6, 1908.
 pub fn mean_interval(values: &[f64], level: f64) -> Option<Interval> {
     debug_assert!(values.iter().all(|value| value.is_finite()), "values are finite");
     sample_interval(&Sample::from_values(values), level)
 }
 
-/// The same of the moments of a sample.
+/// Computes the mean and the interval from the moments of a sample.
 pub(crate) fn sample_interval(sample: &Sample, level: f64) -> Option<Interval> {
     let &Sample { mean, n, .. } = sample;
     let half = (n > 0).then(|| t_quantile(level, n as f64 - 1.0).map(|t| t * sample.of_mean().sqrt()))?;

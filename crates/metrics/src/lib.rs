@@ -1,8 +1,8 @@
 //! Measures of a run: fairness, envy, sharing incentive, delay, and how each varies over time and over seeds.
 //!
-//! Pure functions on plain slices and small accumulators: the same code serves live records and a file read back.
-//! Accumulators are integers inside, so they do not depend on the order of their input and merge bit for bit;
-//! floats appear where a number leaves. A measure without a value (no user, no job, 0/0) is `None`, never NaN and never 0.
+//! Pure functions on plain slices and small accumulators, usable for live records and for records read from a file. Accumulators are
+//! integers internally, so they do not depend on the order of their input and merge bit for bit; only results are floats. A measure without
+//! a value (no user, no job, 0/0) is `None`, never NaN and never 0.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

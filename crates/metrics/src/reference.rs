@@ -2,19 +2,18 @@
 //!
 //! A fluid replay: all capacity is one pool, tasks are divisible, and at each instant weighted DRF divides the pool among the users with
 //! unfinished work ([`Fluid`]). All unfinished tasks of a user progress at the same rate, at most at full speed, so that a task ends when
-//! its user's *progress* has grown by its duration. Work counts from its submission; the order of stages is ignored. The result depends on
-//! the workload, the capacity and the weights only, not on the policy: submissions are read ahead and events are replayed in their own
-//! order.
+//! its user's *progress* has grown by its duration. Work counts from its submission; the order of stages is ignored. The result depends
+//! only on the workload, the capacity and the weights, not on the policy: submissions are recorded before their time and replayed in their
+//! own order.
 //!
 //! Work is counted in cluster-seconds: a task's own dominant share times its duration. A user's *service delay* is the mean age of its work
 //! when it is served, `∫ (submitted(t) − served(t)) dt / submitted`: a task that starts at once has half its duration. The *speed* of a
 //! user under a policy is the service delay of the reference over that of the policy.
 //!
 //! While there is room for all tasks, they run at full speed. Otherwise shares are solved after each event if few users are active. With
-//! more users, they are solved after one event per eight active users, or after a minute. Until then a fully served user stays so, and any
-//! other keeps its share. Cost: O(log rows + dims) per event.
-//! Source: Demers, Keshav and Shenker, SIGCOMM 1989 (delays measured against a fluid, fair server); Ghodsi et al., NSDI 2011, §4 (the
-//! shares).
+//! more users, they are solved after one event per eight active users, or after a minute. Until then a fully served user stays fully
+//! served, and every other user keeps its share. Cost: O(log rows + dims) per event. Source: Demers, Keshav and Shenker, SIGCOMM 1989
+//! (delays measured against a fluid, fair server); Ghodsi et al., NSDI 2011, §4 (the shares).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,42 +32,42 @@ use flow::{Flow, FlowRow, FlowRows};
 /// One row of a workload: equal tasks of a user.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
-    /// The user that submits it.
+    /// The user that submits the row.
     pub user: UserId,
-    /// When it is submitted.
+    /// The time of submission.
     pub submit: Time,
-    /// How long each task takes at full speed.
+    /// The duration of each task at full speed.
     pub duration: Span,
-    /// How many tasks.
+    /// The number of tasks.
     pub tasks: u64,
-    /// The demand of each, in base units.
+    /// The demand of each task, in base units.
     pub demand: Resources,
-    /// Whether its delay counts: submitted in the window that is measured.
+    /// Whether the row was submitted in the measured window, so that its delay counts.
     pub measured: bool,
 }
 
-/// Work and its delay, of one user.
+/// The work of a user and its delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServedWork {
-    /// Work submitted, in cluster-seconds.
+    /// The submitted work, in cluster-seconds.
     pub work: f64,
-    /// Its age when it was served, added up: cluster-seconds times seconds.
+    /// The sum of the ages of the work when it was served, in cluster-seconds times seconds.
     pub delay: f64,
 }
 
 impl ServedWork {
-    /// The mean age of the work when it was served, in seconds; `None` without work.
+    /// Returns the mean age of the work when it was served, in seconds, or `None` without work.
     pub fn mean_delay(&self) -> Option<f64> {
         (self.work > 0.0).then(|| self.delay / self.work)
     }
 }
 
-/// Rows submitted for a later time, in order of that and of their number.
+/// Rows that will be submitted later, ordered by the time of submission and by their number.
 #[derive(Debug, Default)]
 struct Arrivals {
-    /// Each behind the one before.
+    /// Rows in order.
     queue: VecDeque<(u64, Work)>,
-    /// Rows that belong before the last one of the queue: few, since rows are reported in order except those of unfinished jobs.
+    /// Rows that belong before the last one of the queue. They are few, since rows are recorded in order except those of unfinished jobs.
     early: BTreeMap<(Time, u64), Work>,
 }
 
@@ -81,14 +80,14 @@ impl Arrivals {
         }
     }
 
-    /// The time and the number of the next one.
+    /// Returns the time and the number of the next row.
     fn next(&self) -> Option<(Time, u64)> {
         let queued = self.queue.front().map(|(number, work)| (work.submit, *number));
         let early = self.early.first_key_value().map(|(key, _)| *key);
         queued.into_iter().chain(early).min()
     }
 
-    /// Takes the next one, if it comes by `now`, in seconds.
+    /// Removes and returns the next row, if it is submitted by `now`, in seconds.
     fn pop_until(&mut self, now: f64) -> Option<(u64, Work)> {
         let next = self.next().filter(|(at, _)| seconds(*at) <= now)?;
         match self.early.remove(&next) {
@@ -98,13 +97,13 @@ impl Arrivals {
     }
 }
 
-/// With up to this number of active users, shares are solved after each event.
+/// The largest number of active users for which shares are solved after each event.
 const FEW: usize = 8;
 
-/// Seconds after which shares are solved with the next event, however few events there were.
+/// The time in seconds after which shares are solved with the next event, independently of the number of events.
 const STEP: f64 = 60.0;
 
-/// From this part of its tasks on a user counts as served in full.
+/// The part of its tasks at which a user is considered fully served.
 const FULL: f64 = 1.0 - 1e-12;
 
 /// The fluid replay of a workload under weighted DRF.
@@ -113,53 +112,53 @@ pub struct Reference {
     dims: usize,
     /// 1 / capacity of each resource; 0 for a capacity of 0.
     inverse: [f64; MAX_DIMS],
-    /// By class of weights.
+    /// The weights by class.
     weights: Vec<[f64; MAX_DIMS]>,
     users: Vec<UserAccount>,
-    /// Users with work left.
+    /// The users with unfinished work.
     flows: Vec<Flow>,
-    /// Of each of them the demand of all its tasks together, and the mean demand as fractions of the capacity.
+    /// The total demand of all tasks of each flow; `demand` has the mean demand as fractions of the capacity.
     wanted: Vec<u128>,
     demand: Vec<f64>,
-    /// Of each of them the rows in progress behind the first, by [`Row::pack`]; those behind the last are kept for their memory.
+    /// The rows in progress of each flow after its first row, by [`FlowRow::pack`]. Heaps beyond the last flow are kept for their memory.
     more: Vec<QuaternaryHeap<Reverse<u128>>>,
-    /// Tasks, rate and demand of each row in progress.
+    /// The tasks, the rate and the demand of each row in progress.
     rows: FlowRows,
     coming: Arrivals,
     told: u64,
-    /// When the first row of a user ends if nothing changes: time (as bits, which sort as the numbers do) and user. It counts
-    /// if the user still expects that.
+    /// The end of the first row of each user if nothing changes: the time (as bits, which sort like the numbers) and the user. An entry is
+    /// valid if it equals the time that the flow expects.
     agenda: QuaternaryHeap<Reverse<(u64, u32)>>,
     fluid: Fluid,
     capacity: Resources,
-    /// The demand of all tasks together.
+    /// The total demand of all tasks.
     all: [u128; MAX_DIMS],
     /// Whether some user is not fully served.
     limited: bool,
-    /// Events since shares were solved, and when that was.
+    /// The number of events since shares were solved; `solved` is the time of that.
     events: usize,
     solved: f64,
 }
 
-/// A user, with work left or without.
+/// The account of a user, with or without unfinished work.
 #[derive(Debug)]
 struct UserAccount {
     class: u32,
-    /// Its place among the users with work left, or [`NOWHERE`].
+    /// The index among the flows, or [`NOWHERE`] for a user without unfinished work.
     place: u32,
-    /// While it has unfinished work, its delay is stored in its flow.
+    /// The service so far. While the user has unfinished work, its delay is stored in its flow.
     service: ServedWork,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
-/// A time in seconds.
+/// Converts a time to seconds.
 fn seconds(time: Time) -> f64 {
     time.0 as f64 / 1e6
 }
 
 impl Reference {
-    /// Nothing submitted yet, on a cluster of this capacity; `weights` by class.
+    /// Creates a replay without work on a cluster of this capacity, with the weights by class.
     pub fn new(dims: usize, capacity: &Resources, weights: Vec<[f64; MAX_DIMS]>) -> Reference {
         let inverse = |d: usize| if d < dims && capacity.0[d] > 0 { 1.0 / capacity.0[d] as f64 } else { 0.0 };
         Reference {
@@ -184,28 +183,28 @@ impl Reference {
         }
     }
 
-    /// Opens an account for the next user id, with its class of weights.
+    /// Adds an account for the next user id, with its class of weights.
     pub fn user(&mut self, class: u32) {
         self.users.push(UserAccount { class, place: NOWHERE, service: ServedWork::default() });
     }
 
-    /// Takes a row in, at its submission or before it. A row without any work changes nothing.
+    /// Records a row, at its submission or before it. A row without work changes nothing.
     pub fn submit(&mut self, work: Work) {
         self.told += 1;
         let size = self.size(work.demand.slice(self.dims));
         if work.tasks > 0 && work.duration > Span::ZERO && size > 0.0 {
-            // With a hundred thousand users the account has left the cache since it was last needed.
+            // With a hundred thousand users the account is no longer in the cache when it is needed.
             prefetch_index(&self.users, work.user.index());
             self.coming.insert(self.told, work);
         }
     }
 
-    /// The dominant share of one task.
+    /// Returns the dominant share of one task.
     pub fn size(&self, demand: &[u64]) -> f64 {
         demand.iter().zip(&self.inverse).map(|(&amount, inverse)| amount as f64 * inverse).fold(0.0, f64::max)
     }
 
-    /// Replays everything before `to`; all rows submitted before it are known by then.
+    /// Replays all events before `to`. All rows submitted before `to` must have been recorded.
     ///
     /// Errors: [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
     pub fn advance(&mut self, to: Time) -> Result<()> {
@@ -229,7 +228,7 @@ impl Reference {
         Ok(())
     }
 
-    /// Replays to the end of the work, or to where the run is cut off. Errors: as [`Reference::advance`].
+    /// Replays to the end of the work, or to the time at which the run is cut off. Errors: as [`Reference::advance`].
     pub fn finish(&mut self, cut: Option<Time>) -> Result<()> {
         self.advance(cut.unwrap_or(Time::NEVER))?;
         if let Some(cut) = cut {
@@ -238,7 +237,7 @@ impl Reference {
         Ok(())
     }
 
-    /// The service of a user so far.
+    /// Returns the service of a user so far.
     pub fn service(&self, user: usize) -> ServedWork {
         let UserAccount { place, service, .. } = self.users[user];
         match self.flows.get(place as usize) {
@@ -247,19 +246,19 @@ impl Reference {
         }
     }
 
-    /// The measured work of a user that is left now, in cluster-seconds.
+    /// Returns the measured work of a user that is currently unfinished, in cluster-seconds.
     pub fn left(&self, user: usize) -> f64 {
         self.flows.get(self.users[user].place as usize).map_or(0.0, |flow| flow.left)
     }
 
-    /// When something happens next, in seconds.
+    /// Returns the time of the next event, in seconds.
     fn next(&mut self) -> Option<f64> {
         let arrival = self.coming.next().map(|(time, _)| seconds(time));
         let end = self.next_end().map(|(at, _)| at);
         arrival.into_iter().chain(end).reduce(f64::min)
     }
 
-    /// When the next row ends, and the place of its user.
+    /// Returns the time at which the next row ends, and the index of its flow.
     fn next_end(&mut self) -> Option<(f64, usize)> {
         while let Some(&Reverse((at, user))) = self.agenda.peek() {
             let place = self.users[user as usize].place as usize;
@@ -271,7 +270,7 @@ impl Reference {
         None
     }
 
-    /// Has what the next ends need fetched into the cache: those near the top of the agenda come soon.
+    /// Prefetches the data of the next ends, which are near the top of the agenda.
     fn fetch_ahead(&self) {
         let mut soon = self.agenda.as_slice().iter().map(|Reverse((_, user))| *user as usize);
         for user in soon.by_ref().take(3) {
@@ -284,7 +283,7 @@ impl Reference {
         soon.take(12).for_each(|user| prefetch_index(&self.users, user));
     }
 
-    /// The place of a user with work left from now on.
+    /// Returns the index of the flow of a user; adds a flow if the user has none.
     fn open(&mut self, now: f64, user: UserId) -> usize {
         let account = &mut self.users[user.index()];
         if account.place == NOWHERE {
@@ -299,7 +298,7 @@ impl Reference {
         account.place as usize
     }
 
-    /// Forgets a user that has no work left.
+    /// Removes the flow of a user without unfinished work.
     fn close(&mut self, place: usize) {
         let Flow { user, delay, .. } = self.flows.swap_remove(place);
         let account = &mut self.users[user.index()];
@@ -346,17 +345,17 @@ impl Reference {
         self.changed(place);
     }
 
-    /// Ends those rows of a user that are due.
+    /// Ends the rows of a user that are complete at `now`.
     fn end_rows(&mut self, now: f64, place: usize) {
         let flow = &mut self.flows[place];
         let wanted = &mut self.wanted[place * self.dims..][..self.dims];
         flow.pass(now);
-        // Without the rounding errors of the way there.
+        // Removes the accumulated rounding errors.
         flow.progress = flow.first.end;
         while flow.first.end <= flow.progress {
             let slot = flow.first.slot;
             let Some(Reverse(next)) = self.more[place].pop() else {
-                // The rest of the user's demand is that of this row, so no lookup is needed.
+                // The remaining demand of the user is that of this row, so no lookup is needed.
                 self.all.iter_mut().zip(wanted).for_each(|(all, wanted)| *all -= *wanted);
                 self.rows.free(slot);
                 self.events += 1;
@@ -379,7 +378,7 @@ impl Reference {
         self.changed(place);
     }
 
-    /// The tasks of a user are others than before.
+    /// Updates a flow after a change of its tasks.
     fn changed(&mut self, place: usize) {
         self.events += 1;
         let flow = &mut self.flows[place];
@@ -392,7 +391,7 @@ impl Reference {
         flow.size = dominant(demand, &[1.0; MAX_DIMS]);
         flow.adjust();
         let before = flow.expected;
-        // While everything runs at full speed most arrivals leave the first end where it was.
+        // While everything runs at full speed, most arrivals do not change the first end.
         self.agenda.extend(flow.expect().filter(|(at, _)| *at != before.to_bits()).map(Reverse));
     }
 

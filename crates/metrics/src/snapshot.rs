@@ -1,40 +1,40 @@
 //! Bundles and demands of users at one instant: the input of envy and sharing incentive.
 //!
-//! Users are judged by the number of tasks, fractions included, that a bundle would let them run: by [`Wants`], as the
-//! property checks do, with the mean demand of the tasks that a user has and no more than those.
+//! A bundle is valued by the number of tasks, fractions included, that a user could run with it. This is computed by [`Wants`], as in the
+//! property checks, with the mean demand of the user's tasks and at most their number.
 
 use crate::fluid::{Fluid, rate};
 use plimsoll_base::units::{MAX_DIMS, UserId};
 use plimsoll_fair::Wants;
 use plimsoll_sim::books::Books;
 
-/// By how much, relatively, two values must differ to count as different.
+/// Two values are considered different if their relative difference exceeds this.
 ///
-/// Values come from a few float operations (each off by at most 2^-53), and reports must not call that unfair.
+/// Values result from a few float operations (each with an error of at most 2^-53), and reports must not call such differences unfair.
 pub const TOLERANCE: f64 = 1e-9;
 
 /// One user at one instant, over the run's resources.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UserSnapshot<'a> {
-    /// Its bundle: how much it holds of each resource, as a fraction of the cluster's capacity.
+    /// The bundle: the used amount of each resource, as a fraction of the cluster's capacity.
     pub bundle: &'a [f64],
-    /// The mean demand of its tasks, as fractions of the cluster's capacity; 0 where it needs none.
+    /// The mean demand of the user's tasks, as fractions of the cluster's capacity; 0 for resources that it does not need.
     pub demand: &'a [f64],
-    /// Its weight per resource (above 0).
+    /// The weight per resource (above 0).
     pub weight: &'a [f64],
-    /// How many tasks it runs and waits for.
+    /// The number of running and waiting tasks.
     pub tasks: f64,
-    /// Whether it has tasks waiting: only such users may complain.
+    /// Whether the user has waiting tasks: only such users can envy or fall short of their part.
     pub backlogged: bool,
 }
 
 impl<'a> UserSnapshot<'a> {
-    /// Its demand, weight and number of tasks.
+    /// Returns the demand, the weights and the number of tasks of the user.
     pub fn wants(&self) -> Wants<'_, f64> {
         Wants { demand: self.demand, weight: self.weight, tasks: Some(&self.tasks) }
     }
 
-    /// How many tasks its own bundle runs; `None` for a user that needs nothing, and so never complains.
+    /// Returns the number of tasks that the user's own bundle runs; `None` for a user without demand, which is never evaluated.
     pub fn own(&self) -> Option<f64> {
         let wants = self.wants();
         wants.needed().next()?;
@@ -42,22 +42,22 @@ impl<'a> UserSnapshot<'a> {
     }
 }
 
-/// Users that join, change and leave, in columns: most of them are unchanged from one instant to the next.
+/// The users in columns, updated when users join, change or leave. Most users are unchanged from one instant to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshots {
     dims: usize,
-    /// Of each class `dims` weights.
+    /// `dims` weights per class.
     weights: Vec<f64>,
-    /// Of each user its bundle, then its demand.
+    /// For each user its bundle, then its demand.
     amounts: Vec<f64>,
     others: Vec<Facts>,
 }
 
-/// Of a user all but its bundle and its demand.
+/// The data of a user other than its bundle and its demand.
 #[derive(Clone, Copy, Debug, Default)]
 struct Facts {
     tasks: f64,
-    /// Tasks a unit of level; see [`rate`].
+    /// The tasks per unit of level; see [`rate`].
     rate: f64,
     largest: f64,
     class: u32,
@@ -65,19 +65,19 @@ struct Facts {
 }
 
 impl Snapshots {
-    /// Without users, for a number of resources, with these weights by class.
+    /// Creates an instance without users, for a number of resources, with these weights by class.
     pub fn new(dims: usize, weights: &[[f64; MAX_DIMS]]) -> Snapshots {
         let weights = weights.iter().flat_map(|weights| weights[..dims].to_vec()).collect();
         Snapshots { dims, weights, ..Snapshots::default() }
     }
 
-    /// Adds a user, to be filled by [`Snapshots::set`].
+    /// Adds a user whose state is stored later by [`Snapshots::set`].
     pub fn push(&mut self) {
         self.amounts.resize(self.amounts.len() + 2 * self.dims, 0.0);
         self.others.push(Facts::default());
     }
 
-    /// Forgets the user at a place, which the last one takes.
+    /// Removes the user at an index; the last user takes that index.
     pub fn swap_remove(&mut self, at: usize) {
         self.others.swap_remove(at);
         let (width, last) = (2 * self.dims, 2 * self.dims * self.others.len());
@@ -85,7 +85,7 @@ impl Snapshots {
         self.amounts.truncate(last);
     }
 
-    /// Stores the state of the user at a place from the books, with its largest task as a weighted dominant share.
+    /// Stores the state of the user at an index from the books, with its largest task as a weighted dominant share.
     pub fn set(&mut self, at: usize, user: UserId, books: &Books, largest: f64) {
         let capacity = &books.capacity().0;
         let fraction = |amount: f64, d: usize| if capacity[d] == 0 { 0.0 } else { amount / capacity[d] as f64 };
@@ -94,14 +94,14 @@ impl Snapshots {
         let tasks = (books.running(user) + books.waiting(user)) as f64;
         for d in 0..dims {
             bundle[d] = fraction(books.used(user)[d] as f64, d);
-            // The mean of all its tasks: the demand of the next one says little of the others.
+            // The mean over all tasks, because the demand of the next task does not represent the others.
             demand[d] = fraction(books.wanted(user, d) as f64 / tasks, d);
         }
         let rate = rate(demand, &self.weights[class * dims..][..dims]);
         self.others[at] = Facts { tasks, rate, largest, class: class as u32, backlogged: books.waiting(user) > 0 };
     }
 
-    /// All users, in order of place.
+    /// Returns all users, in order of their index.
     pub fn iter(&self) -> impl Iterator<Item = UserSnapshot<'_>> + Clone {
         self.amounts.chunks_exact(2 * self.dims.max(1)).zip(&self.others).map(|(amounts, facts)| {
             let (bundle, demand) = amounts.split_at(self.dims);
@@ -110,12 +110,12 @@ impl Snapshots {
         })
     }
 
-    /// The largest task of each, as a weighted dominant share.
+    /// Returns the largest task of each user, as a weighted dominant share.
     pub fn largest(&self) -> impl Iterator<Item = f64> {
         self.others.iter().map(|facts| facts.largest)
     }
 
-    /// Puts all of them before `fluid`, in order.
+    /// Replaces the users of `fluid` by these users, in order.
     pub fn pour(&self, fluid: &mut Fluid) {
         fluid.clear();
         for (amounts, facts) in self.amounts.chunks_exact(2 * self.dims.max(1)).zip(&self.others) {

@@ -6,12 +6,12 @@
 /// Values are equal if their range is at most this part of the largest number that they were computed from: 8 units in the last place.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
-/// The largest absolute value; 0 without values.
+/// Returns the largest absolute value; 0 without values.
 pub(crate) fn largest(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |most, value| most.max(value.abs()))
 }
 
-/// Computes the mean of values; NaN without any. It is never outside of their range, so that the mean of equal values is that
+/// Computes the mean of values; NaN without any. The mean is never outside the range of the values, so the mean of equal values is that
 /// value.
 pub fn mean(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -27,7 +27,7 @@ pub(crate) struct Sample {
     pub mean: f64,
     /// The variance with the divisor n − 1: exactly 0 if the values are equal up to rounding, NaN for fewer than two values.
     pub variance: f64,
-    /// How many values.
+    /// The number of values.
     pub n: usize,
 }
 
@@ -37,8 +37,8 @@ impl Sample {
         Sample::computed(values, largest(values))
     }
 
-    /// Computes the moments of values that were computed from numbers of this magnitude, such as differences, which have the
-    /// rounding errors of the numbers that were subtracted.
+    /// Computes the moments of values that were computed from numbers of this magnitude, such as differences, which have the rounding
+    /// errors of the subtracted numbers.
     pub fn computed(values: &[f64], magnitude: f64) -> Sample {
         let (mean, n, rounding) = (mean(values), values.len(), ROUNDING * magnitude);
         if n < 2 {
@@ -54,7 +54,7 @@ impl Sample {
         Sample { mean, variance, n }
     }
 
-    /// The variance of the mean.
+    /// Returns the variance of the mean.
     pub fn of_mean(&self) -> f64 {
         self.variance / self.n as f64
     }

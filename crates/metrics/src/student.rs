@@ -1,14 +1,14 @@
-//! Student's t distribution, for any number of degrees of freedom: Welch's test has fractions of them.
+//! Student's t distribution, for real numbers of degrees of freedom, as Welch's test requires.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The standard distribution; `None` unless `df` > 0.
+/// Returns the standard distribution, or `None` unless `df` > 0.
 fn student(df: f64) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, df).ok()
 }
 
-/// Computes P(|T| ≥ |t|) for Student's T of `df` degrees of freedom: a two-sided p-value, which keeps its digits where it is
-/// small. NaN unless `df` > 0.
+/// Computes P(|T| ≥ |t|) for Student's T of `df` degrees of freedom: a two-sided p-value, with full relative precision for small values.
+/// NaN unless `df` > 0.
 pub fn t_tail(t: f64, df: f64) -> f64 {
     student(df).map_or(f64::NAN, |student| 2.0 * student.sf(t.abs()))
 }
@@ -18,8 +18,8 @@ pub fn t_above(t: f64, df: f64) -> f64 {
     student(df).map_or(f64::NAN, |student| student.sf(t))
 }
 
-/// Gives the t with P(|T| ≤ t) = `level` for Student's T of `df` degrees of freedom. `None` unless `df` > 0 and `level` is
-/// inside 0..1 (both ends excluded). Accurate to 1e-9 for up to 20,000 degrees of freedom, and to 1e-5 for 100,000.
+/// Returns the t with P(|T| ≤ t) = `level` for Student's T of `df` degrees of freedom. Returns `None` unless `df` > 0 and `level` is inside
+/// 0..1 (both ends excluded). Accurate to 1e-9 for up to 20,000 degrees of freedom, and to 1e-5 for 100,000.
 pub fn t_quantile(level: f64, df: f64) -> Option<f64> {
     let student = student(df).filter(|_| level > 0.0 && level < 1.0)?;
     Some(student.inverse_cdf(0.5 + 0.5 * level))
@@ -31,8 +31,8 @@ mod tests {
 
     use super::*;
 
-    /// The slow twin for whole degrees of freedom, a finite sum: P(|T| ≤ t) for t = √df tan θ. Source: Abramowitz and
-    /// Stegun, 26.7.3 (odd df) and 26.7.4 (even df).
+    /// Computes the reference implementation for whole degrees of freedom, a finite sum: P(|T| ≤ t) for t = √df tan θ. Source: Abramowitz
+    /// and Stegun, 26.7.3 (odd df) and 26.7.4 (even df).
     fn finite_sum(theta: f64, df: u64) -> f64 {
         let (sin, cos) = theta.sin_cos();
         let odd = df % 2;

@@ -1,11 +1,11 @@
 //! Means over time of values that change in steps.
 //!
-//! Between two changes a value is constant, so its integral is a sum of value × span: exact in integers. A value may
-//! be undefined for a while (fairness among no users); that time then counts for nothing, neither as 0.
+//! Between two changes a value is constant, so its integral is a sum of value × span, which is exact in integers. A value may be undefined
+//! for some time (such as fairness among no users). That time is excluded from the mean; it does not count as 0.
 
 use plimsoll_base::units::Span;
 
-/// Integrates a piecewise constant value over time. It is undefined until first [set](TimeWeighted::set).
+/// Integrates a piecewise constant value over time. The value is undefined until the first [set](TimeWeighted::set).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeWeighted {
     value: Option<u64>,
@@ -15,12 +15,12 @@ pub struct TimeWeighted {
 }
 
 impl TimeWeighted {
-    /// Changes the value from now on; `None` leaves it undefined.
+    /// Sets the value from now on; `None` makes it undefined.
     pub fn set(&mut self, value: impl Into<Option<u64>>) {
         self.value = value.into();
     }
 
-    /// Lets `span` pass with the value as it is.
+    /// Integrates the current value over `span`.
     pub fn advance(&mut self, span: Span) {
         if let (Some(value), true) = (self.value, span > Span::ZERO) {
             self.integral += u128::from(value) * u128::from(span.0);
@@ -29,22 +29,23 @@ impl TimeWeighted {
         }
     }
 
-    /// The exact integral, in units of the value × microseconds.
+    /// Returns the exact integral, in units of the value × microseconds.
     pub fn integral(&self) -> u128 {
         self.integral
     }
 
-    /// For how long the value was defined.
+    /// Returns the time for which the value was defined.
     pub fn defined(&self) -> Span {
         self.defined
     }
 
-    /// The mean over the time for which the value was defined, in units of the value; `None` for no time.
+    /// Returns the mean over the time for which the value was defined, in units of the value; `None` if that time is 0.
     pub fn mean(&self) -> Option<f64> {
         (self.defined > Span::ZERO).then(|| self.integral as f64 / self.defined.0 as f64)
     }
 
-    /// The largest value that lasted; `None` for no time. A value that is replaced within the same instant does not count.
+    /// Returns the largest value that lasted for some time, or `None` without any. A value that is replaced within the same instant does
+    /// not count.
     pub fn max(&self) -> Option<u64> {
         self.max
     }
@@ -52,7 +53,7 @@ impl TimeWeighted {
 
 /// The fraction of time for which a value is above a threshold, such as saturation P(U > 0.95).
 ///
-/// For integers "above a fraction f of c" is "above ⌊f c⌋", so an integer threshold loses nothing.
+/// For integers, "above a fraction f of c" is "above ⌊f c⌋", so an integer threshold is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FractionAbove {
     threshold: u64,
@@ -60,22 +61,22 @@ pub struct FractionAbove {
 }
 
 impl FractionAbove {
-    /// Watches for values strictly above `threshold`, in units of the value.
+    /// Creates an integral for values strictly above `threshold`, in units of the value.
     pub fn new(threshold: u64) -> FractionAbove {
         FractionAbove { threshold, above: TimeWeighted::default() }
     }
 
-    /// Changes the value from now on; `None` leaves it undefined.
+    /// Sets the value from now on; `None` makes it undefined.
     pub fn set(&mut self, value: impl Into<Option<u64>>) {
         self.above.set(value.into().map(|value| u64::from(value > self.threshold)));
     }
 
-    /// Lets `span` pass with the value as it is.
+    /// Integrates the current value over `span`.
     pub fn advance(&mut self, span: Span) {
         self.above.advance(span);
     }
 
-    /// The fraction of the time for which the value was defined, 0 to 1; `None` for no time.
+    /// Returns the fraction of the time for which the value was defined, 0 to 1; `None` if that time is 0.
     pub fn fraction(&self) -> Option<f64> {
         self.above.mean()
     }

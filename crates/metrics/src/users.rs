@@ -1,4 +1,7 @@
 //! The metrics of each user of a run: the columns of the table `users`.
+//!
+//! [`UserTotals`] adds up the tasks and jobs of a user while the run is recorded. [`User`] has these sums and the integrals at the end of
+//! the run, from which the columns are computed.
 
 use crate::horizon::JudgedService;
 use crate::run::delay::FinishedJob;
@@ -7,28 +10,28 @@ use plimsoll_base::column::{Column, ColumnValue, TableRow, Unit};
 use plimsoll_base::units::{Dim, Span};
 use plimsoll_sim::record::{JobRecord, TaskRecord};
 
-/// Sums over a user's tasks and jobs, added when they end: a busy user is looked up as seldom as possible.
+/// The sums over a user's tasks and jobs, added when they end, so that the data of a busy user are accessed as rarely as possible.
 #[derive(Clone, Debug, Default)]
 pub struct UserTotals {
-    /// By how much it fell short of its part of the cluster, added up over grid points, and how many those are.
+    /// The sum over grid points of the shortfall relative to the user's part of the cluster.
     pub shortfall: f64,
-    /// The grid points of `shortfall`.
+    /// The number of grid points in `shortfall`.
     pub shortfall_points: u64,
-    /// Of its measured work the age when it was served, added up: cluster-seconds times seconds.
+    /// The sum of the ages of the measured work when it was served, in cluster-seconds times seconds.
     pub delay: f64,
-    /// The measured work of tasks that are too large for any machine, in cluster-seconds: `delay` includes its submission but not its end.
+    /// The measured work of tasks that are too large for any machine, in cluster-seconds. `delay` includes its submission but not its end.
     pub unserved: f64,
     jobs: u64,
     jobs_finished: u64,
     tasks: u64,
     launched: u64,
-    /// Of tasks released in the window, how many were launched and how long they waited.
+    /// The number of launched tasks that were released in the window, and their total wait.
     waited: u64,
     task_wait_us: u128,
-    /// Interruptions of running tasks, and the running time without effect.
+    /// The interruptions of running tasks, and the running time without effect.
     stopped: u64,
     lost_us: u128,
-    /// Of jobs submitted in the window, how many have finished, and their delays.
+    /// The number of finished jobs that were submitted in the window, and their total delays.
     measured: u64,
     job_wait_us: u128,
     completion_us: u128,
@@ -49,7 +52,7 @@ impl UserTotals {
         self.lost_us += u128::from(tasks.lost(ran).0) * u128::from(count);
     }
 
-    /// A job of it has ended, or was cut off; `measured` if it ended and was submitted in the window.
+    /// Records a job that has ended or was cut off; `measured` is present if the job ended and was submitted in the window.
     pub fn job(&mut self, job: &JobRecord, measured: Option<&FinishedJob>) {
         self.jobs += 1;
         self.jobs_finished += u64::from(job.finish.is_some());
@@ -66,23 +69,23 @@ impl UserTotals {
 /// A user at the end of a run.
 #[derive(Clone, Debug)]
 pub struct User<'a> {
-    /// Its name.
+    /// The name of the user.
     pub name: &'a str,
-    /// Its weight, if it is one for all resources.
+    /// The weight, if it is the same for all resources.
     pub weight: Option<f64>,
-    /// Sums.
+    /// The sums over tasks and jobs.
     pub totals: &'a UserTotals,
     /// The measured time, in microseconds.
     pub measured_us: f64,
-    /// Its dominant share times microseconds of it.
+    /// The integral of the dominant share over the measured time, in microseconds.
     pub share_us: f64,
-    /// In how many of them tasks of it waited.
+    /// The measured time while tasks of the user waited, in microseconds.
     pub backlogged_us: u64,
-    /// Base units times microseconds that it used, by resource.
+    /// The used amounts, in base units times microseconds, by resource.
     pub used_us: &'a [u128],
     /// The resources.
     pub dims: &'a [Dim],
-    /// The service of its judged work; `None` without any.
+    /// The service of the judged work; `None` without any.
     pub judged: Option<JudgedService>,
     /// Whether the run has a horizon.
     pub has_horizon: bool,

@@ -1,6 +1,6 @@
-//! The verdict on a comparison of two means, the same wherever the comparison is shown.
+//! The verdict on a comparison of two means, which is the same in every table and report that shows the comparison.
 //!
-//! The estimand is the mean over seeds of the difference new − base, in percent of the mean of the base. Its interval and the tests are
+//! The estimand is the mean over seeds of the difference new − base, in percent of the mean of the base. Its interval and its tests are
 //! those of [`difference()`](super::difference::difference).
 
 use super::compare::{is_significant, p_words};
@@ -8,7 +8,7 @@ use super::difference::{MARGIN, MeanDifference};
 use super::holm::Corrected;
 use super::interval::Interval;
 
-/// The outcome of the tests of one comparison, after the correction for many.
+/// The outcome of the tests of one comparison, after the correction for multiple tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestVerdict {
     /// The new mean is significantly higher.
@@ -19,7 +19,7 @@ pub enum TestVerdict {
     Equivalent,
     /// Neither a difference nor equivalence is shown.
     Open,
-    /// One seed: there is no test.
+    /// There is only one seed, so there is no test.
     Untested,
 }
 
@@ -32,7 +32,7 @@ pub struct Tested {
     pub holm: Corrected,
 }
 
-/// The words for [`Verdict::Open`].
+/// The words for [`TestVerdict::Open`].
 pub const OPEN: &str = "no clear difference";
 
 /// Returns the words for equivalence: `equivalent within 5 %`.
@@ -46,7 +46,7 @@ impl Tested {
         Tested { means, holm: Corrected { p: means.test.p, p_equivalent: means.test.p_equivalent } }
     }
 
-    /// Returns how much smaller the new mean is, as a part of the mean of the base: 0.3 is 30 % less, below 0 is more.
+    /// Returns the reduction of the mean as a part of the mean of the base: 0.3 is a decrease by 30 %, and a negative value is an increase.
     pub fn reduction(&self) -> Option<Interval> {
         let Interval { mean, low, high, n } = self.means.relative?;
         Some(Interval { mean: -mean, low: high.map(|high| -high), high: low.map(|low| -low), n })
@@ -68,8 +68,8 @@ impl Tested {
         matches!(self.verdict(), TestVerdict::Higher | TestVerdict::Lower) && is_significant(self.holm.p_equivalent)
     }
 
-    /// Describes the difference: `20.5 ± 5.0 % lower`, `equivalent within 5 %`, `no clear difference`; and what shows it, for
-    /// brackets behind that, empty for one seed.
+    /// Returns the difference in words: `20.5 ± 5.0 % lower`, `equivalent within 5 %`, `no clear difference`. The second part is the
+    /// evidence, to be appended in brackets; it is empty for one seed.
     pub fn words(&self) -> (String, String) {
         let change = self.means.relative;
         let amount = |unsigned: bool| match change {
@@ -90,13 +90,13 @@ impl Tested {
         }
     }
 
-    /// Describes a difference that is not clear: `+3.5 %, 95 % interval -0.3 to +7.2 %, p = 0.0686`.
+    /// Returns the evidence for a difference that is not clear: `+3.5 %, 95 % interval -0.3 to +7.2 %, p = 0.0686`.
     fn open_words(&self, p: &str) -> String {
         let Some(Interval { mean, low: Some(low), high: Some(high), .. }) = self.means.relative else {
             return p.to_owned();
         };
         let percent = |part: f64| signed(100.0 * part, 1);
-        // The interval is that of this comparison alone.
+        // The interval is that of this comparison alone, without the correction.
         let alone = match self.means.test.p {
             Some(alone) if is_significant(Some(alone)) => {
                 format!(" after the correction, {} without it", p_words(alone))
@@ -107,7 +107,7 @@ impl Tested {
     }
 }
 
-/// Returns the same interval without the sign of its mean.
+/// Returns the interval without the sign of its mean.
 fn absolute(interval: Interval) -> Interval {
     match interval.mean < 0.0 {
         true => {
@@ -118,16 +118,16 @@ fn absolute(interval: Interval) -> Interval {
     }
 }
 
-/// Formats a number with its sign, and 0 without any.
+/// Formats a number with its sign, and 0 without a sign.
 fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");
     if text.chars().all(|c| matches!(c, '0' | '.' | '+' | '-')) { "0".to_owned() } else { text }
 }
 
-/// Formats a part in percent with the half-width of its interval, the larger one: `74.9 ± 1.2 %`, with its sign on request.
+/// Formats a part in percent with the half-width of its interval (the larger one): `74.9 ± 1.2 %`, optionally with its sign.
 fn half(interval: Interval, with_sign: bool) -> String {
     let half = interval.half().map(|half| 100.0 * half);
-    // Two digits of the uncertainty, one decimal where there is none.
+    // Two digits of the uncertainty; one decimal without uncertainty.
     let decimals = match half {
         Some(half) if half > 0.0 && half < 1.0 => (1 - half.log10().floor() as i32).clamp(1, 4) as usize,
         _ => 1,
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(tested(&[4.0], &[4.0]).words().0, "the same");
     }
 
-    /// An interval without 0 beside "no clear difference" is explained.
+    /// An interval without 0 next to "no clear difference" is explained.
     #[test]
     fn a_correction_that_hides_a_difference_is_named() {
         let found = tested(&[100.0, 110.0, 90.0, 105.0, 95.0], &[90.0, 108.0, 80.0, 100.0, 92.0]);

@@ -1,6 +1,6 @@
-//! Static allocations of users on different machines, with users that may run on some machines only.
+//! Static allocations on different machines, where users may be restricted to some of the machines.
 //!
-//! No policy of a run: a comparison for the shares of such policies.
+//! No run can use them; they serve as a comparison for the shares of policies that a run can use.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@
 //! permanently, so that many admissions within an interval are not all of one user.
 //!
 //! Departures from the source: amounts are shares of the cluster, where the source adds raw amounts with a weight per resource; a user's
-//! weight divides the sum; the interval has fixed bounds, so that a late update does not decay by more.
+//! weight divides the sum; intervals have fixed bounds, so that a late update does not decay by more.
 
 use super::decay::{Adds, Memory, Usage};
 use super::price::UsagePrices;
@@ -28,7 +28,7 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| {
         let memory = Memory::parse(given.unwrap_or_default(), INTERVAL)?;
         if memory.half_life == Span::ENDLESS {
-            // Nothing would ever join such an average.
+            // With an endless half-life, no sample would change the average.
             return Err("a half-life that ends, such as 168h".to_owned());
         }
         Ok(Parsed::new(given.map(str::to_owned), move |setup| Ok(Box::new(Afs::new(setup, memory)))))
@@ -40,11 +40,11 @@ const INTERVAL: Span = Span::from_secs(300);
 
 /// Serves the user with the lowest average usage.
 ///
-/// Cost: as [`longterm`](super::longterm).
+/// Cost: as for [`longterm`](super::longterm).
 struct Afs {
     prices: UsagePrices,
     usage: Usage,
-    /// An interval is over since ranks were last asked for.
+    /// Whether an interval has ended since ranks were last computed.
     stale: bool,
 }
 
@@ -88,8 +88,8 @@ mod tests {
     use plimsoll_base::units::{Dim, Resources, Unit};
     use plimsoll_sim::books::Weights;
 
-    /// With a half-life of an interval the average of a user that runs 8 cores is 4, 6, 7, 7.5; then it runs nothing: 3.75. A
-    /// start is charged half of its request: 4, which the first sample halves.
+    /// With a half-life of one interval, the average of a user that runs 8 cores is 4, 6, 7 and 7.5. It is 3.75 after an interval without
+    /// running tasks. A start is charged half of its request: 4, which the first sample halves.
     #[test]
     fn the_average_nears_what_is_run_and_a_start_is_charged() {
         let dims = [Dim { name: "cpu".to_owned(), unit: Unit::Milli }];
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(cores(&policy), 3.75);
         policy.usage.charge(UserId(0), &[8000], 1);
         assert_eq!(cores(&policy), 7.75);
-        // Half a life of a week in five minutes: a = 0.00034376390587.
+        // A half-life of a week and an interval of five minutes: a = 0.00034376390587.
         let week = Usage::new(Adds::Sample, Memory::parse("168h", INTERVAL).expect("a span"), 1);
         let forgotten = 1.0 - week.left() as f64 / (1u64 << 32) as f64;
         assert!((forgotten - 0.000_343_763_905_87).abs() < 1e-9, "{forgotten}");

@@ -32,7 +32,7 @@ pub struct Asset {
 }
 
 impl Asset {
-    /// Errors: [`CapacityTooFine`](plimsoll_base::error::Error::CapacityTooFine).
+    /// Creates the policy. Errors: [`CapacityTooFine`](plimsoll_base::error::Error::CapacityTooFine).
     pub fn new(setup: &Setup) -> Result<Asset> {
         Ok(Asset { prices: Prices::new("asset", ShareNorm::Sum, setup, |_| true)? })
     }

@@ -1,42 +1,42 @@
 //! Users as the leaves of a tree of groups, each with a share among its siblings.
 //!
-//! Of a quota file only names, parents, ratios and users count here: minimums and maximums are for `quota`.
+//! Only the names, parents, ratios and users of a quota file are used here; minimums and maximums apply to `quota` only.
 
 use super::{Owners, QuotaFile};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::UserId;
 use plimsoll_sim::books::Weights;
 
-/// The tree. Group 0 is the whole cluster; those of the file follow in its order.
+/// The tree of groups. Group 0 is the whole cluster; the groups of the file follow in the order of the file.
 #[derive(Clone, Debug)]
 pub struct Branches {
     groups: Vec<Branch>,
-    /// The group of each user, and its share in millionths: its weight.
+    /// By user: its group, and its share in millionths, which is its weight.
     users: Vec<(u32, u64)>,
     weights: Weights,
     members: Option<(QuotaFile, Owners)>,
 }
 
-/// A group.
+/// A group of the tree.
 #[derive(Clone, Debug, Default)]
 pub struct Branch {
-    /// The group above it; that of the cluster is its own.
+    /// The parent group; the cluster is its own parent.
     pub parent: u32,
-    /// In millionths.
+    /// The share among its siblings, in millionths.
     pub share: u64,
-    /// The groups under it.
+    /// The child groups.
     pub groups: Vec<u32>,
-    /// The users that have appeared in it.
+    /// The users of the group that have appeared so far.
     pub users: Vec<UserId>,
 }
 
 impl Branches {
-    /// All users right under the cluster.
+    /// Creates a tree with all users directly under the cluster.
     pub fn flat(weights: &Weights) -> Branches {
         Branches { groups: vec![Branch::default()], users: Vec::new(), weights: weights.clone(), members: None }
     }
 
-    /// The groups of a file. Errors: a group has a ratio a resource, which `policy` does not know.
+    /// Creates the tree of a file. Errors: a group has one ratio per resource, which `policy` does not support.
     pub fn from_file(policy: &str, file: &QuotaFile, weights: &Weights) -> Result<Branches> {
         let place = |at: Option<usize>| at.map_or(0, |at| at as u32 + 1);
         let mut branches = Branches::flat(weights);
@@ -57,7 +57,7 @@ impl Branches {
         Ok(branches)
     }
 
-    /// A user appears; ids are dense. Errors: it belongs to no group, or has a weight a resource.
+    /// Adds a user; user ids are dense. Errors: the user belongs to no group, or has one weight per resource.
     pub fn open(&mut self, name: &str) -> Result<()> {
         let group = match &self.members {
             None => 0,
@@ -75,17 +75,17 @@ impl Branches {
         Ok(())
     }
 
-    /// All groups.
+    /// Returns all groups.
     pub fn groups(&self) -> &[Branch] {
         &self.groups
     }
 
-    /// The group of each user, and its share.
+    /// Returns the group and the share of each user.
     pub fn users(&self) -> &[(u32, u64)] {
         &self.users
     }
 
-    /// The groups from the bottom up: none before one under it.
+    /// Returns the groups from the bottom up: every group after its child groups.
     pub fn upwards(&self) -> Vec<u32> {
         let mut order = vec![0];
         let mut at = 0;

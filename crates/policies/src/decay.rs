@@ -7,12 +7,12 @@
 use plimsoll_base::units::{Span, Time, UserId};
 use plimsoll_sim::books::Books;
 
-/// A half-life, and the period of the decay.
+/// The half-life and the period of the decay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The half-life: 0 keeps nothing, [`Span::ENDLESS`] everything.
+    /// The half-life: 0 keeps no usage, [`Span::ENDLESS`] keeps all.
     pub half_life: Span,
-    /// Above 0.
+    /// The period, above 0.
     pub period: Span,
 }
 
@@ -41,7 +41,7 @@ impl Memory {
         }
     }
 
-    /// The part that is left of an amount after a period, in steps of 2^-32.
+    /// Returns the part of an amount that remains after a period, in steps of 2^-32.
     fn left(self) -> u64 {
         match self.half_life {
             Span::ENDLESS => ONE,
@@ -58,7 +58,7 @@ fn expected() -> String {
 /// 1 in the fixed-point representation of factors.
 pub const ONE: u64 = 1 << 32;
 
-/// `0.5^(over / under)` in steps of 2^-32: the binary digits of the fraction say of which roots of a half it is the product.
+/// Computes `0.5^(over / under)` in steps of 2^-32: the binary digits of the fraction select the roots of one half that are multiplied.
 pub fn power_of_half(over: u64, under: u64) -> u64 {
     let whole = over / under;
     if whole >= 64 {
@@ -81,39 +81,39 @@ pub fn power_of_half(over: u64, under: u64) -> u64 {
 /// The amounts that a period adds to the usage of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adds {
-    /// The integral of the amounts that it has held, in base units times microseconds.
+    /// The integral of its allocation, in base units times microseconds.
     Integral,
-    /// The amounts that it holds at the end, in steps of 2^-32 of a base unit, times the part that is forgotten: an exponential
+    /// Its allocation at the end of the period, in steps of 2^-32 of a base unit, times the part that decays in a period: an exponential
     /// moving average.
     Sample,
 }
 
-/// The usage that users have not forgotten.
+/// The decayed usage of all users.
 ///
-/// Cost: O(changed users) an instant, O(users with anything left) a period.
+/// Cost: O(changed users) per instant, O(users with remaining usage) per period.
 #[derive(Clone, Debug)]
 pub struct Usage {
     adds: Adds,
     period: Span,
     left: u64,
     dims: usize,
-    /// The end of the present period.
+    /// The end of the current period.
     end: Time,
-    /// The time of earlier periods, forgotten as amounts are.
+    /// The duration of earlier periods, with the same decay as usage.
     elapsed: u128,
-    /// The rest of earlier periods, then the present one, then the amounts held now: `dims` numbers each, by user.
+    /// By user, `dims` numbers each: the remaining usage of earlier periods, the usage in the current period, and the current allocation.
     past: Vec<u128>,
     present: Vec<u128>,
     held: Vec<u64>,
-    /// Until when the present period is added up.
+    /// The instant of the last addition to the usage in the current period, by user.
     since: Vec<Time>,
-    /// Users that hold or have anything left, and whether a user is one.
+    /// The users with an allocation or remaining usage, and by user whether it is one of them.
     live: Vec<UserId>,
     is_live: Vec<bool>,
 }
 
 impl Usage {
-    /// Without usage.
+    /// Creates the account of a run without users.
     pub fn new(adds: Adds, memory: Memory, dims: usize) -> Usage {
         Usage {
             adds,
@@ -131,13 +131,13 @@ impl Usage {
         }
     }
 
-    /// The part that a period leaves, in steps of 2^-32.
+    /// Returns the part of usage that remains after a period, in steps of 2^-32.
     #[cfg(test)]
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// A user appears.
+    /// Adds a user without usage.
     pub fn open(&mut self) {
         self.past.resize(self.past.len() + self.dims, 0);
         self.present.resize(self.present.len() + self.dims, 0);
@@ -146,32 +146,33 @@ impl Usage {
         self.is_live.push(false);
     }
 
-    /// The rest of the periods that are over.
+    /// Returns the remaining usage of the periods that are over.
     pub fn past(&self, user: UserId) -> &[u128] {
         &self.past[user.index() * self.dims..][..self.dims]
     }
 
-    /// The same as it will be when the present period is over.
+    /// Returns the part of [`past`](Usage::past) that remains at the end of the current period.
     pub fn remaining_usage(&self, user: UserId) -> impl Iterator<Item = u128> + '_ {
         self.past(user).iter().map(|past| forget(*past, self.left))
     }
 
-    /// When the present period is over.
+    /// Returns the end of the current period.
     pub fn end(&self) -> Time {
         self.end
     }
 
-    /// When the present period began.
+    /// Returns the beginning of the current period.
     pub fn begin(&self) -> Time {
         Time(self.end.0 - self.period.0)
     }
 
-    /// The time of the periods that are over, in microseconds, forgotten as amounts are: usage is at most an amount held times this.
+    /// Returns the duration of the periods that are over, in microseconds, with the same decay as usage: usage is at most an allocation
+    /// times this.
     pub fn elapsed(&self) -> u128 {
         self.elapsed
     }
 
-    /// Applies the decay of a number of periods.
+    /// Applies the decay of a number of periods to the elapsed time.
     fn age(&mut self, periods: u64) {
         let period = u128::from(self.period.0);
         if self.left == ONE {
@@ -194,7 +195,7 @@ impl Usage {
         }
     }
 
-    /// It is so late: closes all periods that are over by now. Whether any were.
+    /// Closes all periods that are over at `now`; returns whether there were any.
     pub fn pass(&mut self, now: Time) -> bool {
         let any = self.end <= now;
         while self.end <= now {
@@ -213,7 +214,7 @@ impl Usage {
         any
     }
 
-    /// A period of a user is over; whether anything is left.
+    /// Closes a period of a user; returns whether the user has an allocation or remaining usage.
     fn close(&mut self, user: UserId, end: Time) -> bool {
         self.add_up(user, end);
         let at = user.index() * self.dims;
@@ -231,7 +232,7 @@ impl Usage {
         any
     }
 
-    /// A user that is about to hold these amounts more is charged for them at once, as if it had held them at the end of a period.
+    /// Charges a user at once for amounts that will be allocated to it, as if they had been allocated at the end of a period.
     pub fn charge(&mut self, user: UserId, amounts: &[u64], tasks: u32) {
         for (past, amount) in self.past[user.index() * self.dims..].iter_mut().zip(amounts) {
             *past += u128::from(*amount) * u128::from(tasks) * u128::from(ONE - self.left);
@@ -241,7 +242,7 @@ impl Usage {
         }
     }
 
-    /// These users hold something else from now on.
+    /// Sets the allocations of these users from `now` on.
     pub fn set_allocations(&mut self, now: Time, changed: &[UserId], books: &Books) {
         for &user in changed {
             self.add_up(user, now);
@@ -255,7 +256,7 @@ impl Usage {
     }
 }
 
-/// A part of an amount, rounded down.
+/// Returns the part `left` of an amount, in steps of 2^-32, rounded down.
 fn forget(all: u128, left: u64) -> u128 {
     let (high, low) = (all >> 64, all & u128::from(u64::MAX));
     ((high * u128::from(left)) << 32) + ((low * u128::from(left)) >> 32)

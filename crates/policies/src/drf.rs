@@ -33,7 +33,7 @@ pub struct Drf {
 }
 
 impl Drf {
-    /// Errors: [`CapacityTooFine`](plimsoll_base::error::Error::CapacityTooFine).
+    /// Creates the policy. Errors: [`CapacityTooFine`](plimsoll_base::error::Error::CapacityTooFine).
     pub fn new(setup: &Setup) -> Result<Drf> {
         Ok(Drf { prices: Prices::new("drf", ShareNorm::Largest, setup, |_| true)? })
     }

@@ -1,7 +1,7 @@
 //! Slurm's fair tree: groups with little usage for their share are first, and inside a group users likewise.
 //!
 //! At the end of every period users are ranked. Among siblings the *level share* decides: the share of a group or user among its siblings,
-//! over its part of their decayed usage; 0 without a share, endless without usage. The tree is walked from the cluster down, siblings with
+//! over its part of their decayed usage; 0 without a share, infinite without usage. The tree is walked from the cluster down, siblings with
 //! the larger level share first, users before groups if they tie. Users that tie share a rank. Groups that tie have their children merged
 //! into one list, each with the level share among its own siblings; a user that ties with a group has the rank of the group's best user.
 //! Ranks behind a tie are skipped.
@@ -9,7 +9,7 @@
 //! Source: SchedMD, "Fair Tree Fairshare Algorithm" and `fair_tree.c` of Slurm (Cox and Morrison, Brigham Young University).
 //!
 //! Departures from the source: a task's usage is the sum of its shares of the cluster, where a site sets billing weights; users are known
-//! from their first task on; equal groups are merged, as in the text, which the program fails to do.
+//! from their first task on; groups that tie are merged, as in the text; Slurm's program fails to do so.
 
 use std::cmp::Ordering;
 
@@ -56,7 +56,7 @@ struct FairTree {
     usage: Usage,
     capacity: Resources,
     ranks: Vec<u32>,
-    /// A period is over, or a user has appeared, since ranks were made.
+    /// Whether a period has ended, or a user has appeared, since the ranks were computed.
     stale: bool,
 }
 
@@ -102,22 +102,22 @@ impl Policy for FairTree {
     }
 }
 
-/// Amounts times time as the time for which they are the whole cluster, added up over resources: in steps of 2^-10 microseconds, each
-/// resource rounded down.
+/// Converts amounts times time to the time for which they are the whole cluster, summed over resources: in steps of 2^-10 microseconds,
+/// each resource rounded down.
 pub(super) fn cluster_time(amounts: &[u128], capacity: &Resources) -> u64 {
     let parts = amounts.iter().zip(capacity.0).filter(|(_, capacity)| *capacity > 0);
     let sum: u128 = parts.map(|(amount, capacity)| amount.saturating_mul(1 << 10) / u128::from(capacity)).sum();
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// A child of a group; users go before groups.
+/// A child of a group; users are ordered before groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum TreeNode {
     User(u32),
     Group(u32),
 }
 
-/// A child with its level share: the class (no share, a number, no usage), then the number as a fraction.
+/// A child with its level share: the class (0 without a share, 1 for a number, 2 without usage), then the number as a fraction.
 #[derive(Clone, Copy, Debug)]
 struct Child {
     at: TreeNode,
@@ -127,7 +127,7 @@ struct Child {
 }
 
 impl Child {
-    /// The larger level share first, then users before groups.
+    /// Compares by level share, the larger first, then users before groups.
     fn order(&self, other: &Child) -> Ordering {
         self.tie(other).then(self.at.cmp(&other.at))
     }
@@ -137,7 +137,7 @@ impl Child {
     }
 }
 
-/// The rank of every user, 0 first, by their usage.
+/// Computes the rank of every user from its usage; the first rank is 0.
 fn ranks(branches: &Branches, usage: &[u64]) -> Vec<u32> {
     let mut sums = vec![0u128; branches.groups().len()];
     for (user, (group, _)) in branches.users().iter().enumerate() {
@@ -161,12 +161,12 @@ struct Walk<'a> {
     /// The usage of each group.
     sums: Vec<u128>,
     ranks: Vec<u32>,
-    /// How many users have a rank.
+    /// The number of users that have a rank.
     next: u32,
 }
 
 impl Walk<'_> {
-    /// The children of a group with their level shares.
+    /// Returns the children of a group with their level shares.
     fn children(&self, group: u32) -> Vec<Child> {
         let branch = &self.branches.groups()[group as usize];
         let users = branch.users.iter().map(|user| {
@@ -186,7 +186,7 @@ impl Walk<'_> {
         all.into_iter().map(child).collect()
     }
 
-    /// Ranks the users in and under a list; the best of them have the rank of a user that tied with their group.
+    /// Ranks the users in and under a list of children. If a user tied with their group, `tied` is its rank, and the best of them get it.
     fn place(&mut self, mut list: Vec<Child>, mut tied: Option<u32>) {
         list.sort_by(Child::order);
         for run in list.chunk_by(|one, other| one.tie(other).is_eq()) {
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// The ranks of users under this file, with usage by name in order of appearance.
+    /// Computes the ranks of users in the groups of a file; the users have a name and usage and are in order of appearance.
     fn test_ranks(groups: &str, users: &[(&str, u64)]) -> Vec<u32> {
         let file = QuotaFile::parse(Path::new("tree.toml"), groups).expect("a good file");
         let mut branches = Branches::from_file("fair-tree", &file, &Default::default()).expect("ratios");
@@ -230,13 +230,13 @@ mod tests {
     fn the_tree_is_walked_by_level_shares() {
         assert_eq!(test_ranks(TWO, &[("a1", 10), ("a2", 30), ("b1", 60)]), [0, 1, 2]);
         assert_eq!(test_ranks(TWO, &[("a1", 50), ("a2", 30), ("b1", 60)]), [2, 1, 0]);
-        // Without usage the level share is endless.
+        // Without usage the level share is infinite.
         assert_eq!(test_ranks(TWO, &[("a1", 50), ("a2", 0), ("b1", 60)]), [1, 0, 2]);
     }
 
     #[test]
     fn ties_share_ranks_and_merge_groups() {
-        // Users that tie; the rank behind them is skipped.
+        // Users that tie share a rank, and the rank behind them is skipped.
         assert_eq!(test_ranks(TWO, &[("a1", 20), ("a2", 20), ("b1", 60)]), [0, 0, 2]);
         // Groups that tie: their users are in one list, by their level shares 2, 2/3 and 4, 4/7.
         assert_eq!(test_ranks(TWO, &[("a1", 10), ("a2", 30), ("b1", 5), ("b2", 35)]), [1, 2, 0, 3]);
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(test_ranks(TWO, &[("a1", 0), ("b1", 0), ("c", 0)]), [0, 0, 0]);
         let three = "[[group]]\nname = 'A'\nratio = 0\nusers = ['a']\n[[group]]\nname = 'B'\nusers = ['b']\n\
                      [[group]]\nname = 'C'\n[[group]]\nname = 'D'\nparent = 'C'\nusers = ['d*']\n";
-        // No share comes last; the group in the middle has users two levels down.
+        // A group without a share comes last; users of a nested group are two levels down.
         assert_eq!(test_ranks(three, &[("a", 1), ("b", 30), ("d1", 10), ("d2", 9)]), [3, 2, 1, 0]);
     }
 

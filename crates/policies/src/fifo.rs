@@ -17,7 +17,7 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| Parsed::plain("fifo", given, |_| Ok(Box::new(Fifo))),
 };
 
-/// Serves by arrival: release instant, then arrivals before rows that a stage released, then row. Weights play no part.
+/// Serves by arrival: release instant, then arrivals before rows that a stage released, then row. Weights have no effect.
 ///
 /// Cost: O(1) per rank.
 pub struct Fifo;

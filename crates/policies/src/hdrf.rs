@@ -1,22 +1,22 @@
 //! Hierarchical Dominant Resource Fairness, with rescaled vectors and blocked nodes.
 //!
-//! The policy starts at the cluster and descends to the child with the least dominant share over its weight, until it reaches a
-//! user. The next task of that user starts. A user is blocked if no task of it waits or if its next task demands more than is
-//! free. A group is blocked if all its children are. The vector of a group is the sum of its children's vectors. Blocked
-//! children count in full. Of the other children let L be the least weighted dominant share: a child counts with at most L plus
-//! one of its tasks, so that a group is not charged for what its children could not balance. A resource is used up if none of it
-//! is free, or less than any waiting task demands of it. Used-up resources do not count for the dominant share of a group.
+//! The policy starts at the cluster and descends to the child with the least dominant share over its weight, until it reaches a user. The
+//! next task of that user starts. A user is blocked if it has no waiting task or if its next task demands more than is free. A group is
+//! blocked if all its children are. The vector of a group is the sum of its children's vectors. Blocked children count in full. Let L be
+//! the least weighted dominant share of the other children: each of them counts with at most L plus one of its tasks, so that a group is
+//! not charged for imbalance that its children could not avoid. A resource is used up if its free amount is 0, or less than any waiting
+//! task demands of it. Used-up resources do not count for the dominant share of a group.
 //!
 //! Source: Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads", SoCC 2013.
 //!
 //! Departures from the source, which divides resources continuously:
 //!
 //! - Tasks are whole, so "blocked" and "used up" depend on what fits.
-//! - The source scales children to L itself. With whole tasks a child can be one task ahead of its siblings. Scaled to L, such
-//!   tasks would be free of charge: a group with ten users could hold ten tasks before its share exceeds 0. Volcano omits
-//!   children without an allocation, which removes the case L = 0 only.
-//! - Groups of equal share are ordered by their share without rescaling, then by their order in the file. Shares are rounded to
-//!   2^-36 of the cluster where two are compared.
+//! - The source scales children to L itself. With whole tasks a child can be one task ahead of its siblings. Scaled to L, such tasks would
+//!   be free of charge: a group with ten users could run ten tasks before its share exceeds 0. Volcano omits children without an
+//!   allocation, which removes the case L = 0 only.
+//! - Groups of equal share are ordered by their share without rescaling, then by their order in the file. Shares are rounded to 2^-36 of
+//!   the cluster where two are compared.
 
 use super::branches::Branches;
 use super::{Needs, Parsed, Policy, PolicyRow, Queue, QuotaFile, Rank, Setup, Stale};
@@ -32,7 +32,7 @@ pub static ROW: PolicyRow = PolicyRow {
     meaning: "Dominant Resource Fairness in a tree of groups; no group is charged for children that cannot go on.",
     source: "Bhattacharya et al., SoCC 2013",
     example: "hdrf:experiments/quota/two-groups.toml",
-    // Without groups it is this.
+    // Without groups this policy equals `drf`.
     checked: "drf",
     variants: &[],
     keys: &[],
@@ -45,12 +45,12 @@ pub static ROW: PolicyRow = PolicyRow {
 /// Shares of the cluster, by resource, in steps of 2^-60.
 type Vector = [u128; MAX_DIMS];
 
-/// Levels of groups under the cluster that a rank has places for, beside one for the user.
+/// The number of group levels under the cluster for which a rank has places, besides one place for the user.
 const LEVELS: usize = 3;
-/// Bits of a group's number, and of its share, in a place of a rank.
+/// The number of bits of a group's number, and of its share, in a place of a rank.
 const NUMBER_BITS: u32 = 20;
 const SHARE_BITS: u32 = 64 - NUMBER_BITS;
-/// Weighted shares are compared up to this, 2^44 steps of 2^-36.
+/// The largest weighted share that is compared: 2^44 steps of 2^-36.
 const LARGEST: u64 = 256;
 
 /// Serves the user at the end of the walk.
@@ -60,20 +60,20 @@ struct Hdrf {
     branches: Branches,
     upwards: Vec<u32>,
     dims: usize,
-    /// The unit of weighted shares where they are compared, in millionths: less than one if a weight is less than 1/256.
+    /// The unit of weighted shares in comparisons, in millionths: less than one if a weight is less than 1/256.
     unit: u64,
-    /// By group: its place among its siblings.
+    /// By group: its rank among its siblings.
     shares: Vec<u64>,
 }
 
 /// A child of a group.
 struct Child {
-    /// The vector after rescaling, and the sum of the allocations.
+    /// The rescaled vector, and the sum of the allocations.
     vector: Vector,
     plain: Vector,
     /// The dominant share over the weight.
     share: u128,
-    /// The largest dominant share of one next task of an unblocked user: alone, and over the weight.
+    /// The largest dominant share of the next task of an unblocked user: unweighted, and over the weight.
     task: u128,
     step: u128,
     blocked: bool,
@@ -95,7 +95,7 @@ impl Hdrf {
         Ok(Hdrf { upwards, dims: setup.dims.len(), unit, shares: vec![0; groups], branches })
     }
 
-    /// A user as a child of its group.
+    /// Returns a user as a child of its group.
     fn user(&self, user: UserId, free: &Resources, books: &Books) -> Child {
         let vector = shares(books.allocated(user), books.offered());
         let weight = self.branches.users()[user.index()].1;
@@ -112,7 +112,7 @@ impl Hdrf {
         }
     }
 
-    /// The resources that count for the dominant shares of groups.
+    /// Returns the resources that count for the dominant shares of groups.
     fn counted(&self, free: &Resources, books: &Books) -> Vec<usize> {
         let mut least = [u64::MAX; MAX_DIMS];
         let users = (0..self.branches.users().len() as u32).map(UserId);
@@ -124,7 +124,7 @@ impl Hdrf {
         (0..self.dims).filter(|d| !used_up(*d)).collect()
     }
 
-    /// The places of all groups among their siblings, given the books.
+    /// Computes the ranks of all groups among their siblings.
     fn group_ranks(&self, books: &Books) -> Vec<u64> {
         let mut free = *books.offered();
         free.0.iter_mut().zip(books.total_held().0).for_each(|(free, held)| *free = free.saturating_sub(held));
@@ -153,7 +153,7 @@ impl Hdrf {
     }
 }
 
-/// The place of each group: its share, then its rank by the share without rescaling and its number.
+/// Computes the rank of each group: its share, then its position by the share without rescaling and by its number.
 fn places(compared: &[(u64, u64)]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..compared.len()).collect();
     order.sort_by_key(|group| (compared[*group].1, *group));
@@ -164,7 +164,7 @@ fn places(compared: &[(u64, u64)]) -> Vec<u64> {
     places
 }
 
-/// Amounts as shares of the cluster, rounded down.
+/// Converts amounts to shares of the cluster, rounded down.
 fn shares(held: &[u64], capacity: &Resources) -> Vector {
     let share = |d: usize| match (held.get(d), capacity.0[d]) {
         (None, _) | (_, 0) => 0,
@@ -173,22 +173,22 @@ fn shares(held: &[u64], capacity: &Resources) -> Vector {
     std::array::from_fn(share)
 }
 
-/// A share over a weight in millionths.
+/// Divides a share by a weight in millionths.
 fn over(share: u128, weight: u64) -> u128 {
     share * u128::from(WEIGHT_ONE) / u128::from(weight)
 }
 
-/// The largest share of a vector.
+/// Returns the largest share of a vector.
 fn dominant(vector: &Vector) -> u128 {
     vector.iter().copied().max().unwrap_or(0)
 }
 
-/// The allocations of a group with these children.
+/// Returns the sum of the allocations of these children.
 fn sum(children: &[Child]) -> Vector {
     std::array::from_fn(|d| children.iter().map(|child| child.plain[d]).sum())
 }
 
-/// The rescaled vector of a group with these children.
+/// Returns the rescaled vector of a group with these children.
 fn together(children: &[Child], dims: usize) -> Vector {
     let least = children.iter().filter(|child| !child.blocked).map(|child| child.share).min();
     let mut sum = [0; MAX_DIMS];
@@ -204,17 +204,17 @@ fn together(children: &[Child], dims: usize) -> Vector {
     sum
 }
 
-/// `part * most / share`, `most` being less than `share`, rounded down.
+/// Computes `part * most / share`, rounded down; `most` must be less than `share`.
 fn scaled(part: u128, most: u128, share: u128) -> u128 {
     (ethnum::U256::from(part) * ethnum::U256::from(most) / ethnum::U256::from(share)).as_u128()
 }
 
-/// A share in steps of 2^-36.
+/// Rounds a share to steps of 2^-36.
 fn nearest(share: u128) -> u64 {
     u64::try_from((share >> 23).div_ceil(2)).unwrap_or(u64::MAX)
 }
 
-/// A rounded share and a number, as one place in a rank.
+/// Packs a rounded share and a number into one place of a rank.
 fn place(share: u64, number: u32) -> u64 {
     let share = share.min((1 << SHARE_BITS) - 1);
     share << NUMBER_BITS | u64::from(number)

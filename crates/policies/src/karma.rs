@@ -1,11 +1,11 @@
-//! Karma: credits for slices of one resource; users that gave earlier may borrow now.
+//! Karma: credits for slices of one resource; users that donated slices earlier may borrow now.
 //!
-//! The rule and its source are in [`plimsoll_fair::Karma`]. A slice is one unit of the resource: a core, a GiB, a GPU. At the bounds of
-//! quanta every user's demand is its allocation and pending demand, rounded up to slices. In the quantum its allocation of the resource is
-//! limited to its slices.
+//! The rule and its source are in [`plimsoll_fair::Karma`]. A slice is one unit of the resource: a core, a GiB, a GPU. At the beginning of
+//! each quantum, a user's demand is its allocation and pending demand, rounded up to slices. During the quantum, its allocation of the
+//! resource is limited to its slices.
 //!
 //! Departures from the source: a task that runs when its user's slices shrink continues, and no other task of the user starts until it fits
-//! again; a user that appears within a quantum waits for the next; only tasks that fit start, whatever the slices.
+//! again; a user that appears within a quantum waits for the next; only tasks that fit start, regardless of the slices.
 
 use super::keys::{Keys, decimal};
 use super::maxmin::dimension;
@@ -32,12 +32,12 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// The parameters.
+/// The parameters of the policy.
 #[derive(Clone, Debug)]
 struct Rule {
     resource: String,
     quantum: Span,
-    /// In millionths of all slices; the source's evaluation guarantees half.
+    /// The guaranteed part of all slices, in millionths; the source's evaluation guarantees half.
     guaranteed: u64,
     /// The initial credits; by default enough that no user runs out.
     credits: u64,
@@ -73,19 +73,19 @@ impl Rule {
 struct Karma {
     accounts: Accounts,
     dim: usize,
-    /// Base units of a slice.
+    /// The base units of a slice.
     slice: u64,
     slices: u64,
     public: u64,
     quantum: Span,
-    /// How many users have appeared.
+    /// The number of users that have appeared.
     users: usize,
-    /// When the next quantum begins.
+    /// The beginning of the next quantum.
     next: Time,
-    /// The slices that each user demanded at the last bound, and its slices of this quantum.
+    /// The slices that each user demanded when last seen, and its slices of this quantum.
     demands: Vec<u64>,
     allocation: Vec<u64>,
-    /// Quanta without a running task or a change since something last happened.
+    /// The number of consecutive quanta without a running task or a change.
     idle: usize,
 }
 
@@ -148,7 +148,7 @@ impl Policy for Karma {
     }
 
     fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
-        // Past quanta are unaffected by users that appear now.
+        // Users that appear now do not affect past quanta.
         self.pass(now);
         (self.demands.len()..self.users).for_each(|_| self.accounts.open());
         self.demands.resize(self.users, 0);
@@ -182,7 +182,7 @@ impl Policy for Karma {
     fn settled(&mut self, _now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
         let still = changed.is_empty() && books.total_running() == 0;
         self.idle = if still { self.idle + 1 } else { 0 };
-        // Credits may still grow, but each user that could use them has had its turn by then: the waiting tasks never start.
+        // Credits may still grow. But by then each user that could use them has been served, so the waiting tasks never start.
         (self.idle <= 16 + 2 * self.demands.len()).then_some(self.next)
     }
 }

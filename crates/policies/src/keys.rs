@@ -3,7 +3,7 @@
 use super::decay::Memory;
 use plimsoll_base::units::Span;
 
-/// The parts behind a policy's name: those without a key, in order, then the others.
+/// The parts of a parameter: those without a key, in order, then the others.
 pub struct Keys<'a> {
     plain: std::vec::IntoIter<&'a str>,
     keyed: Vec<(&'a str, &'a str)>,
@@ -27,24 +27,24 @@ impl<'a> Keys<'a> {
         Ok(Keys { plain: plain.into_iter(), keyed })
     }
 
-    /// The next part without a key.
+    /// Returns the next part without a key.
     pub fn next(&mut self) -> Option<&'a str> {
         self.plain.next().filter(|part| !part.is_empty())
     }
 
-    /// `HALF_LIFE[:PERIOD]`. Errors: the expected form.
+    /// Reads `HALF_LIFE[:PERIOD]`. Errors: the expected form.
     pub fn memory(&mut self, usual_period: Span) -> Result<Memory, String> {
         let text = [self.next().unwrap_or_default(), self.next().unwrap_or_default()].join(":");
         Memory::parse(text.trim_end_matches(':'), usual_period)
     }
 
-    /// The value of a key, converted by `read`. Errors: the expected form.
+    /// Returns the value of a key, converted by `read`. Errors: the expected form.
     pub fn read<T>(&self, key: &str, expected: &str, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, String> {
         let Some((_, value)) = self.keyed.iter().find(|(known, _)| *known == key) else { return Ok(None) };
         read(value).map(Some).ok_or_else(|| format!("{key}={expected}"))
     }
 
-    /// Checks that no key is left. Errors: one is.
+    /// Checks that no part without a key is left. Errors: there is one.
     pub fn end(mut self) -> Result<(), String> {
         match self.plain.next() {
             None => Ok(()),
@@ -53,7 +53,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// A number of at least 0, in thousandths, millionths or whatever `scale` says.
+/// Reads a number of at least 0, in steps of 1 / `scale`, rounded down.
 pub fn decimal(text: &str, scale: u64) -> Option<u64> {
     plimsoll_base::units::decimal(text.as_bytes(), scale, plimsoll_base::units::Rounding::Down).ok()
 }

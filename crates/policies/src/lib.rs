@@ -1,9 +1,9 @@
-//! Allocation policies behind one small trait: which user is served next.
+//! Allocation policies behind one trait, [`Policy`]: a policy decides which user is served next.
 //!
-//! The engine keeps the books and asks the policy, before every launch, for the place in line of the users concerned;
-//! everything else (placement, gangs, blocking, retries) stays out of a policy. To add one: write one file that
-//! implements [`Policy`] and declares it in a static [`PolicyRow`], name it in the list in `spec.rs`, and give it a row in
-//! `docs/policies.md`; the command line and every generic test pick it up from [`PolicySpec::all`].
+//! The engine keeps the books. Before every launch it requests from the policy the ranks of the users concerned; everything else
+//! (placement, gangs, blocking, retries) stays out of a policy. To add a policy, write one file that implements [`Policy`] and declares it
+//! in a static [`PolicyRow`], add it to the list in `spec.rs`, and add a row to `docs/policies.md`. The command line and every generic test
+//! find it through [`PolicySpec::all`].
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -50,7 +50,7 @@ mod yarn_capacity;
 mod yarn_fair;
 mod yunikorn;
 
-/// Files of queues, and the readers of their values.
+/// Files of queues, and the functions that read their values.
 pub mod queues {
     pub use super::cycle::{
         ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, integer, list, name, number, truth,

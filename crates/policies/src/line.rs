@@ -1,4 +1,4 @@
-//! One queue for the jobs of all users, in the order inside users of the run: `line/srpt`, `line/las`.
+//! One queue for the jobs of all users, in the run's order inside users: `line/srpt`, `line/las`.
 //!
 //! The orders and their sources are in [`inside`](super::inside).
 

@@ -34,7 +34,7 @@ pub static ROW: PolicyRow = PolicyRow {
 /// The default period of the decay.
 const PERIOD: Span = Span::from_secs(60);
 
-/// Serves the user with the lowest dominant share of its usage at the end of the present period, if its allocation stays the same. Without
+/// Serves the user with the lowest dominant share of its usage at the end of the current period, if its allocation stays the same. Without
 /// memory that is the share of its allocation, and with an endless half-life that of its whole past usage.
 ///
 /// Cost: O(resources) per rank; O(users with remaining usage) and all ranks at the end of a period.
@@ -42,7 +42,7 @@ struct LongTerm {
     prices: UsagePrices,
     usage: Usage,
     period: u128,
-    /// A period is over since ranks were last asked for.
+    /// Whether a period has ended since ranks were last computed.
     stale: bool,
 }
 

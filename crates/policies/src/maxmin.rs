@@ -34,19 +34,19 @@ pub struct MaxMin {
 }
 
 impl MaxMin {
-    /// Errors: [`Error::Plan`] if there is no such resource.
+    /// Creates the policy. Errors: [`Error::Policy`] for an unknown resource.
     pub fn new(setup: &Setup, resource: &str) -> Result<MaxMin> {
         Ok(MaxMin { prices: single("maxmin", setup, resource)?.1 })
     }
 }
 
-/// The resource behind the colon. Errors: there is none.
+/// Returns the resource behind the colon. Errors: it is missing.
 pub(super) fn named(policy: &str, given: Option<&str>) -> std::result::Result<String, String> {
     let given = given.filter(|resource| !resource.is_empty());
     given.map(str::to_owned).ok_or_else(|| format!("a resource, such as {policy}:cpu"))
 }
 
-/// The index of the resource. Errors: it is unknown.
+/// Returns the index of a resource. Errors: the resource is unknown.
 pub(super) fn place(policy: &str, resource: &str, known: &[String]) -> Result<usize> {
     known.iter().position(|known| known == resource).ok_or_else(|| {
         let expected = format!("{policy}: and one of {}", known.join(", "));
@@ -54,13 +54,13 @@ pub(super) fn place(policy: &str, resource: &str, known: &[String]) -> Result<us
     })
 }
 
-/// One resource and its prices, for the policy of this name. Errors: [`Error::Plan`] if there is no such resource.
+/// Returns a resource and its prices, for the policy with this name. Errors: [`Error::Policy`] for an unknown resource.
 pub(super) fn single(policy: &'static str, setup: &Setup, resource: &str) -> Result<(usize, Prices)> {
     let wanted = dimension(policy, setup, resource)?;
     Ok((wanted, Prices::new(policy, ShareNorm::Largest, setup, |dim| dim == wanted)?))
 }
 
-/// The place of a resource among the dimensions. Errors: [`Error::Plan`] if there is no such resource.
+/// Returns the index of a resource among the dimensions. Errors: [`Error::Policy`] for an unknown resource.
 pub(super) fn dimension(policy: &'static str, setup: &Setup, resource: &str) -> Result<usize> {
     setup.dims.iter().position(|dim| dim.name == resource).ok_or_else(|| {
         let known: Vec<&str> = setup.dims.iter().map(|dim| dim.name.as_str()).collect();

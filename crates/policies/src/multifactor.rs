@@ -1,8 +1,8 @@
 //! Slurm's multifactor priority with its classic fair-share factor.
 //!
 //! The priority of a job is a weighted sum of factors from 0 to 1: its age, up to a maximum; the fair-share factor of its user, `2^-(U /
-//! S)`, with `U` the user's part of all decayed usage and `S` its part of all weights; and its priority in the trace (0 is 1, 9 is 0). All
-//! are updated at the end of every period.
+//! S)`, with `U` the user's part of all decayed usage and `S` its part of all weights; and its priority in the trace (0 gives 1, and 9
+//! gives 0). All are updated at the end of every period.
 //!
 //! Source: SchedMD, Slurm's "Multifactor Priority Plugin" (classic fair share).
 //!
@@ -60,7 +60,7 @@ impl Factors {
             age: weight("age", 1000)?,
             fairshare: weight("fairshare", 10_000)?,
             priority: weight("priority", 0)?,
-            // Slurm's own `PriorityMaxAge`.
+            // Slurm's default `PriorityMaxAge`.
             max_age: keys.read("max-age", "SPAN, such as 7d", long)?.unwrap_or(Span::from_secs(7 * 86_400)),
         };
         keys.end().map(|()| (memory, factors))
@@ -75,16 +75,16 @@ struct Multifactor {
     usage: Usage,
     capacity: Resources,
     weights: Weights,
-    /// The weight of each user, in millionths, and its fair-share factor in steps of 2^-32.
+    /// By user: its weight in millionths, and its fair-share factor in steps of 2^-32.
     users: Vec<(u64, u64)>,
-    /// When the last period ended.
+    /// The end of the last period.
     since: Time,
-    /// A period is over, or a user has appeared, since factors were made.
+    /// Whether a period has ended, or a user has appeared, since the factors were computed.
     stale: bool,
 }
 
 impl Multifactor {
-    /// Errors: [`Error::Plan`] for weights by resource.
+    /// Creates the policy. Errors: [`Error::Plan`] for weights by resource.
     fn new(setup: &Setup, memory: Memory, factors: Factors) -> Result<Multifactor> {
         if (0..setup.weights.classes()).any(|class| setup.weights.uniform(class).is_none()) {
             return Err(Error::plan("weights", "a weight a resource", "one weight a user under this policy"));
@@ -105,7 +105,7 @@ impl Multifactor {
     }
 }
 
-/// `2^-(U / S)` in steps of 2^-32, for the usage and weight of a user and those of all.
+/// Computes `2^-(U / S)` in steps of 2^-32, from the usage and weight of a user and of all users.
 fn fair_share(used: u64, all: u128, weight: u64, weights: u128) -> u64 {
     if all == 0 || used == 0 {
         return ONE;
@@ -153,7 +153,7 @@ impl Policy for Multifactor {
 mod tests {
     use super::*;
 
-    /// Usage 10, 30 and 60 of equal weights: U / S is 0.3, 0.9 and 1.8, by the formula of Slurm's text.
+    /// Usage 10, 30 and 60 with equal weights: U / S is 0.3, 0.9 and 1.8, by the formula of Slurm's text.
     #[test]
     fn the_factor_halves_with_each_share_used() {
         let factors = [10, 30, 60].map(|used| fair_share(used, 100, 1_000_000, 3_000_000) as f64 / ONE as f64);

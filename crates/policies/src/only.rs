@@ -1,8 +1,8 @@
-//! Fairness in one resource by a scheduler that knows of no other: the rest of a demand is not reserved, and machines may
-//! be given more of it than they have.
+//! Fairness in one resource by a scheduler that reserves only this resource. The rest of a demand is not reserved, so machines may be
+//! over-committed in other resources.
 //!
-//! Source: CPU-fair in Ghodsi et al., NSDI 2011, §7.2, which "leads to memory thrashing"; how a machine slows down then is
-//! the run's `slowdown`.
+//! Source: CPU-fair in Ghodsi et al., NSDI 2011, §7.2, which "leads to memory thrashing". The run's `slowdown` defines how an
+//! over-committed machine slows down.
 
 use super::maxmin::{named, single};
 use super::{Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shares};
@@ -35,7 +35,7 @@ pub struct Only {
 }
 
 impl Only {
-    /// Errors: [`plimsoll_base::error::Error::Plan`] if there is no such resource.
+    /// Creates the policy. Errors: [`plimsoll_base::error::Error::Policy`] for an unknown resource.
     pub fn new(setup: &Setup, resource: &str) -> Result<Only> {
         let (resource, prices) = single("only", setup, resource)?;
         Ok(Only { resource, prices })

@@ -38,16 +38,16 @@ pub struct PNorm {
 
 enum Level {
     Exact(Prices),
-    /// 1 / (c_r w_r) by class of weights; 0 where the cluster has none.
+    /// `1 / (c_r w_r)` by class of weights; 0 for a resource that the cluster does not have.
     Power(Norm, Vec<[f64; MAX_DIMS]>),
 }
 
-/// How fine ranks are: shares above 2^80 clusters, which only tiny weights give, all rank alike.
+/// The number of rank steps per share of 1. Shares above 2^80 clusters, which only tiny weights cause, all have the same rank.
 const STEPS: f64 = (1u64 << 44) as f64;
 
 impl PNorm {
-    /// Errors: [`Error::Plan`](plimsoll_base::error::Error::Plan) for p below 1, and for the ends of the family those of
-    /// [`Prices::new`].
+    /// Creates the policy. Errors: [`Error::Plan`](plimsoll_base::error::Error::Plan) for p below 1, and those of [`Prices::new`] at the
+    /// ends of the family.
     pub fn new(setup: &Setup, p: f64) -> Result<PNorm> {
         let exact = |shape| Ok(PNorm { level: Level::Exact(Prices::new("pnorm", shape, setup, |_| true)?) });
         let norm = Norm::power(p)?;
@@ -101,7 +101,7 @@ mod tests {
     use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
     use plimsoll_sim::books::{Partition, Weights};
 
-    /// Ranks of users that hold these amounts of 9 CPU and 18 GB.
+    /// Computes the ranks of users with these allocations on a cluster of 9 CPU and 18 GB.
     fn ranks(p: f64, held: &[[u64; 2]]) -> Vec<Rank> {
         let dims: Vec<Dim> = ["cpu", "memory"].map(|name| Dim { name: name.into(), unit: Unit::Milli }).into();
         let capacity = Resources([9000, 18_000, 0, 0, 0, 0, 0, 0]);
@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn the_ends_are_exact_and_what_lies_between_lies_between() {
-        // 1/3 and 1/3, against 1/2 and 0: the sum is larger, the largest smaller, and they meet at p = ln 2 / ln 1.5.
+        // Shares 1/3 and 1/3 against 1/2 and 0: the first user has the larger sum and the smaller maximum. The norms are equal at
+        // p = ln 2 / ln 1.5.
         let held = [[3000, 6000], [4500, 0]];
         let meet = 2f64.ln() / 1.5f64.ln();
         for (p, first) in [(1.0, 1), (1.5, 1), (meet - 1e-6, 1), (meet + 1e-6, 0), (8.0, 0), (f64::INFINITY, 0)] {

@@ -1,9 +1,9 @@
 //! Shares as integers, so that two of them compare exactly.
 //!
 //! A share is `u_r / (c_r w_r)`, summed or maximised over resources. With `L` the least common multiple of all denominators, `price = L /
-//! (c_r w_r)` converts every user's share to one integer scale: [`Prices::rank`] is then a product per resource. `L` of a few resources
-//! fits 124 bits, of many 252. Beyond that a share is a binary fraction with enough places that two different ones differ in it: fractions
-//! with denominators below `2^b` differ by at least `2^-2b`. All three forms order users alike; a test compares them.
+//! (c_r w_r)` converts every user's share to one integer scale: [`Prices::rank`] is then a product per resource. For a few resources `L`
+//! fits 124 bits, for many 252 bits. Beyond that a share is a binary fraction with enough places to distinguish any two different shares:
+//! fractions with denominators below `2^b` differ by at least `2^-2b`. All three forms order users alike; a test compares them.
 
 use ethnum::U256;
 
@@ -12,12 +12,12 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, UserId};
 use plimsoll_sim::books::Books;
 
-/// How the shares of a user in several resources make one number.
+/// The norm that combines the shares of a user in several resources into one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareNorm {
-    /// The largest of them: the dominant share.
+    /// The largest share: the dominant share.
     Largest,
-    /// All of them together: the asset share.
+    /// The sum of the shares: the asset share.
     Sum,
 }
 
@@ -31,11 +31,11 @@ pub struct Prices {
 
 #[derive(Clone, Debug)]
 enum Scale {
-    /// `L` below 2^124.
+    /// Prices for `L` below 2^124.
     Narrow(Vec<[u128; MAX_DIMS]>),
-    /// `L` below 2^252.
+    /// Prices for `L` below 2^252.
     Wide(Vec<[U256; MAX_DIMS]>),
-    /// Binary fractions of this many places.
+    /// Binary fractions with this number of places.
     Places(u32, Vec<Fraction>),
 }
 
@@ -46,7 +46,7 @@ struct Fraction {
     denominator: [u128; MAX_DIMS],
 }
 
-/// `L` in fewer bits than this is [`Scale::Narrow`], or [`Scale::Wide`].
+/// The largest number of bits of `L` for [`Scale::Narrow`] and for [`Scale::Wide`].
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     narrow: u32,
@@ -56,7 +56,7 @@ struct Limits {
 const LIMITS: Limits = Limits { narrow: 124, wide: 252 };
 
 impl Prices {
-    /// Prices over the resources of the cluster that `counts` selects.
+    /// Computes prices over the resources of the cluster that `counts` selects.
     ///
     /// Users' allocations must stay within `setup.capacity`. Errors: [`Error::CapacityTooFine`] when sums of shares over many resources and
     /// many weights need more than 256 bits; maxima never do.
@@ -92,7 +92,7 @@ impl Prices {
         Ok(Prices { shape, dims: dims.max(1), scale })
     }
 
-    /// The rank of a user that holds these amounts and has this class of weights.
+    /// Returns the rank of a user with these allocated amounts and this class of weights.
     pub fn rank(&self, held: &[u64], class: usize) -> Rank {
         match &self.scale {
             Scale::Narrow(prices) => {
@@ -138,8 +138,8 @@ impl Shares for Prices {
     }
 }
 
-/// The same for amounts beyond the capacity, such as amounts times time: exact if the least common multiple of all denominators fits 124
-/// bits, else to 2^-120.
+/// Prices for amounts beyond the capacity, such as amounts times time: exact if the least common multiple of all denominators fits 124
+/// bits, else rounded to 2^-120.
 #[derive(Clone, Debug)]
 pub struct UsagePrices {
     shape: ShareNorm,
@@ -148,7 +148,7 @@ pub struct UsagePrices {
 }
 
 impl UsagePrices {
-    /// Prices over all resources that the cluster has.
+    /// Computes prices over all resources that the cluster has.
     pub fn new(shape: ShareNorm, setup: &Setup) -> UsagePrices {
         let denominators = denominators(setup, |_| true);
         let all = denominators.iter().flatten().filter(|&&denominator| denominator > 0);
@@ -161,7 +161,7 @@ impl UsagePrices {
         UsagePrices { shape, narrow, denominators }
     }
 
-    /// The rank of a user with these amounts, below 2^125 each, and this class of weights.
+    /// Returns the rank of a user with these amounts, below 2^125 each, and this class of weights.
     pub fn rank(&self, amounts: impl Iterator<Item = u128>, class: usize) -> Rank {
         let part = |(d, amount): (usize, u128)| match (&self.narrow, self.denominators[class][d]) {
             (Some(prices), _) => U256::from(amount) * U256::from(prices[class][d]),
@@ -177,7 +177,7 @@ impl UsagePrices {
     }
 }
 
-/// `c_r w_r` for every class of weights; 0 if a resource does not count or has capacity 0.
+/// Returns `c_r w_r` for every class of weights; 0 if a resource does not count or has capacity 0.
 fn denominators(setup: &Setup, counts: impl Fn(usize) -> bool) -> Vec<[u128; MAX_DIMS]> {
     let dims = setup.dims.len();
     let of_class = |class: usize| {
@@ -190,7 +190,7 @@ fn denominators(setup: &Setup, counts: impl Fn(usize) -> bool) -> Vec<[u128; MAX
     (0..setup.weights.classes()).map(of_class).collect()
 }
 
-/// The form that needs no common multiple over all users.
+/// Builds the form that needs no common multiple over all users.
 fn fractions(policy: &str, shape: ShareNorm, denominators: &[[u128; MAX_DIMS]]) -> Result<Scale> {
     let too_fine = |problem: &str| Error::CapacityTooFine { policy: policy.to_owned(), problem: problem.to_owned() };
     let mut fractions = Vec::with_capacity(denominators.len());
@@ -226,7 +226,7 @@ fn fractions(policy: &str, shape: ShareNorm, denominators: &[[u128; MAX_DIMS]]) 
     Ok(Scale::Places(2 * bits, fractions))
 }
 
-/// `floor(2^places * numerator / denominator)`, for a denominator below 2^125 and a result that fits.
+/// Computes `floor(2^places * numerator / denominator)`, for a denominator below 2^125 and a result that fits.
 pub(super) fn binary_fraction(numerator: u128, denominator: u128, places: u32) -> U256 {
     let whole = numerator / denominator;
     let mut rest = U256::from(numerator % denominator);
@@ -263,7 +263,7 @@ mod tests {
         (0..count).map(|d| Dim { name: format!("r{d}"), unit: Unit::Milli }).collect()
     }
 
-    /// The definition: fractions compared by cross-multiplication, summed over a common denominator.
+    /// Compares two users by the definition: fractions, cross-multiplied and summed over a common denominator.
     fn compare(shape: ShareNorm, capacity: &[u64], a: (&[u64], u64), b: (&[u64], u64)) -> std::cmp::Ordering {
         let wide = |value: u64| U256::from(value);
         let product: U256 = capacity.iter().fold(U256::ONE, |product, &c| product * wide(c));

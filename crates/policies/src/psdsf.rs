@@ -1,8 +1,8 @@
-//! Per-server dominant share fairness: on every machine the user with the least virtual dominant share there.
+//! Per-server dominant share fairness: each machine serves the user with the least virtual dominant share there.
 //!
 //! The virtual dominant share of a user on a machine is the number of all its tasks over the number that it could run alone on that
-//! machine: the dominant share of its whole allocation, as if it were there. Of all users and machines with room, the pair with the least
-//! share including one more task is served, so that a user's tasks go where it could run most of them.
+//! machine: the dominant share of its whole allocation, as if it were there. Among all users and machines with room, the pair with the
+//! least share, including one more task, is served, so that a user's tasks run where it could run most of them.
 //!
 //! Source: Khamse-Ashari et al., "Per-Server Dominant-Share Fairness (PS-DSF)", arXiv 1611.00404.
 //!

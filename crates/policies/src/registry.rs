@@ -1,4 +1,8 @@
-//! The registry: policies by name, built in or a program's own, and their static counterparts.
+//! The registry: built-in policies and those of a program by name, and their static counterparts.
+//!
+//! A name is resolved in this order: a policy of the program with the full name, one with the name before the slash, a built-in policy. An
+//! order inside users follows the slash and may be given only once. Groups and queues come from a file, which is read at once, or from a
+//! table of the plan (`@NAME`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,40 +16,40 @@ use plimsoll_fair::quota::PerUser;
 use plimsoll_fair::{FillingRoom, Mechanism, OnBlocked, ServingKey, Ties, WholeTasks};
 use plimsoll_sim::policy::inside::{Inside, split};
 
-/// The static counterpart of `quota:FILE` for users without a file: every one a group of its own.
+/// The static counterpart of `quota:FILE` for users without a file: every user is a group of its own.
 const QUOTA: &str = "quota";
 
 /// The constructor of a policy for a run.
 type Maker = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 
-/// The text of a policy of a user's own, for the provenance of results and the identity of runs.
+/// The source text of a user-defined policy, for the provenance of results and the identity of runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
     /// The text, if it is known.
     pub text: String,
-    /// The version that its author gives it; empty if none.
+    /// The version that its author states; empty if there is none.
     pub version: String,
 }
 
-/// A policy by name, built in or a user's own.
+/// A built-in or user-defined policy with its name.
 #[derive(Clone)]
 pub struct NamedPolicy {
-    /// The name, as in every table.
+    /// The name in all tables.
     pub name: String,
-    /// Files that it was made from.
+    /// The files that the policy was made from.
     pub files: Vec<PathBuf>,
     /// The source text of a user-defined policy, if it has one.
     pub code: Option<Code>,
-    /// The order of each user's own task sets; the usual one if absent.
+    /// The order of each user's own task sets; the default order if `None`.
     pub inside: Option<&'static dyn Inside>,
     maker: Arc<Maker>,
 }
 
 impl NamedPolicy {
-    /// The prefix of groups in the plan itself: `@NAME` is its table `[quota.NAME]`.
+    /// The prefix of groups and queues in the plan: `@NAME` is the table `[quota.NAME]` or `[queues.NAME]`.
     pub const INLINE: &str = "@";
 
-    /// A user's own policy.
+    /// Creates a user-defined policy.
     pub fn new(
         name: impl Into<String>,
         maker: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
@@ -53,53 +57,53 @@ impl NamedPolicy {
         NamedPolicy { name: name.into(), files: Vec::new(), code: None, inside: None, maker: Arc::new(maker) }
     }
 
-    /// A policy that is made of no files, under this name.
+    /// Creates a policy without files under this name.
     pub fn from_spec(name: impl Into<String>, spec: PolicySpec) -> NamedPolicy {
         let inside = spec.inside();
         NamedPolicy { inside, ..NamedPolicy::new(name, move |setup| spec.build(setup)) }
     }
 
-    /// A built-in policy that is made of groups, and these groups.
+    /// Creates a built-in policy over groups, with these groups.
     pub fn grouped(spec: PolicySpec, groups: QuotaFile) -> NamedPolicy {
         let files = groups.files.clone();
         let policy = NamedPolicy::new(spec.to_string(), move |setup| spec.build_of(&groups, setup));
         NamedPolicy { files, ..policy }
     }
 
-    /// A built-in policy that decides over queues, and these queues.
+    /// Creates a built-in policy over queues, with these queues.
     pub fn queued(spec: PolicySpec, queues: QueueFile) -> NamedPolicy {
         let files = queues.files.clone();
         let policy = NamedPolicy::new(spec.to_string(), move |setup| spec.build_queued(&queues, setup));
         NamedPolicy { files, ..policy }
     }
 
-    /// The same policy with its text.
+    /// Returns the policy with its source text.
     pub fn with_code(self, code: Code) -> NamedPolicy {
         NamedPolicy { code: Some(code), ..self }
     }
 
-    /// The same policy with another order inside users, which its name says.
+    /// Returns the policy with another order inside users, which is appended to its name.
     pub fn with_inside(self, inside: Option<&'static dyn Inside>) -> NamedPolicy {
         let name = inside.map(|order| format!("{}/{}", self.name, order.name()));
         NamedPolicy { name: name.unwrap_or(self.name), inside: inside.or(self.inside), ..self }
     }
 
-    /// Makes the policy for a run. Errors: those of its maker.
+    /// Builds the policy for a run. Errors: those of its constructor.
     pub fn build(&self, setup: &Setup) -> Result<Box<dyn Policy>> {
         (self.maker)(setup)
     }
 }
 
-/// The groups in a plan, by name.
+/// The groups and queues in a plan, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanGroups<'a> {
-    /// Its tables `[quota.NAME]`.
+    /// The tables `[quota.NAME]`.
     pub quota: &'a [(String, QuotaFile)],
-    /// Its tables `[queues.NAME]`.
+    /// The tables `[queues.NAME]`.
     pub queues: &'a [(String, QueueFile)],
 }
 
-/// The table of a plan that a policy names, out of those of one kind. Errors: there is no plan, or no such table.
+/// Returns the table of a plan that a policy names, from the tables of one kind. Errors: there is no plan, or no such table.
 fn table<T: Clone>(tables: Option<&[(String, T)]>, kind: &str, policy: &str, name: &str) -> Result<T> {
     let wrong = |key: &str, expected: String| Error::plan(key, format!("'{policy}'"), expected);
     let tables = tables.ok_or_else(|| {
@@ -111,7 +115,7 @@ fn table<T: Clone>(tables: Option<&[(String, T)]>, kind: &str, policy: &str, nam
     })
 }
 
-/// The policies a program knows: the built-in ones and its own.
+/// The policies that a program can use: the built-in ones and its own.
 #[derive(Clone, Default)]
 pub struct Registry {
     own: Vec<NamedPolicy>,
@@ -119,21 +123,20 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Adds a policy of the program's own; it goes before a built-in one of the same name.
+    /// Adds a policy of the program; it takes precedence over a built-in one with the same name.
     pub fn with(mut self, policy: NamedPolicy) -> Registry {
         self.own.push(policy);
         self
     }
 
-    /// Adds a static mechanism of the program's own; it goes before the one of a built-in policy of the same name.
+    /// Adds a static mechanism of the program; it takes precedence over that of a built-in policy with the same name.
     pub fn with_mechanism(mut self, name: impl Into<String>, mechanism: impl Mechanism + 'static) -> Registry {
         self.own_mechanisms.push((name.into(), Arc::new(mechanism)));
         self
     }
 
-    /// The static mechanism of this name, for instances with these resources; `quota` alone is [`PerUser`]. Errors:
-    /// [`Error::UnknownPolicy`], the errors of [`PolicySpec`] about parameters, and policies without a static
-    /// counterpart.
+    /// Returns the static mechanism with this name, for instances with these resources; `quota` alone is [`PerUser`]. Errors:
+    /// [`Error::UnknownPolicy`], the errors of [`PolicySpec`] about parameters, and policies without a static counterpart.
     pub fn mechanism(&self, name: &str, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
         match self.own_mechanisms.iter().find(|(own, _)| own == name) {
             Some((_, own)) => Ok(own.clone()),
@@ -142,8 +145,7 @@ impl Registry {
         }
     }
 
-    /// The same for whole tasks; a mechanism of the program's own serves as the target. Errors: as
-    /// [`Registry::mechanism`].
+    /// Returns the static mechanism for whole tasks; a mechanism of the program serves as the target. Errors: as [`Registry::mechanism`].
     pub fn whole_mechanism(
         &self,
         name: &str,
@@ -159,8 +161,8 @@ impl Registry {
         }
     }
 
-    /// Checks that a policy has this name and these parameters; whether it has a static mechanism for an instance is seen
-    /// there. Errors: as [`Registry::mechanism`].
+    /// Checks that a policy with this name and these parameters exists. It is not checked whether the policy has a static mechanism for an
+    /// instance. Errors: as [`Registry::mechanism`].
     pub fn check_mechanism(&self, name: &str) -> Result<()> {
         match name == QUOTA || self.own_mechanisms.iter().any(|(own, _)| own == name) {
             true => Ok(()),
@@ -168,28 +170,29 @@ impl Registry {
         }
     }
 
-    /// The program's own mechanisms.
+    /// Returns the program's own mechanisms.
     pub fn own_mechanisms(&self) -> &[(String, Arc<dyn Mechanism>)] {
         &self.own_mechanisms
     }
 
-    /// The program's own policies.
+    /// Returns the program's own policies.
     pub fn own(&self) -> &[NamedPolicy] {
         &self.own
     }
 
-    /// The policy of this name. Errors: [`Error::UnknownPolicy`] and those of [`PolicySpec`] about parameters.
+    /// Returns the policy with this name. Errors: [`Error::UnknownPolicy`] and those of [`PolicySpec`] about parameters.
     pub fn policy(&self, name: &str) -> Result<NamedPolicy> {
         self.policy_in(name, Path::new(""))
     }
 
-    /// The same, with files that the name speaks of in this folder unless their path is absolute; they are read at
-    /// once. Errors: as [`Registry::policy`], and those of the files.
+    /// Returns the policy with this name. Files in the name are relative to `folder` unless their path is absolute; they are read at once.
+    /// Errors: as [`Registry::policy`], and those of the files.
     pub fn policy_in(&self, name: &str, folder: &Path) -> Result<NamedPolicy> {
         self.policy_of(name, folder, None)
     }
 
-    /// The same in a plan, which has groups of its own. Errors: as [`Registry::policy_in`], and groups that it does not have.
+    /// Returns the policy with this name in a plan, which may contain groups. Errors: as [`Registry::policy_in`], and groups that the plan
+    /// does not have.
     pub fn policy_of(&self, name: &str, folder: &Path, groups: Option<PlanGroups>) -> Result<NamedPolicy> {
         let own = |name: &str| self.own.iter().find(|own| own.name == name).cloned();
         if let Some(own) = own(name) {
@@ -232,7 +235,7 @@ impl Registry {
     }
 }
 
-/// The name of a policy for a static allocation. Errors: [`Error::Plan`] for one with an order inside users.
+/// Returns the name of a policy for a static allocation. Errors: [`Error::Plan`] if it has an order inside users.
 fn plain(name: &str) -> Result<&str> {
     match split(name)? {
         (_, None) => Ok(name),

@@ -1,4 +1,4 @@
-//! When a target policy recomputes its targets.
+//! The rule that determines when a target policy recomputes its targets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,17 +6,17 @@ use std::str::FromStr;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, span};
 
-/// A number that a policy is parametrised with: not NaN, and compared and hashed by its bits.
+/// A numeric parameter of a policy: not NaN, and compared and hashed by its bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter(f64);
 
 impl Parameter {
-    /// The number.
+    /// Returns the number.
     pub fn value(self) -> f64 {
         self.0
     }
 
-    /// Reads a number that `accepts` accepts.
+    /// Reads a number that `accepts` allows.
     pub fn read(text: &str, accepts: impl Fn(f64) -> bool) -> Option<Parameter> {
         text.parse::<f64>().ok().filter(|&value| accepts(value)).map(Parameter)
     }
@@ -42,17 +42,17 @@ impl fmt::Display for Parameter {
     }
 }
 
-/// When targets are recomputed; prints and reads as on the command line.
+/// The rule that determines when targets are recomputed; it is displayed and parsed as on the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Resolve {
-    /// `change`: when the targets may have changed, because other users are active, a mean demand is another, or a
-    /// user has fewer tasks than its target, now or then.
+    /// `change`: when the targets may have changed, because the set of active users or a mean demand has changed, or because a user has
+    /// fewer tasks than its target, now or when the targets were solved.
     #[default]
     Change,
-    /// `every:SPAN`: at most once in this span, however much has changed.
+    /// `every:SPAN`: at most once per span, regardless of the number of changes.
     Every(Span),
-    /// `tolerance:X`: when other users are active, or the mean demand or the number of tasks of one of them has changed
-    /// by more than this part of it since the targets were solved.
+    /// `tolerance:X`: when the set of active users has changed, or the mean demand or the number of tasks of one of them has changed by
+    /// more than this part since the targets were solved.
     Tolerance(Parameter),
 }
 
@@ -68,7 +68,8 @@ impl fmt::Display for Resolve {
 }
 
 impl Resolve {
-    /// The rule behind the colon of a policy's name, and its spelling. Errors: the expected form.
+    /// Parses the rule behind the colon of a policy's name; returns it with its spelling, `None` for the default. Errors: the expected
+    /// form.
     pub(super) fn behind_colon(given: Option<&str>) -> std::result::Result<(Resolve, Option<String>), String> {
         let expected = |error| match error {
             Error::Plan { expected, .. } => expected,

@@ -1,8 +1,8 @@
-//! Slot fairness: machines are cut into equal slots, and the user with the fewest is next.
+//! Slot fairness: machines are divided into equal slots, and the user with the fewest slots is next.
 //!
-//! A task takes exactly one slot whatever its demand, so the true use of a machine may stay below its capacity or go
-//! above it; both are reported. How machines slow down then is the run's `slowdown`.
-//! Source: Hadoop's fair scheduler as in Ghodsi et al., NSDI 2011, §7.2 and §7.3.
+//! A task takes exactly one slot regardless of its demand, so the true use of a machine may stay below its capacity or exceed it; both are
+//! reported. The run's `slowdown` defines how an over-committed machine slows down. Source: Hadoop's fair scheduler as in Ghodsi et al.,
+//! NSDI 2011, §7.2 and §7.3.
 
 use super::{Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
 use plimsoll_base::error::{Error, Result};
@@ -33,14 +33,14 @@ pub static ROW: PolicyRow = PolicyRow {
 
 /// Serves the user with the lowest `slots / w`, where a machine has K slots.
 ///
-/// Cost: O(resources) per rank. Weights must be one number a user.
+/// Cost: O(resources) per rank. A user must have one weight for all resources.
 pub struct Slot {
     per_machine: u32,
     prices: Prices,
 }
 
 impl Slot {
-    /// Errors: [`Error::Plan`] when weights differ by resource.
+    /// Creates the policy. Errors: [`Error::Policy`] when weights differ by resource.
     pub fn new(setup: &Setup, per_machine: u32) -> Result<Slot> {
         let weights = setup.weights;
         if (0..weights.classes()).any(|class| weights.uniform(class).is_none()) {

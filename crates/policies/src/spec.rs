@@ -1,4 +1,8 @@
-//! Built-in policies: the form of their declarations, and the list of them.
+//! Built-in policies: their list, the form of their declarations, and the parser of their names.
+//!
+//! [`PolicySpec`] parses `NAME[@VARIANT][:PARAMETER]` and displays it in the same form. A policy is built from its parameters alone, from
+//! the groups of a quota file, or from the queues of a file of queues. A policy that has only a static allocation cannot be built for a
+//! run.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -51,65 +55,65 @@ static ROWS: &[&PolicyRow] = &[
     &super::koordinator::ROW,
 ];
 
-/// The input of a policy before a run starts.
+/// The data that a policy receives before a run starts.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
     /// The resource dimensions.
     pub dims: &'a [Dim],
-    /// The whole cluster.
+    /// The capacity of the whole cluster.
     pub capacity: Resources,
-    /// How many machines it has.
+    /// The number of machines.
     pub machines: u64,
-    /// The users' weights.
+    /// The weights of users.
     pub weights: &'a Weights,
-    /// The labels that machines carry at some time, in alphabetical order; `None` in a pool.
+    /// The labels that machines carry at some time of the run, in alphabetical order; `None` in a pool.
     pub labels: Option<&'a [&'a str]>,
 }
 
 /// The declaration of a built-in policy.
 pub struct PolicyRow {
-    /// Its name without parameters.
+    /// The name without parameters.
     pub name: &'static str,
-    /// How it is written, with its parameters.
+    /// The notation of the name with its parameters.
     pub spelling: &'static str,
-    /// The quantity compared: the lowest is served first.
+    /// The quantity that users are compared by: the lowest is served first.
     pub rank: &'static str,
-    /// A description in one sentence.
+    /// The description, one sentence.
     pub meaning: &'static str,
-    /// Where it comes from.
+    /// The source of the definition.
     pub source: &'static str,
-    /// One of it, for tests and lists; a path in it is relative to the repository.
+    /// An example of the name, for tests and lists; a path in it is relative to the repository.
     pub example: &'static str,
     /// The name that `check` examines on instances of a few users.
     pub checked: &'static str,
-    /// Published faults of it, as a name behind an `@` and a description: the policy with one of them has it, bug for bug.
+    /// Published faults of the policy: the name behind the `@`, and a description. A variant reproduces its fault exactly.
     pub variants: &'static [(&'static str, &'static str)],
-    /// The keys that it reads of a file of queues.
+    /// The keys of a file of queues that the policy reads.
     pub keys: &'static [QueueKey],
-    /// Reads the text behind the colon of its name. Errors: the expected form.
+    /// Parses the text behind the colon of the name. Errors: the expected form.
     pub read: fn(Option<&str>) -> std::result::Result<Parsed, String>,
 }
 
 /// The static counterpart of a policy: its order of whole tasks, or its divisible allocation.
 pub enum StaticEquivalent {
-    /// It equalises a norm of shares.
+    /// A norm of shares that is equalised.
     Norm(Norm),
-    /// It equalises slots.
+    /// Slots that are equalised.
     Slots(Slots),
-    /// It follows the targets of a mechanism.
+    /// A mechanism with targets that are followed.
     Target(Arc<dyn Mechanism>),
 }
 
-/// Makes a policy for a run.
+/// Builds a policy for a run.
 type Build = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 
-/// Makes a policy of a file of groups.
+/// Builds a policy from a file of groups.
 type BuildGrouped = dyn Fn(&QuotaFile, &Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 
-/// Makes a policy of a file of queues, in this variant.
+/// Builds a policy from a file of queues, in this variant.
 type BuildQueued = dyn Fn(&QueueFile, Option<&'static str>, &Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 
-/// Finds the static counterpart for instances with these resources, if there is one.
+/// Returns the static counterpart for instances with these resources, if there is one.
 type Find = dyn Fn(&[String]) -> Result<Option<StaticEquivalent>> + Send + Sync;
 
 /// A built-in policy with its parameters.
@@ -122,16 +126,16 @@ pub struct Parsed {
 
 enum Maker {
     Plain(Box<Build>),
-    /// Of the groups in this file.
+    /// Built from the groups in this file.
     Grouped(PathBuf, Box<BuildGrouped>),
-    /// Of the queues in this file; without one every user is a queue.
+    /// Built from the queues in this file; without a file every user is a queue.
     Queued(Option<PathBuf>, Box<BuildQueued>),
-    /// There is a static allocation only; runs may have this instead.
+    /// Static allocation only; contains the alternatives for runs.
     None(String),
 }
 
 impl Parsed {
-    /// A policy that is made so for a run, with this behind the colon of its name.
+    /// Creates a policy with this parameter and this builder for runs.
     pub fn new(
         parameter: Option<String>,
         build: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
@@ -139,7 +143,7 @@ impl Parsed {
         Parsed { parameter, maker: Maker::Plain(Box::new(build)), counterpart: Box::new(|_| Ok(None)), inside: None }
     }
 
-    /// A policy that is made so of the groups in a file; `@NAME` is the table `[quota.NAME]` of a plan.
+    /// Creates a policy that is built from the groups in a file; `@NAME` is the table `[quota.NAME]` of a plan.
     pub fn grouped(
         parameter: &str,
         path: &str,
@@ -149,8 +153,8 @@ impl Parsed {
         Parsed { parameter: Some(parameter.to_owned()), maker, counterpart: Box::new(|_| Ok(None)), inside: None }
     }
 
-    /// A policy that is made so of the queues in a file, if one is named, in one of its variants; `@NAME` is the table
-    /// `[queues.NAME]` of a plan.
+    /// Creates a policy that is built from the queues in a file, if one is given, in one of its variants; `@NAME` is the table
+    /// `[queues.NAME]` of a plan. Errors: the file name is empty.
     pub fn queued(
         given: Option<&str>,
         build: impl Fn(&QueueFile, Option<&'static str>, &Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
@@ -162,7 +166,7 @@ impl Parsed {
         Ok(Parsed { parameter: given.map(str::to_owned), maker, counterpart: Box::new(|_| Ok(None)), inside: None })
     }
 
-    /// A static allocation that no run has, and the policies that a run may have instead.
+    /// Creates a static allocation that no run can use; `instead` is the alternatives for runs.
     pub fn only_static(
         parameter: Option<String>,
         instead: impl Into<String>,
@@ -172,7 +176,7 @@ impl Parsed {
         Parsed { parameter, maker, counterpart: Box::new(|_| Ok(None)), inside: None }.like(counterpart)
     }
 
-    /// A policy without parameters. Errors: there is one.
+    /// Creates a policy without parameters. Errors: a parameter is given.
     pub fn plain(
         name: &str,
         given: Option<&str>,
@@ -184,23 +188,23 @@ impl Parsed {
         }
     }
 
-    /// The expected spelling of a policy without parameters.
+    /// Returns the expected spelling of a policy without parameters.
     pub(super) fn no_parameter(name: &str) -> String {
         format!("just '{name}', which has no parameter")
     }
 
-    /// The same with an order of its own inside users.
+    /// Returns the policy with an order of its own inside users.
     pub fn ordered(self, inside: Option<&'static dyn Inside>) -> Parsed {
         Parsed { inside, ..self }
     }
 
-    /// The same with a static counterpart.
+    /// Returns the policy with a static counterpart.
     pub fn like(self, counterpart: impl Fn(&[String]) -> Result<StaticEquivalent> + Send + Sync + 'static) -> Parsed {
         Parsed { counterpart: Box::new(move |resources| counterpart(resources).map(Some)), ..self }
     }
 }
 
-/// A built-in policy and its parameters; prints and reads as on the command line.
+/// A built-in policy with its parameters; it is displayed and parsed as on the command line.
 #[derive(Clone)]
 pub struct PolicySpec {
     row: &'static PolicyRow,
@@ -209,27 +213,27 @@ pub struct PolicySpec {
 }
 
 impl PolicySpec {
-    /// One example of each policy. Paths in them are relative to the repository.
+    /// Returns one example of each policy. Paths in them are relative to the repository.
     pub fn all() -> Vec<PolicySpec> {
         ROWS.iter().map(|row| row.example.parse().expect("examples are well written")).collect()
     }
 
-    /// The names of all policies, without parameters.
+    /// Returns the names of all policies, without parameters.
     pub fn names() -> impl Iterator<Item = &'static str> {
         ROWS.iter().map(|row| row.name)
     }
 
-    /// All keys that any policy reads of a file of queues.
+    /// Returns all keys of a file of queues that any policy reads.
     pub(super) fn queue_keys() -> impl Iterator<Item = &'static QueueKey> {
         ROWS.iter().flat_map(|row| row.keys)
     }
 
-    /// Its declaration.
+    /// Returns the declaration of the policy.
     pub fn row(&self) -> &'static PolicyRow {
         self.row
     }
 
-    /// The file of groups that it is made of, if it is.
+    /// Returns the file of groups or queues that the policy is built from, if there is one.
     pub fn file(&self) -> Option<&Path> {
         match &self.parsed.maker {
             Maker::Plain(_) | Maker::None(_) | Maker::Queued(None, _) => None,
@@ -237,18 +241,18 @@ impl PolicySpec {
         }
     }
 
-    /// Whether it decides over a tree of queues.
+    /// Returns whether the policy decides over a tree of queues.
     pub fn is_queued(&self) -> bool {
         matches!(self.parsed.maker, Maker::Queued(..))
     }
 
-    /// The order inside users that is a part of the policy, if it has one.
+    /// Returns the order inside users that is a part of the policy, if there is one.
     pub fn inside(&self) -> Option<&'static dyn Inside> {
         self.parsed.inside
     }
 
-    /// The policy's allocation of divisible tasks, for instances with these resources. Errors: an unknown
-    /// resource, and policies without a static counterpart.
+    /// Returns the policy's allocation of divisible tasks, for instances with these resources. Errors: an unknown resource, and policies
+    /// without a static counterpart.
     pub fn mechanism(&self, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
         Ok(match self.counterpart(resources)? {
             StaticEquivalent::Norm(norm) => Arc::new(Filling { norm }),
@@ -257,7 +261,7 @@ impl PolicySpec {
         })
     }
 
-    /// The same for users with whole tasks, served one by one in the policy's order from one pool. Errors: as
+    /// Returns the policy's allocation of whole tasks, served one by one in the policy's order from one pool. Errors: as
     /// [`PolicySpec::mechanism`].
     pub fn whole_mechanism(&self, resources: &[String], on_blocked: OnBlocked, ties: Ties) -> Result<WholeTasks> {
         let order = match self.counterpart(resources)? {
@@ -278,7 +282,7 @@ impl PolicySpec {
         })
     }
 
-    /// Whether a run can use it; purely static ones are for `solve` and `check`. Errors: [`Error::Plan`] with the alternatives.
+    /// Checks that a run can use the policy; purely static ones are for `solve` and `check`. Errors: [`Error::Plan`] with the alternatives.
     pub fn runs(&self) -> Result<()> {
         match &self.parsed.maker {
             Maker::None(instead) => self.no_run(instead),
@@ -291,8 +295,8 @@ impl PolicySpec {
         Err(Error::plan("policy", format!("'{self}'"), expected))
     }
 
-    /// Makes the policy for a run; its file of groups is read. Errors: those of [`PolicySpec::runs`], an unknown resource,
-    /// unusable weights, [`Error::CapacityTooFine`], and those of the file.
+    /// Builds the policy for a run and reads its file. Errors: those of [`PolicySpec::runs`], an unknown resource, unusable weights,
+    /// [`Error::CapacityTooFine`], and those of the file.
     pub fn build(&self, setup: &Setup) -> Result<Box<dyn Policy>> {
         match &self.parsed.maker {
             Maker::Plain(build) => build(setup),
@@ -303,7 +307,7 @@ impl PolicySpec {
         }
     }
 
-    /// Makes the policy for a run, of these groups if it is made of any. Errors: as [`PolicySpec::build`].
+    /// Builds the policy for a run, with these groups if it uses groups. Errors: as [`PolicySpec::build`].
     pub(super) fn build_of(&self, groups: &QuotaFile, setup: &Setup) -> Result<Box<dyn Policy>> {
         match &self.parsed.maker {
             Maker::Grouped(_, build) => build(groups, setup),
@@ -311,7 +315,7 @@ impl PolicySpec {
         }
     }
 
-    /// Makes the policy for a run, of these queues if it decides over any. Errors: as [`PolicySpec::build`].
+    /// Builds the policy for a run, with these queues if it uses queues. Errors: as [`PolicySpec::build`].
     pub fn build_queued(&self, queues: &QueueFile, setup: &Setup) -> Result<Box<dyn Policy>> {
         match &self.parsed.maker {
             Maker::Queued(_, build) => build(queues, self.variant, setup),

@@ -2,8 +2,8 @@
 //!
 //! Targets are the numbers of tasks that a fluid solver gives the *active* users (with running or waiting tasks), each with the mean demand
 //! of its running and waiting tasks, and limited by their number. They are solved in [`Policy::prepare`] as [`Resolve`] requires. The rank
-//! is running / target, with targets rounded to 2^-24 of a task so that the division is one of integers; users without running tasks are
-//! first. Not modelled: deviations of a user's tasks from their mean; a launch may exceed the target's bundle.
+//! is running / target, with targets rounded to 2^-24 of a task so that ranks are computed by integer division; users without running tasks
+//! are first. Not modelled: deviations of a user's tasks from their mean; a launch may exceed the target's bundle.
 
 use super::{Needs, Policy, Queue, Rank, Resolve, Setup, Stale};
 use plimsoll_base::error::{Error, Result};
@@ -11,23 +11,23 @@ use plimsoll_base::units::{Time, UserId};
 use plimsoll_fair::Problem;
 use plimsoll_sim::books::{Books, WEIGHT_ONE};
 
-/// Finds the tasks that each user of a problem should run.
+/// A solver for the number of tasks that each user of a problem should run.
 pub trait TargetSolver: Send {
-    /// Adds one number of tasks a user to `targets`, which are empty. Errors: [`Error::NotConverged`].
+    /// Appends the number of tasks of each user to `targets`, which is empty. Errors: [`Error::NotConverged`].
     fn solve(&mut self, problem: &Problem, targets: &mut Vec<f64>) -> Result<()>;
 }
 
 /// Serves the user with the lowest running / target.
 ///
-/// Cost: O(1) per rank; O(active users · resources) and the solver's when targets are solved, O(changed users) when
-/// not. Weights must be one number a user.
+/// Cost: O(1) per rank; O(active users · resources) plus the cost of the solver when targets are solved, O(changed users) otherwise. A user
+/// must have one weight for all resources.
 pub struct Target<S> {
     solver: S,
     resolve: Resolve,
     users: Vec<SolvedTarget>,
     active: Vec<UserId>,
     targets: Vec<f64>,
-    /// Something that matters has changed since the targets were solved.
+    /// Whether a relevant change has occurred since the targets were solved.
     stale: bool,
     solved: Option<Time>,
 }
@@ -35,19 +35,19 @@ pub struct Target<S> {
 /// The state for which the targets in force were solved.
 #[derive(Clone, Debug, Default)]
 struct SolvedTarget {
-    /// Place among the active users, from 1; 0 if it is none.
+    /// The position among the active users, from 1; 0 if the user is not active.
     place: u32,
-    /// In steps of 2^-24 of a task; 0 for a user that became active later.
+    /// The target in steps of 2^-24 of a task; 0 for a user that became active later.
     target: u64,
     tasks: u64,
     wanted: Vec<u128>,
 }
 
-/// 2^-24 of a task: the step of targets.
+/// The number of steps of a target per task.
 const STEPS: u64 = 1 << 24;
 
 impl<S: TargetSolver> Target<S> {
-    /// Errors: [`Error::Plan`] when weights differ by resource.
+    /// Creates the policy. Errors: [`Error::Policy`] when weights differ by resource.
     pub fn new(name: &str, setup: &Setup, solver: S, resolve: Resolve) -> Result<Target<S>> {
         let weights = setup.weights;
         if (0..weights.classes()).any(|class| weights.uniform(class).is_none()) {
@@ -65,7 +65,7 @@ impl<S: TargetSolver> Target<S> {
         })
     }
 
-    /// Takes a user in or lets it go; returns whether the set of active users changed.
+    /// Adds a user to the active users or removes it; returns whether the set of active users changed.
     fn set_active(&mut self, user: UserId, active: bool) -> bool {
         let place = self.users[user.index()].place;
         match (active, place) {
@@ -86,7 +86,7 @@ impl<S: TargetSolver> Target<S> {
         true
     }
 
-    /// Whether a change of an active user's demand may move any target.
+    /// Returns whether a change of an active user's demand may change any target.
     fn matters(&self, user: UserId, books: &Books) -> bool {
         let known = &self.users[user.index()];
         let tasks = books.running(user) + books.waiting(user);
@@ -96,10 +96,10 @@ impl<S: TargetSolver> Target<S> {
             let demand = |d: usize| far(mean(books.wanted(user, d), tasks), mean(known.wanted[d], known.tasks));
             return far(tasks as f64, known.tasks as f64) || (0..books.dims()).any(demand);
         }
-        // Tasks that the target does not reach set no bound, neither then nor now. The step is the rounding's.
+        // Tasks beyond the target set no bound, neither when the targets were solved nor now. The additional step allows for rounding.
         let bound = |tasks: u64| u128::from(tasks) * u128::from(STEPS) <= u128::from(known.target) + 1;
         let bounded = tasks != known.tasks && (bound(tasks) || bound(known.tasks));
-        // wanted / tasks as fractions; beyond 128 bits they count as changed, at the cost of one solution.
+        // Compares wanted / tasks as fractions; beyond 128 bits they count as changed, at the cost of one solution.
         let product = |wanted: u128, tasks: u64| wanted.checked_mul(u128::from(tasks));
         let same = |d: usize| match (product(books.wanted(user, d), known.tasks), product(known.wanted[d], tasks)) {
             (Some(now), Some(then)) => now == then,
@@ -108,7 +108,7 @@ impl<S: TargetSolver> Target<S> {
         bounded || !(0..books.dims()).all(same)
     }
 
-    /// Takes note of users that changed.
+    /// Updates the state of users that changed.
     fn update(&mut self, books: &Books, changed: &[UserId]) {
         self.users.resize_with(books.users(), SolvedTarget::default);
         for &user in changed {
@@ -167,7 +167,7 @@ impl<S: TargetSolver> Policy for Target<S> {
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         let running = u128::from(books.running(queue.user));
-        // A user that became active after the targets were solved has none: it is ranked by the tasks it runs.
+        // A user that became active after the targets were solved has no target: it is ranked by its running tasks.
         let target = match self.users[queue.user.index()].target {
             0 => STEPS,
             target => target,
@@ -194,7 +194,7 @@ mod tests {
     use plimsoll_fair::fill;
     use plimsoll_sim::books::{Partition, Weights};
 
-    /// Equal dominant shares, and how often they were asked for.
+    /// A solver for equal dominant shares that counts its calls.
     #[derive(Default)]
     struct Levels {
         solved: usize,
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Ghodsi et al., NSDI 2011, 4.1: 3 tasks of A and 2 of B, so that B's first task is worth one and a half of A's.
+    /// Ghodsi et al., NSDI 2011, 4.1: 3 tasks of A and 2 of B, so that B's first task counts as much as one and a half of A's.
     #[test]
     fn ranks_follow_running_over_target() {
         let mut scene = Scene::new("change");
@@ -314,7 +314,7 @@ mod tests {
         scene.finish(1);
         assert_eq!(scene.solved(), 4, "1 task left, A's target is 17/4");
         assert_eq!(scene.policy.users[0].target, 17 * STEPS / 4);
-        // Another demand under the same count.
+        // The mean demand has changed.
         scene.books.queue(UserId(0), 1, &[2, 4]);
         scene.round(&[0]);
         assert_eq!(scene.solved(), 5);

@@ -1,9 +1,9 @@
 //! Tetris: tasks are placed where they match the free amounts best, among the users furthest below their fair share.
 //!
-//! The alignment of a task with a machine is the sum over resources of its demand times the free amount, both as parts of the machine. Of
-//! all eligible users and machines with room the pair with the largest alignment is served. At the beginning of a round, the eligible users
-//! are the part 1 - F of the waiting users with the least dominant shares, at least one; the others follow, so that no usable amount stays
-//! free. With F = 0 all are eligible and only packing counts; near 1 it is DRF's order of users.
+//! The alignment of a task with a machine is the sum over resources of its demand times the free amount, both as parts of the machine's
+//! capacity. Among all eligible users and machines with room, the pair with the largest alignment is served. At the beginning of a round,
+//! the eligible users are the part 1 - F of the waiting users with the least dominant shares, at least one; the others follow, so that no
+//! usable amount stays free. With F = 0 all are eligible and only packing counts; near 1 it is DRF's order of users.
 //!
 //! Source: Grandl et al., "Multi-Resource Packing for Cluster Schedulers", SIGCOMM 2014.
 //!
@@ -41,9 +41,9 @@ const ONE: u64 = 1_000_000;
 /// Cost: O(resources) per rank, O(users log users) a round; see [`Needs::by_machine`].
 struct Tetris {
     prices: Prices,
-    /// In millionths.
+    /// The fairness knob F, in millionths.
     knob: u64,
-    /// Whether a user is eligible in this round.
+    /// Whether each user is eligible in this round.
     eligible: Vec<bool>,
 }
 

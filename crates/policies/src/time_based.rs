@@ -1,8 +1,8 @@
 //! The KAI scheduler's time-based fair share: every user's fair share of each resource, reduced by recent usage.
 //!
-//! The division and its source are in [`plimsoll_fair::divide`]. Users are its queues: a user requests its allocation and pending demand,
-//! its weight is its over-quota weight, and its past usage is its decayed allocation over time, as a part of the whole cluster's. Shares
-//! are computed in every round; the user with the smallest part of its share is next.
+//! The division and its source are in [`plimsoll_fair::divide`]. Each user is a queue of the scheduler: its request is its allocation and
+//! pending demand, its over-quota weight is its weight, and its past usage is its decayed allocation over time, as a part of the whole
+//! cluster's. Shares are computed in every round; the user with the smallest part of its share is next.
 //!
 //! Departures from the source: no deserved amounts, one priority for all users, and no reclaim from users above their share; shares are
 //! divided down to the base unit of a resource.
@@ -46,11 +46,11 @@ struct TimeBased {
     usage: Usage,
     capacity: Resources,
     dims: usize,
-    /// In thousandths.
+    /// The factor K of past usage, in thousandths.
     k: u64,
     /// The fair shares of each user, by resource.
     shares: Vec<u64>,
-    /// A period is over since shares were made.
+    /// Whether a period has ended since the shares were computed.
     stale: bool,
 }
 
@@ -67,7 +67,7 @@ impl TimeBased {
         }
     }
 
-    /// The fair shares of all users in one resource.
+    /// Computes the fair shares of all users in one resource.
     fn divide(&self, d: usize, books: &Books) -> Vec<u64> {
         let whole = u128::from(self.capacity.0[d]).saturating_mul(self.usage.elapsed());
         let claim = |user: usize| {

@@ -1,4 +1,4 @@
-//! Task share fairness: the user with the least part of the tasks that it could run alone on all machines.
+//! Task share fairness: the user with the least part of the tasks that it could run alone on all machines is next.
 //!
 //! That number includes machines where a user may not run, so that false constraints are never profitable. On identical machines, and in a
 //! pool, this is `drf`.
@@ -34,7 +34,7 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// In steps of which tasks are counted that a machine has room for.
+/// Steps per task, for counting the tasks that a machine has room for.
 const STEPS: u128 = 1 << 20;
 
 /// Serves the user with the least task share, in steps of 2^-100.
@@ -52,7 +52,7 @@ impl Tsf {
     }
 }
 
-/// How many tasks of a demand all machines have room for, in steps; nothing limits a task that demands nothing.
+/// Counts the tasks of a demand that all machines have room for, in steps; a task without demand has no limit.
 fn alone(demand: &[u64], books: &Books) -> u128 {
     let on = |capacity: &[u64]| {
         let limits = demand.iter().zip(capacity).filter(|(demand, _)| **demand > 0);
@@ -77,7 +77,7 @@ impl Policy for Tsf {
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         let weight = u128::from(self.of[queue.user.index()]);
-        // A task that fits nowhere is in no queue; and no user could run 2^64 tasks.
+        // A task that fits on no machine is in no queue, and no user could run 2^64 tasks.
         let alone = alone(books.head(queue.user), books).clamp(1, STEPS << 64);
         let share = binary_fraction(u128::from(books.running(queue.user)) * STEPS, alone * weight, 100);
         Rank::wide(*share.high(), *share.low())

@@ -1,4 +1,4 @@
-//! Values of files of groups, read exactly and with the place in every error; and the tree that the names of parents make.
+//! Reads values of files of groups, exactly and with the place in every error, and builds the tree from the names of parents.
 
 use std::collections::HashMap;
 
@@ -6,22 +6,22 @@ use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::tree::{Node, Place, Value};
 use plimsoll_base::units::{Rounding, decimal};
 
-/// A value is not accepted under this key.
+/// Returns the error for a value that is not accepted under this key.
 pub fn refused(key: &str, node: &Node, expected: &str) -> Error {
     node.place.wrong(key, format!("{} is not accepted; expected {expected}", node.shown()))
 }
 
-/// `true` or `false`.
+/// Reads `true` or `false`.
 pub fn truth(key: &str, node: &Node) -> Result<bool> {
     if let Value::Truth(truth) = node.value { Ok(truth) } else { Err(refused(key, node, "true or false")) }
 }
 
-/// Text.
+/// Reads a text.
 pub fn string(key: &str, node: &Node) -> Result<String> {
     node.text().map(str::to_owned).ok_or_else(|| refused(key, node, "text in quotes"))
 }
 
-/// A number, exactly.
+/// Reads a number in steps of 1 / `scale`, exactly or rounded as `round` requires.
 pub fn number(key: &str, node: &Node, (scale, round): (u64, Rounding), expected: &str) -> Result<u64> {
     let number = match &node.value {
         Value::Integer(digits) | Value::Float(digits) => {
@@ -32,8 +32,8 @@ pub fn number(key: &str, node: &Node, (scale, round): (u64, Rounding), expected:
     number.map_err(|problem| node.place.wrong(key, format!("{} {problem}; expected {expected}", node.shown())))
 }
 
-/// The place of the parent of each group, `None` right under the cluster. `groups` has the name of each and its place, and `parents` the
-/// name of its parent and the place of that. Errors: a parent that is none, and groups above themselves.
+/// Returns the index of each group's parent, `None` directly under the cluster. `groups` has the name and place of each group, and
+/// `parents` the name of its parent and the place of that name. Errors: an unknown parent, and a group that is above itself.
 pub fn connect(groups: &[(&str, &Place)], parents: &[Option<(String, &Place)>]) -> Result<Vec<Option<usize>>> {
     let places: HashMap<&str, usize> = groups.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
     let find = |parent: &Option<(String, &Place)>| {

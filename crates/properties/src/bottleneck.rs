@@ -7,7 +7,7 @@ use super::view::{Gap, InstanceView, Measured};
 use super::water;
 use plimsoll_fair::{Instance, Number, User};
 
-/// The distance to max-min fairness in the bottleneck; `None` where there is none.
+/// Returns the distance to max-min fairness in the bottleneck; `None` if there is none.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>) -> Option<Gap<N>> {
     if view.dims() == 1 {
         return None;
@@ -15,8 +15,8 @@ pub(super) fn gap<N: Measured>(view: &InstanceView<N>) -> Option<Gap<N>> {
     water::gap(view, bottleneck(view.instance)?)
 }
 
-/// The first resource that is the bottleneck of every user; `None` if a capacity is 0, if there is no such resource, or if a user needs
-/// nothing.
+/// Returns the first resource that is the bottleneck of every user; `None` if a capacity is 0, if there is no such resource, or if a user
+/// needs nothing.
 fn bottleneck(instance: &Instance) -> Option<usize> {
     let dims = instance.resources().len();
     let capacity = instance.capacity();

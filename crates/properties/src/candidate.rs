@@ -1,4 +1,4 @@
-//! A policy under test: its mechanism for every number of resources.
+//! A policy under test, with its mechanism for every number of resources.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use plimsoll_fair::{Allocation, Instance, Mechanism, OnBlocked};
 use plimsoll_policies::{NamedPolicy, Registry, Setup};
 use plimsoll_sim::books::Weights;
 
-/// The most resources of an instance that is tried.
+/// The maximum number of resources of an instance.
 pub(super) const MOST_RESOURCES: usize = 4;
 
 /// Names of resources, in the order of their use in instances.
@@ -20,12 +20,12 @@ const NAMES: [&str; MOST_RESOURCES] = ["cpu", "memory", "disk", "gpu"];
 pub struct Candidate {
     name: String,
     resources: Vec<String>,
-    /// One for each number of resources, from 1.
+    /// The mechanism for each number of resources, from 1.
     mechanisms: Vec<Arc<dyn Mechanism>>,
 }
 
 impl Candidate {
-    /// The static mechanism of a policy by name. Errors: those of [`Registry::mechanism`].
+    /// Creates a candidate from the static mechanism of a policy. Errors: those of [`Registry::mechanism`].
     pub fn divisible(registry: &Registry, name: &str) -> Result<Candidate> {
         let resources = named(name, |resource| registry.mechanism(name, resource).is_ok());
         let mechanism = |dims: usize| registry.mechanism(name, &resources[..dims]);
@@ -33,15 +33,15 @@ impl Candidate {
         Ok(Candidate { name: name.to_owned(), resources, mechanisms })
     }
 
-    /// A mechanism of one's own.
+    /// Creates a candidate from a custom mechanism.
     pub fn own(name: impl Into<String>, mechanism: impl Mechanism + 'static) -> Candidate {
         let mechanism: Arc<dyn Mechanism> = Arc::new(mechanism);
         let resources = NAMES.map(str::to_owned).to_vec();
         Candidate { name: name.into(), resources, mechanisms: vec![mechanism; MOST_RESOURCES] }
     }
 
-    /// A policy of the simulation, which hands out whole tasks. Errors: those of its constructor on a cluster that has
-    /// the resources it names.
+    /// Creates a candidate from a policy of the simulation, which allocates whole tasks. Errors: those of the policy's constructor on a
+    /// cluster with the resources that it names.
     pub fn integral(policy: NamedPolicy, on_blocked: OnBlocked) -> Result<Candidate> {
         let (name, weights) = (policy.name.clone(), Weights::default());
         let build = |resources: &[String]| {
@@ -56,17 +56,17 @@ impl Candidate {
         Ok(Candidate { name, resources, mechanisms: vec![mechanism; MOST_RESOURCES] })
     }
 
-    /// The policy's name.
+    /// Returns the policy's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The names that its instances give to resources, the first few of them.
+    /// Returns the names of resources; an instance uses the first few of them.
     pub fn resources(&self) -> &[String] {
         &self.resources
     }
 
-    /// The allocation of an instance. Errors: the mechanism's, and an allocation of the wrong number of users.
+    /// Computes the allocation of an instance. Errors: those of the mechanism, and an allocation of the wrong number of users.
     pub fn allocate(&self, instance: &Instance) -> Result<Allocation> {
         let dims = instance.resources().len();
         let mechanism = self
@@ -83,7 +83,7 @@ impl Candidate {
     }
 }
 
-/// Names of resources, first one that the policy accepts alone: `maxmin:gpu` needs a `gpu` even where there is one
+/// Returns names of resources. The first is one that the policy accepts alone: `maxmin:gpu` needs a `gpu` even if there is only one
 /// resource.
 fn named(policy: &str, accepts: impl Fn(&[String]) -> bool) -> Vec<String> {
     let mut names: Vec<String> = NAMES.map(str::to_owned).to_vec();

@@ -1,4 +1,4 @@
-//! The other world that some properties compare with: a lie, a user less, more of a resource.
+//! The changes of instances that some properties consider: a lie, a user less, more of a resource.
 
 use super::Property;
 use super::domain::Domain;
@@ -6,16 +6,16 @@ use super::draft::{Draft, DraftUser};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_fair::{Exact, Instance};
 
-/// The difference between the two worlds.
+/// The difference between two instances.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// A user claims something else than the truth.
+    /// A user claims a demand or a number of tasks that is not true.
     Claim {
         /// The liar.
         user: usize,
-        /// The demand of a task that it claims.
+        /// The claimed demand of a task.
         demand: Vec<u64>,
-        /// How many tasks it says that it has.
+        /// The claimed number of tasks.
         tasks: Option<u64>,
     },
     /// A user leaves.
@@ -27,7 +27,7 @@ pub enum Change {
     Grow {
         /// The resource.
         resource: usize,
-        /// How much there is now.
+        /// The capacity after the change.
         capacity: u64,
     },
 }
@@ -36,7 +36,7 @@ pub enum Change {
 const ALL_CLAIMS: u64 = 130;
 
 impl Change {
-    /// The instance after the change. Errors: as [`Instance::new`].
+    /// Applies the change to an instance. Errors: as [`Instance::new`].
     pub fn apply(&self, instance: &Instance) -> Result<Instance> {
         match self {
             Change::Claim { user, demand, tasks } => {
@@ -63,7 +63,7 @@ impl Change {
         }
     }
 
-    /// How far it is from no change.
+    /// Returns the distance from no change.
     pub(super) fn distance(&self, draft: &Draft) -> u64 {
         match self {
             Change::Claim { user, demand, tasks } => {
@@ -81,7 +81,7 @@ impl Change {
         }
     }
 
-    /// Whether it can happen to a draft, stays in the domain, and changes something.
+    /// Returns whether the change can be applied to a draft, stays in the domain, and has an effect.
     pub(super) fn possible(&self, draft: &Draft, domain: Domain) -> bool {
         match self {
             Change::Claim { user, demand, tasks } => draft.users.get(*user).is_some_and(|truth| {
@@ -98,7 +98,7 @@ impl Change {
     }
 }
 
-/// The changes to try for a property on a draft: `None` alone for a property of a single allocation.
+/// Returns the changes to try for a property on a draft: `None` alone for a property of a single allocation.
 ///
 /// Lies are all vectors of numbers up to `top`, or, if these are too many, scaled entries, swapped entries, and entries raised or lowered
 /// to others. A claim to need none of a needed resource is never profitable (without it the user runs no true task), so it is not tried.
@@ -137,7 +137,7 @@ fn claims(draft: &Draft, user: usize, domain: Domain, top: u64) -> Vec<Change> {
     claims
 }
 
-/// Every vector up to `top`, nearest to the truth first; a resource that is needed is claimed.
+/// Returns every vector up to `top`, nearest to the truth first; a resource that is needed is claimed.
 fn every(truth: &DraftUser, top: u64) -> Vec<Vec<u64>> {
     let mut all: Vec<Vec<u64>> = vec![Vec::new()];
     for &needed in &truth.demand {
@@ -152,7 +152,7 @@ fn every(truth: &DraftUser, top: u64) -> Vec<Vec<u64>> {
     all
 }
 
-/// Claims in all directions from the truth, few enough for many resources.
+/// Returns claims in all directions from the truth, few enough for many resources.
 fn telling(truth: &DraftUser) -> Vec<Vec<u64>> {
     let demand = &truth.demand;
     let mut all: Vec<Vec<u64>> = Vec::new();

@@ -1,4 +1,4 @@
-//! A local search that climbs the violation: from a random case, changes of single numbers that do not lower it.
+//! A local search that climbs the violation: it starts from a random case, and accepts changes of single numbers that do not lower it.
 
 use super::change::Change;
 use super::domain::Domain;
@@ -10,21 +10,21 @@ use super::{Candidate, Effort, Property, Requirement};
 /// The largest number of users in a climb.
 const USERS_MOST: usize = 4;
 
-/// Numbers go up to this.
+/// The largest number in a climb.
 const NUMBER_MOST: u64 = 32;
 
 /// The outcome of a climb.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Climbed {
-    /// Cases that the promise was decided in.
+    /// The number of cases in which the requirement was decided.
     pub cases: u64,
-    /// Cases that the policy did not solve.
+    /// The number of cases that the policy did not solve.
     pub unsolved: u64,
-    /// A case that breaks the promise.
+    /// The case that violates the requirement, if one was found.
     pub found: Option<(Draft, Option<Change>)>,
 }
 
-/// One climb: number `number` of a seed.
+/// Runs the climb with this number of a seed.
 pub(super) fn climb(
     candidate: &Candidate,
     promise: Requirement,
@@ -33,7 +33,7 @@ pub(super) fn climb(
     seed: u64,
     number: u64,
 ) -> Climbed {
-    // Each property has starts of its own.
+    // Each property has its own starts.
     let place = promise.property as u64;
     let mut rng = random::stream(seed, Purpose::Climb, domain, number * Property::ALL.len() as u64 + place);
     let mut climbed = Climbed::default();

@@ -1,4 +1,4 @@
-//! A counterexample in words, and as instances that anyone can solve again.
+//! A counterexample in words, and as instances that can be solved again.
 
 use std::fmt::Write;
 
@@ -8,30 +8,30 @@ use super::survey::Phase;
 use super::{Change, JudgedNumber, Judgement, Property, Reading, Requirement};
 use plimsoll_fair::{Instance, Tasks, User};
 
-/// A case that breaks a promise, as small as it gets.
+/// A minimal case that violates a requirement.
 #[derive(Clone, Debug)]
 pub struct Counterexample {
-    /// The promise.
+    /// The requirement.
     pub promise: Requirement,
-    /// The class of instances that it was looked for in.
+    /// The class of instances that was searched.
     pub domain: Domain,
-    /// How it was met.
+    /// The phase of the search that found it.
     pub phase: Phase,
     /// The instance in whole numbers.
     pub draft: Draft,
-    /// The difference of the other world, for properties that compare two.
+    /// The change, for properties that compare two instances.
     pub change: Option<Change>,
     /// The instance.
     pub instance: Instance,
     /// The allocation.
     pub tasks: Tasks,
-    /// The other world, and its allocation.
+    /// The changed instance, and its allocation.
     pub after: Option<(Instance, Tasks)>,
-    /// By how much the promise is broken, and for which user.
+    /// The size of the violation, and the affected user.
     pub judgement: Judgement,
 }
 
-/// The tasks of each user, as fractions where they are exact.
+/// Returns the tasks of each user, as fractions if they are exact.
 fn values(tasks: &Tasks) -> Vec<JudgedNumber> {
     match tasks {
         Tasks::Exact(tasks) => tasks.iter().cloned().map(JudgedNumber::Exact).collect(),
@@ -44,7 +44,7 @@ fn amounts(names: &[String], amounts: impl IntoIterator<Item = impl std::fmt::Di
 }
 
 impl Counterexample {
-    /// The instance, the allocation, and the losing user with its loss: some lines.
+    /// Describes the instance, the allocation, and the losing user with its loss, in a few lines.
     pub fn lines(&self) -> Vec<String> {
         let names = self.instance.resources();
         let mut lines = vec![format!("capacity: {}", amounts(names, self.instance.capacity()))];
@@ -84,7 +84,7 @@ impl Counterexample {
         }
     }
 
-    /// The losing user and its loss, in a sentence.
+    /// Describes the losing user and its loss in a sentence.
     pub fn verdict(&self) -> String {
         let Judgement { worse, better, loser, other, .. } = &self.judgement;
         let user = |user: &Option<usize>| user.map_or("nobody", |user| self.instance.users()[user].name.as_str());
@@ -137,7 +137,7 @@ impl Counterexample {
         }
     }
 
-    /// Whether `other` of the judgement is a user.
+    /// Returns whether `other` of the judgement is a user.
     fn is_about_users(&self) -> bool {
         !matches!(
             (self.promise.property, self.promise.reading),
@@ -150,8 +150,7 @@ impl Counterexample {
         self.instance.resources().get(named.unwrap_or(0)).map_or("", String::as_str)
     }
 
-    /// The instances as files for `plimsoll solve`: a suffix for the name (empty, or `truth` and `lie`, ...) and the
-    /// text.
+    /// Returns the instances as files for `plimsoll solve`: for each a suffix of the name (empty, or `truth` and `lie`, ...) and the text.
     pub fn files(&self) -> Vec<(&'static str, String)> {
         let (first, second) = match self.change {
             None => ("", ""),
@@ -183,14 +182,14 @@ fn needs(names: &[String], user: &User) -> String {
     text
 }
 
-/// An instance in a line.
+/// Formats an instance in one line.
 pub(super) fn in_a_line(instance: &Instance) -> String {
     let names = instance.resources();
     let users = instance.users().iter().map(|user| format!("; {}: {}", user.name, needs(names, user)));
     format!("capacity: {}{}", amounts(names, instance.capacity()), users.collect::<String>())
 }
 
-/// An instance as `plimsoll solve` reads it. Numbers that are no whole ones are written as the nearest double.
+/// Formats an instance for `plimsoll solve`. Numbers that are not integers are written as the nearest double.
 pub fn instance_toml(instance: &Instance) -> String {
     let mut text = "[capacity]\n".to_owned();
     let number =
@@ -220,7 +219,7 @@ pub fn instance_toml(instance: &Instance) -> String {
 
 const WRITES: &str = "writing to a string succeeds";
 
-/// A bare TOML key where that is one, else quoted.
+/// Returns a bare TOML key if the name is one, else a quoted key.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { toml::Value::from(name).to_string() }

@@ -1,9 +1,9 @@
-//! Classes of instances, each with more freedom than the first.
+//! Classes of instances, each an extension of the first.
 
 use plimsoll_base::named;
 
 named! {
-    /// A class of instances; every one but the first contains it.
+    /// A class of instances; every class contains the first one.
     Domain {
         /// Demands above 0, equal weights, endless tasks: the class of the DRF paper's Table 2.
         Positive "positive": "strictly positive demands",
@@ -19,7 +19,7 @@ named! {
 }
 
 impl Domain {
-    /// The least demand.
+    /// Returns the smallest demand.
     pub(super) fn least(self) -> u64 {
         u64::from(self != Domain::Zeros)
     }

@@ -19,18 +19,18 @@ pub struct DraftUser {
     pub demand: Vec<u64>,
     /// The weight for each resource.
     pub weight: Vec<u64>,
-    /// How many tasks it has; `None` is without end.
+    /// The number of tasks; `None` is unlimited.
     pub tasks: Option<u64>,
 }
 
 impl DraftUser {
-    /// A user of weight 1 without end of tasks.
+    /// Creates a user of weight 1 with unlimited tasks.
     pub fn new(demand: Vec<u64>) -> DraftUser {
         DraftUser { weight: vec![1; demand.len()], demand, tasks: None }
     }
 }
 
-/// The name of the user in this place: A, B, ..., Z, then with its number.
+/// Returns the name of the user at this position: A, B, ..., Z, then with its number.
 pub(super) fn user_name(at: usize) -> String {
     match u8::try_from(at) {
         Ok(at) if at < 26 => char::from(b'A' + at).to_string(),
@@ -43,7 +43,7 @@ fn exact(numbers: &[u64]) -> Vec<Exact> {
 }
 
 impl Draft {
-    /// As an instance with resources of these names, of which there are enough. Errors: as [`Instance::new`].
+    /// Converts the draft to an instance with resources of these names, of which there must be enough. Errors: as [`Instance::new`].
     pub fn instance(&self, resources: &[String]) -> Result<Instance> {
         let user = |(at, user): (usize, &DraftUser)| User {
             weight: exact(&user.weight),
@@ -54,18 +54,18 @@ impl Draft {
         Instance::new(resources[..self.capacity.len()].to_vec(), exact(&self.capacity), users)
     }
 
-    /// How many resources there are.
+    /// Returns the number of resources.
     pub fn dims(&self) -> usize {
         self.capacity.len()
     }
 
-    /// The largest of its demands and capacities.
+    /// Returns the largest demand or capacity.
     pub fn largest(&self) -> u64 {
         let demands = self.users.iter().flat_map(|user| &user.demand);
         self.capacity.iter().chain(demands).copied().max().unwrap_or(0)
     }
 
-    /// How large it is: users, resources, then its numbers taken together. Endless tasks are less than any number.
+    /// Returns the size: users, resources, then the sum of all numbers. Unlimited tasks count less than any number.
     pub fn size(&self) -> (usize, usize, u64) {
         let user = |user: &DraftUser| {
             user.demand.iter().chain(&user.weight).sum::<u64>() + user.tasks.map_or(0, |tasks| tasks + 1)

@@ -1,26 +1,26 @@
-//! How much is searched.
+//! The effort of a search.
 
 use plimsoll_base::error::{Error, Result};
 
-/// How much is searched, in each domain.
+/// The effort of a search, in each domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// The most instances of one shape on the grid: its numbers go up as far as this allows.
+    /// The maximum number of instances of one shape on the grid; its numbers are as large as this allows.
     pub grid: u64,
-    /// How many random instances.
+    /// The number of random instances.
     pub random: u64,
-    /// How many climbs for each property that still holds.
+    /// The number of climbs for each property that still holds.
     pub climbs: u64,
-    /// How many steps each climb has.
+    /// The number of steps of each climb.
     pub steps: u64,
 }
 
 impl Effort {
-    /// A few seconds for all policies.
+    /// A search of a few seconds for all policies.
     pub const QUICK: Effort = Effort { grid: 500, random: 100, climbs: 16, steps: 100 };
-    /// The default of a check.
+    /// The default effort of a check.
     pub const NORMAL: Effort = Effort { grid: 3_000, random: 400, climbs: 64, steps: 200 };
-    /// Minutes.
+    /// A search of minutes.
     pub const THOROUGH: Effort = Effort { grid: 60_000, random: 10_000, climbs: 500, steps: 500 };
 
     /// The names on the command line.

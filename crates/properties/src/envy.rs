@@ -1,15 +1,14 @@
 //! Envy-freeness: no user could run more of its tasks with the bundle of another.
 //!
-//! With weights, k's bundle is taken `w_ir / w_kr` times before i compares. Up to one task it is EF1: one task of k is
-//! taken from k's bundle first (as if tasks were the goods; DRF's Algorithm 1 keeps that), or up to one own task: the
-//! demand of one task of i needs is taken from it (SequentialMinMax keeps that; neither keeps the other's). Sources:
-//! Ghodsi et al., NSDI 2011, section 3; Parkes, Procaccia and Shah, EC 2012; EF1: Budish, Journal of Political Economy
-//! 119(6), 2011.
+//! With weights, k's bundle is multiplied by `w_ir / w_kr` before i compares. Up to one task it is EF1: one task of k is removed from k's
+//! bundle first (as if tasks were the goods; DRF's Algorithm 1 satisfies that). Up to one own task, the demand of one task of i is
+//! subtracted from the bundle (SequentialMinMax satisfies that; neither algorithm satisfies the other's). Sources: Ghodsi et al., NSDI
+//! 2011, section 3; Parkes, Procaccia and Shah, EC 2012; EF1: Budish, Journal of Political Economy 119(6), 2011.
 
 use super::Reading;
 use super::view::{Gap, InstanceView, Measured, one, widest};
 
-/// How many tasks more the most envious user could run with the bundle of another; `None` for one user.
+/// Returns how many more tasks the most envious user could run with the bundle of another; `None` for one user.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>) -> Option<Gap<N>> {
     let held = |other: usize| match view.reading {
         Reading::UpToOneTask if view.tasks[other] > one() => view.tasks[other].minus(&one()),

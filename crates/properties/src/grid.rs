@@ -1,15 +1,15 @@
-//! Every small instance, in order of size: the first that breaks a promise is a smallest one.
+//! Every small instance, in order of size: the first one that violates a requirement is a smallest one.
 
 use super::domain::Domain;
 use super::draft::{Draft, DraftUser};
 
-/// Numbers of users and resources, fewest users first.
+/// The numbers of users and resources, fewest users first.
 const SHAPES: [(usize, usize); 9] = [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (4, 2)];
 
-/// Numbers larger than this teach nothing new of a small shape.
+/// The largest number in an instance; larger ones add nothing for small shapes.
 const NUMBER_MOST: u64 = 8;
 
-/// Weights go up to this.
+/// The largest weight.
 const WEIGHT_MOST: u64 = 2;
 
 /// All instances of a number of users and resources, with numbers up to `most`.
@@ -17,15 +17,15 @@ const WEIGHT_MOST: u64 = 2;
 pub struct InstanceGrid {
     /// The class of instances.
     pub domain: Domain,
-    /// Users.
+    /// The number of users.
     pub users: usize,
-    /// Resources.
+    /// The number of resources.
     pub resources: usize,
     /// The largest capacity, demand and number of tasks.
     pub most: u64,
 }
 
-/// The shapes of a domain, each with numbers as large as `limit` instances allow.
+/// Returns the shapes of a domain, each with numbers as large as `limit` instances allow.
 pub fn shapes(domain: Domain, limit: u64) -> Vec<InstanceGrid> {
     let largest = |(users, resources): (usize, usize)| {
         let shape = |most: u64| InstanceGrid { domain, users, resources, most };
@@ -35,10 +35,10 @@ pub fn shapes(domain: Domain, limit: u64) -> Vec<InstanceGrid> {
 }
 
 impl InstanceGrid {
-    /// How many instances there are, not counting other orders of the same users.
+    /// Returns the number of instances; other orders of the same users do not count.
     pub fn count(&self) -> u128 {
         let kinds = self.kinds_count();
-        // Multisets of users: (kinds + users - 1 choose users).
+        // The number of multisets of users: (kinds + users - 1 choose users).
         let choose = (0..self.users as u128).fold(1, |product, at| product * (kinds + at) / (at + 1));
         u128::from(self.most).pow(self.resources as u32) * choose
     }
@@ -57,7 +57,7 @@ impl InstanceGrid {
             }
     }
 
-    /// The instances by their largest number, then by their sum.
+    /// Returns the instances by their largest number, then by their size.
     pub(super) fn drafts(&self) -> Vec<Draft> {
         let capacities = vectors(1, self.most, self.resources);
         let kinds = self.kinds();
@@ -99,7 +99,7 @@ impl InstanceGrid {
     }
 }
 
-/// All vectors of a length with numbers from `least` to `most`.
+/// Returns all vectors of a length with numbers from `least` to `most`.
 fn vectors(least: u64, most: u64, length: usize) -> Vec<Vec<u64>> {
     let mut all = vec![Vec::new()];
     for _ in 0..length {

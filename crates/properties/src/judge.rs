@@ -1,4 +1,4 @@
-//! One case, one promise: kept or broken, and by how much.
+//! Judges one requirement in one case: whether it is violated, and the margin.
 
 use std::fmt;
 
@@ -7,43 +7,43 @@ use super::{Change, Property, Requirement};
 use super::{bottleneck, envy, feasibility, levels, pareto, population, resource, sharing, single, strategy};
 use plimsoll_fair::{Exact, Instance, Tasks};
 
-/// By how many dominant shares a converged allocation must break a promise for it to count: a thousand times the error
-/// that its certificate leaves open. Exact allocations are decided exactly.
+/// The smallest violation that counts for a converged allocation, in dominant shares: a thousand times the error that its certificate
+/// leaves open. Exact allocations are decided exactly.
 pub const TOLERANCE: f64 = 1e-6;
 
-/// An instance, a mechanism's allocation of it, and the other world where the property compares two.
+/// An instance, a mechanism's allocation of it and, for properties that compare two instances, the changed one.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
-    /// The truth.
+    /// The true instance.
     pub instance: &'a Instance,
     /// The allocation.
     pub tasks: &'a Tasks,
-    /// The other world.
+    /// The changed instance with its allocation.
     pub after: Option<After<'a>>,
 }
 
-/// The world after a change.
+/// An instance after a change, with its allocation.
 #[derive(Clone, Copy, Debug)]
 pub struct After<'a> {
     /// The change.
     pub change: &'a Change,
     /// The changed instance; after a lie, the claimed one.
     pub instance: &'a Instance,
-    /// The allocation there.
+    /// The allocation of the changed instance.
     pub tasks: &'a Tasks,
 }
 
 /// A number in a judgement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JudgedNumber {
-    /// Without rounding.
+    /// An exact value.
     Exact(Exact),
-    /// To the solver's tolerance.
+    /// A value within the solver's tolerance.
     Float(f64),
 }
 
 impl JudgedNumber {
-    /// The nearest float.
+    /// Returns the nearest float.
     pub fn float(&self) -> f64 {
         match self {
             JudgedNumber::Exact(value) => value.to_f64(),
@@ -53,7 +53,7 @@ impl JudgedNumber {
 }
 
 impl fmt::Display for JudgedNumber {
-    /// `45/11`, or a float with six digits after the point at most.
+    /// Formats a fraction such as `45/11`, or a float with at most six decimals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JudgedNumber::Exact(value) => value.fmt(f),
@@ -68,26 +68,26 @@ impl fmt::Display for JudgedNumber {
 /// Whether a property holds in a case, and the margin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// Whether it is broken.
+    /// Whether the property is violated.
     pub broken: bool,
-    /// How much the worst-off user lacks, as a part of the tasks it could run alone (its dominant share); up to 0 when
-    /// kept.
+    /// The shortfall of the worst-off user, as a part of the tasks it could run alone (its dominant share); at most 0 if the property
+    /// holds.
     pub amount: f64,
-    /// The worst off, as an index into the users of the first instance.
+    /// The worst-off user, as an index into the users of the first instance.
     pub loser: Option<usize>,
-    /// The user (envy, the one-task bound) or resource (feasibility, bottlenecks) that it is about.
+    /// The other user (envy, the one-task bound) or the resource (feasibility, bottlenecks) of the comparison.
     pub other: Option<usize>,
     /// The amount that the worst-off user has: tasks; for feasibility the capacity.
     pub worse: JudgedNumber,
-    /// The amount that it would have: tasks; for feasibility the amount given away.
+    /// The amount that it should have: tasks; for feasibility the allocated amount.
     pub better: JudgedNumber,
 }
 
-/// Decides a promise in a case; `None` where the property says nothing about it (such as bottleneck fairness where
-/// users need different resources most).
+/// Judges a requirement in a case; `None` if the property does not apply (such as bottleneck fairness if users need different resources
+/// most).
 ///
-/// Exactly for exact tasks, else with [`TOLERANCE`]. Properties of two worlds need `after`. The amounts of a mechanism
-/// that gives away more than there is are judged as claimed; check feasibility first.
+/// Exact tasks are decided exactly, others with [`TOLERANCE`]. Properties that compare two instances need `after`. If an allocation exceeds
+/// the capacity, its amounts are judged as claimed; check feasibility first.
 pub fn judge(promise: Requirement, case: &Case) -> Option<Judgement> {
     let after = case.after.as_ref();
     match (case.tasks.exact(), after.map(|after| after.tasks.exact())) {

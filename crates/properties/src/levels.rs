@@ -5,14 +5,14 @@
 
 use super::view::{Gap, InstanceView, Measured, one, widest};
 
-/// The largest lead of a user over a waiting user beyond one task, in weighted dominant shares.
+/// Returns the largest lead of a user over a waiting user beyond one task, in weighted dominant shares.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>) -> Option<Gap<N>> {
     let level = |user: usize, tasks: &N| view.dominant(user).times(tasks);
     ahead(view, level)
 }
 
-/// The most that a user is ahead, less its last task, of a user that waits, as a part of the level that user would have
-/// alone. Users with a task that never fits do not count; `None` where there is no such pair.
+/// Returns the largest lead of a user, less its last task, over a waiting user, as a part of the level that the waiting user would have
+/// alone. Users with a task that never fits do not count; `None` if there is no such pair.
 pub(super) fn ahead<N: Measured>(view: &InstanceView<N>, level: impl Fn(usize, &N) -> N) -> Option<Gap<N>> {
     let users = || 0..view.users();
     let waits =

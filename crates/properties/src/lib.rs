@@ -1,12 +1,11 @@
-//! Fairness properties that a policy may keep, checked on many instances, with minimal counterexamples.
+//! Fairness properties of policies, checked on many instances, with minimal counterexamples.
 //!
-//! A [`Promise`] is a [`Property`] and how strictly it is read. [`judge`] decides it for one [`Case`] (an instance,
-//! a mechanism's allocation of it and, where the property compares two worlds, the changed instance): exactly where the
-//! allocation is exact. [`survey`] looks for a case that breaks it: every small instance on a grid, random ones, and a
-//! climb along the violation; each finding is shrunk until no user, no resource and no number can be spared.
+//! A [`Requirement`] is a [`Property`] with a [`Reading`], which defines how strictly it is read. [`judge`] decides it for one [`Case`]: an
+//! instance, a mechanism's allocation of it and, for properties that compare two instances, the changed one. The decision is exact if the
+//! allocation is exact. [`survey`] searches for a case that violates it: every small instance on a grid, random ones, and a climb along the
+//! violation. Each finding is shrunk until no user, no resource and no number can be spared.
 //!
-//! That a promise `holds` means that no counterexample was found among the instances tried; a counterexample is a
-//! proof.
+//! That a requirement `holds` means that no counterexample was found among the instances tried; a counterexample is a proof.
 //!
 //! Sources: Ghodsi et al., NSDI 2011, sections 3 and 6; Parkes, Procaccia and Shah, EC 2012 (zero demands, weights,
 //! whole tasks).
@@ -54,9 +53,9 @@ pub use survey::{Finding, Phase, SearchSpace, survey};
 use plimsoll_base::named;
 
 named! {
-    /// A promise that a fair policy may keep.
+    /// A property of fair policies.
     ///
-    /// In the order of the paper's Table 2 between the two that it does not have. A meaning is its name in tables and figures.
+    /// The first and the last one are not in the paper's Table 2, the others are in its order. A meaning is the name in tables and figures.
     Property {
         /// No capacity is exceeded.
         Feasibility "feasibility": "Feasibility",
@@ -84,15 +83,15 @@ named! {
 /// How strictly a property is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
-    /// Tasks are divisible: as the papers define it.
+    /// Tasks are divisible, as the papers define it.
     Divisible,
     /// Tasks are whole, and so is the number that a user can run with a bundle.
     Whole,
     /// Tasks are whole, with a tolerance of one task. The worst-off user is granted as many of its tasks as reach the dominant share of the
-    /// largest task of any user (as in the DRF paper's theorem 7); of envy one task of the envied bundle; of max-min fairness the last task
-    /// of the user ahead.
+    /// largest task of any user (as in the DRF paper's theorem 7). For envy the tolerance is one task of the envied bundle, for max-min
+    /// fairness the last task of the user ahead.
     UpToOneTask,
-    /// Tasks are whole, and of the envied bundle the demand of one task of the envious user is forgiven.
+    /// Tasks are whole, and the demand of one task of the envious user is subtracted from the envied bundle.
     UpToOneOwnTask,
 }
 
@@ -101,21 +100,21 @@ pub enum Reading {
 pub struct Requirement {
     /// The property.
     pub property: Property,
-    /// How it is read.
+    /// The reading.
     pub reading: Reading,
 }
 
 impl Requirement {
-    /// The checks of divisible tasks: feasibility, and the eight properties of the paper's Table 2.
+    /// Returns the checks of divisible tasks: feasibility, and the eight properties of the paper's Table 2.
     pub fn divisible() -> Vec<Requirement> {
         let kept =
             Property::ALL.iter().map(|(_, property, _)| *property).filter(|property| *property != Property::Levels);
         kept.map(|property| Requirement { property, reading: Reading::Divisible }).collect()
     }
 
-    /// The checks of whole tasks: each property as it is, where that makes sense, then up to one task.
+    /// Returns the checks of whole tasks: each property without tolerance if that is defined, then up to one task.
     ///
-    /// Max-min fairness of whole tasks is defined up to one task only; Pareto efficiency needs no allowance.
+    /// Max-min fairness of whole tasks is defined up to one task only; Pareto efficiency needs no tolerance.
     pub fn integral() -> Vec<Requirement> {
         let readings = |property: Property| -> &'static [Reading] {
             match property {
@@ -130,7 +129,7 @@ impl Requirement {
         Property::ALL.iter().flat_map(|(_, property, _)| both(*property)).collect()
     }
 
-    /// The name in a table or a figure.
+    /// Returns the name in tables and figures.
     pub fn title(self) -> String {
         match (self.property, self.reading) {
             (Property::Levels, _) => self.property.meaning().to_owned(),
@@ -140,7 +139,7 @@ impl Requirement {
         }
     }
 
-    /// A name for files.
+    /// Returns the name in file names.
     pub fn slug(self) -> String {
         match (self.property, self.reading) {
             (Property::Levels, _) | (_, Reading::Divisible) => self.property.name().to_owned(),

@@ -8,7 +8,7 @@
 use super::Reading;
 use super::view::{Gap, InstanceView, Measured, least, widest};
 
-/// How many tasks the user with most to gain could have on top.
+/// Returns the largest number of additional tasks that a user could run.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>) -> Option<Gap<N>> {
     let useful: Vec<N> = (0..view.users()).map(|user| view.useful(user)).collect();
     let left: Vec<N> = (0..view.dims())

@@ -1,4 +1,4 @@
-//! Random instances, each from a stream of its own, so that no two depend on each other.
+//! Random instances, each from its own stream, so that no two depend on each other.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -9,16 +9,16 @@ use super::change::{Change, changes};
 use super::domain::Domain;
 use super::draft::{Draft, DraftUser};
 
-/// The purposes of streams.
+/// The purposes of random streams.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
-    /// Instances.
+    /// The drawing of instances.
     Draw,
-    /// Starts and steps of climbs.
+    /// The starts and steps of climbs.
     Climb,
 }
 
-/// The random stream of item `number` of a purpose in a domain.
+/// Returns the random stream of item `number` of a purpose in a domain.
 pub(super) fn stream(seed: u64, purpose: Purpose, domain: Domain, number: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     // Purposes and domains are few, numbers far below 2^48.
@@ -26,14 +26,14 @@ pub(super) fn stream(seed: u64, purpose: Purpose, domain: Domain, number: u64) -
     rng
 }
 
-/// A number from 1 to `most`, small ones as likely as large ones.
+/// Draws a number from 1 to `most`, small ones as likely as large ones.
 fn number(rng: &mut ChaCha8Rng, most: u64) -> u64 {
     let exponent = rng.random::<f64>() * (most as f64 + 1.0).ln();
     (exponent.exp() as u64).clamp(1, most)
 }
 
-/// A random instance: one in three has tiny tasks, one in three small ones; one in five has one resource, one in five a
-/// bottleneck; of a domain that contains the first one, one in three is of the first, and a failure there is one here.
+/// Draws an instance. One in three has tiny tasks, one in three small ones; one in five has one resource, one in five a bottleneck. In
+/// every domain, one in three is of the first domain, which it contains, so that a failure there is one here.
 pub(super) fn draft(rng: &mut ChaCha8Rng, domain: Domain, users_most: usize, number_most: u64) -> Draft {
     let kind = rng.random_range(0..5);
     let domain = if rng.random_range(0..3) == 0 { Domain::Positive } else { domain };
@@ -43,7 +43,7 @@ pub(super) fn draft(rng: &mut ChaCha8Rng, domain: Domain, users_most: usize, num
     if rng.random() {
         capacity.fill(number_most);
     }
-    // Tasks that are small against the cluster make room for whole ones.
+    // Tasks that are small compared with the cluster leave room for whole ones.
     let demand_most = [4, 16, number_most][rng.random_range(0..3)].min(number_most);
     let mut draft = Draft { capacity, users: (0..users).map(|_| user(rng, domain, dims, demand_most)).collect() };
     if kind == 1 {
@@ -73,7 +73,7 @@ fn user(rng: &mut ChaCha8Rng, domain: Domain, dims: usize, most: u64) -> DraftUs
     user
 }
 
-/// Draws another number for one entry, or another change; `false` where that is impossible.
+/// Draws another number for one entry, or another change; returns `false` if that is impossible.
 pub(super) fn mutate(
     rng: &mut ChaCha8Rng,
     draft: &mut Draft,
@@ -137,7 +137,7 @@ fn alter(rng: &mut ChaCha8Rng, change: &mut Change, draft: &Draft, most: u64) {
     }
 }
 
-/// One of the changes that a property is tried with; `None` where there is none.
+/// Draws one of the changes that a property is tried with; `None` if there is none.
 pub(super) fn change(
     rng: &mut ChaCha8Rng,
     draft: &Draft,
@@ -151,7 +151,7 @@ pub(super) fn change(
     Some(all.swap_remove(rng.random_range(0..all.len())))
 }
 
-/// A few of many changes, in order.
+/// Draws a few of many changes, and keeps their order.
 pub(super) fn sample(rng: &mut ChaCha8Rng, mut all: Vec<Option<Change>>, few: usize) -> Vec<Option<Change>> {
     while all.len() > few {
         all.remove(rng.random_range(0..all.len()));

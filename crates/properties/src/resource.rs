@@ -4,7 +4,7 @@
 
 use super::view::{Gap, InstanceView, Measured, widest};
 
-/// How many tasks the user that suffers most from the growth loses.
+/// Returns the largest loss of a user, in tasks, when a capacity grows.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>, more: &InstanceView<N>) -> Option<Gap<N>> {
     widest((0..view.users()).filter_map(|user| view.gap(user, None, more.useful(user), view.useful(user))))
 }

@@ -1,11 +1,11 @@
-//! Sharing incentive: each user is at least as well off as with its part of the cluster for itself.
+//! Sharing incentive: each user is at least as well off as with its part of the cluster alone.
 //!
 //! The part of user i is `w_ir / sum_k w_kr` of each resource r, a 1/n of everything for equal weights. Source: Ghodsi et
 //! al., NSDI 2011, section 3; with weights Parkes, Procaccia and Shah, EC 2012.
 
 use super::view::{Gap, InstanceView, Measured, widest};
 
-/// How many tasks the worst off has less than its part would run.
+/// Returns the largest shortfall of a user, in tasks, compared with its part of the cluster.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>) -> Option<Gap<N>> {
     let all: Vec<N> =
         (0..view.dims()).map(|r| view.weight.iter().fold(N::zero(), |sum, weight| sum.plus(&weight[r]))).collect();

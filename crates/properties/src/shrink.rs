@@ -1,4 +1,4 @@
-//! Counterexamples made small: users, resources and numbers go while the promise stays broken.
+//! Shrinks counterexamples: users, resources and numbers are reduced while the requirement stays violated.
 
 use super::change::{Change, changes};
 use super::domain::Domain;
@@ -6,11 +6,11 @@ use super::draft::Draft;
 use super::survey::{Attempt, JudgedCase, attempt};
 use super::{Candidate, Requirement};
 
-/// Numbers up to this are lowered to every smaller one, larger ones in a few strides.
+/// Numbers up to this one are lowered to every smaller one, larger numbers in a few strides.
 const EVERY: u64 = 12;
 
-/// The smallest case that can be reached, with its violation of the promise: no user and no resource can be dropped
-/// and no number lowered, whatever the lie.
+/// Returns the smallest reachable case that violates the requirement: no user and no resource can be dropped and no number lowered,
+/// whatever the change.
 pub(super) fn shrink(
     candidate: &Candidate,
     promise: Requirement,
@@ -45,7 +45,7 @@ pub(super) fn shrink(
     (draft, change)
 }
 
-/// The judgement of a case, if it breaks the promise.
+/// Returns the judgement of a case if it violates the requirement.
 pub(super) fn broken(
     candidate: &Candidate,
     promise: Requirement,
@@ -58,7 +58,7 @@ pub(super) fn broken(
     }
 }
 
-/// A change that is nearer to none and still breaks the promise.
+/// Returns a change that is nearer to none and still violates the requirement.
 fn plainer(
     candidate: &Candidate,
     promise: Requirement,
@@ -77,7 +77,7 @@ fn plainer(
     nearer.into_iter().flatten().find(|other| broken(candidate, promise, draft, Some(other)).is_some())
 }
 
-/// Smaller drafts with the change carried over, the largest strides first.
+/// Returns smaller drafts with the change carried over, the largest strides first.
 fn smaller(draft: &Draft, change: Option<&Change>, domain: Domain) -> Vec<(Draft, Option<Change>)> {
     let mut all: Vec<(Draft, Option<Change>)> = Vec::new();
     for user in 0..draft.users.len() {
@@ -114,7 +114,7 @@ fn smaller(draft: &Draft, change: Option<&Change>, domain: Domain) -> Vec<(Draft
     all
 }
 
-/// Drafts with one number lowered; one weight a user stays one.
+/// Returns drafts with one number lowered; a user's single weight stays the same for all resources.
 fn lowered(draft: &Draft, domain: Domain) -> impl Iterator<Item = Draft> {
     let mut all = Vec::new();
     let mut with = |least: u64, number: u64, set: &dyn Fn(&mut Draft, u64)| {
@@ -141,7 +141,7 @@ fn lowered(draft: &Draft, domain: Domain) -> impl Iterator<Item = Draft> {
     all.into_iter().filter(|next| next.users.iter().all(|user| user.demand.iter().any(|&amount| amount > 0)))
 }
 
-/// Smaller values for a number, in order.
+/// Returns smaller values for a number, in order.
 fn lower(number: u64, least: u64) -> Vec<u64> {
     if number <= EVERY {
         return (least..number).collect();
@@ -149,7 +149,8 @@ fn lower(number: u64, least: u64) -> Vec<u64> {
     vec![least, number / 4, number / 2, number * 3 / 4, number - number / 8, number - 2, number - 1]
 }
 
-/// All capacities halved, all numbers halved, a user's demands by their common divisor.
+/// Returns drafts with all capacities halved, with all capacities and demands halved, and with a user's demands divided by their common
+/// divisor.
 fn divided(draft: &Draft) -> impl Iterator<Item = Draft> {
     let halves = |with_users: bool| {
         let mut next = draft.clone();

@@ -1,7 +1,7 @@
 //! A policy of the simulation as a mechanism: its allocation after one round of a backlog of very long tasks.
 //!
-//! All users submit at once, more tasks than fit; the tasks outlast the round, so that the engine's launches are the
-//! allocation of whole tasks. The cluster is one pool (one machine, where the policy counts machines).
+//! All users submit more tasks than fit, at once. The tasks outlast the round, so that the engine's launches are the allocation of whole
+//! tasks. The cluster is one pool (one machine for policies that count machines).
 
 use super::domain::Domain;
 use plimsoll_base::error::{Error, Result};
@@ -14,10 +14,10 @@ use plimsoll_sim::engine::{self, Options};
 use plimsoll_sim::record::{Launch, Recorder};
 use plimsoll_sim::workload::{TaskSet, Workload};
 
-/// Tasks of a user without end of them: more than fit anywhere here.
+/// The number of tasks of an unlimited user: more than fit anywhere here.
 const ENDLESS: u32 = 1 << 20;
 
-/// Longer than the instant that is looked at.
+/// The duration of a task: longer than the simulated instant.
 const DURATION: Span = Span(1_000_000);
 
 /// A policy of the simulation on a fixed backlog.
@@ -26,7 +26,7 @@ pub struct Simulated {
     on_blocked: OnBlocked,
 }
 
-/// Counts launches.
+/// A recorder that counts launches.
 #[derive(Default)]
 struct Launches {
     names: Vec<String>,
@@ -45,7 +45,7 @@ impl Recorder for Launches {
 }
 
 impl Simulated {
-    /// The policy, with the rule for a next task that does not fit.
+    /// Creates the mechanism of a policy, with the rule for a next task that does not fit.
     pub fn new(policy: NamedPolicy, on_blocked: OnBlocked) -> Simulated {
         Simulated { policy, on_blocked }
     }
@@ -89,7 +89,7 @@ fn integer(value: &Exact, what: &str) -> Result<u64> {
     number.ok_or_else(|| Error::plan(what, value, "a whole number, for whole tasks"))
 }
 
-/// Converts amounts to base units. Errors: too many resources, fractions, since a policy may round to whole units, and overflows.
+/// Converts amounts to base units. Errors: too many resources; fractions, since a policy may round to whole units; overflows.
 fn amounts(values: &[Exact], dims: &[Dim], what: &str) -> Result<Resources> {
     let mut amounts = Resources::ZERO;
     if values.len() > amounts.0.len() {

@@ -5,7 +5,7 @@
 use super::view::{Gap, InstanceView, Measured};
 use super::water;
 
-/// The distance to max-min fairness; `None` with more than one resource.
+/// Returns the distance to max-min fairness; `None` with more than one resource.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>) -> Option<Gap<N>> {
     if view.dims() == 1 { water::gap(view, 0) } else { None }
 }

@@ -1,7 +1,7 @@
-//! The search: the grid, random instances, climbs; then the shrinking of the findings.
+//! The search: the grid, random instances and climbs; then the shrinking of the findings.
 //!
-//! Work is done in chunks side by side and taken in order, so that findings are the same whatever the number of
-//! threads. An instance is solved once for all requirements that it is tried on.
+//! Instances are processed in parallel chunks, and their results are used in order, so that the findings do not depend on the number of
+//! threads. An instance is solved once for all requirements that it is tried on. Climbs follow for requirements without a finding.
 
 use rayon::prelude::*;
 
@@ -23,70 +23,70 @@ const CHUNK: usize = 256;
 /// The largest number of users in random instances.
 const USERS_MOST: usize = 6;
 
-/// Numbers of random instances go up to this.
+/// The largest number in random instances.
 const NUMBER_MOST: u64 = 100;
 
-/// Changes tried on a random instance, for each property.
+/// The number of changes tried on a random instance, for each property.
 const CHANGES: usize = 40;
 
-/// The instances searched.
+/// The instances to search.
 #[derive(Clone, Debug)]
 pub struct SearchSpace {
     /// The class of instances.
     pub domain: Domain,
-    /// How much of it.
+    /// The effort of the search.
     pub effort: Effort,
-    /// Where random streams start.
+    /// The start of the random streams.
     pub seed: u64,
 }
 
-/// How a counterexample was met.
+/// The phase in which a counterexample was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Among all small instances.
+    /// All small instances.
     Grid,
-    /// Among random ones.
+    /// Random instances.
     Random,
-    /// On a climb.
+    /// A climb.
     Climb,
 }
 
-/// The verdict on a promise in a domain.
+/// The verdict on a requirement in a domain.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The promise.
+    /// The requirement.
     pub promise: Requirement,
-    /// Instances that it was decided on, up to the first that breaks it.
+    /// The number of instances on which it was decided, up to the first that violates it.
     pub instances: u64,
-    /// Cases decided: lies, leaves and growths each count, and the steps of climbs.
+    /// The number of decided cases: lies, leaves and growths each count, and the steps of climbs.
     pub cases: u64,
-    /// Cases that the policy could not solve.
+    /// The number of cases that the policy could not solve.
     pub unsolved: u64,
-    /// Why the first of them was not.
+    /// The reason why the first of them was not solved.
     pub unsolved_why: Option<String>,
-    /// The case that breaks it, as small as it gets.
+    /// The minimal case that violates it.
     pub counterexample: Option<Counterexample>,
 }
 
 impl Finding {
-    /// Whether some case was decided and none violated the property.
+    /// Returns whether some case was decided and none violated the property.
     pub fn holds(&self) -> bool {
         self.counterexample.is_none() && self.cases > 0
     }
 }
 
 impl SearchSpace {
-    /// The shapes of the grid.
+    /// Returns the shapes of the grid.
     pub fn shapes(&self) -> Vec<InstanceGrid> {
         shapes(self.domain, self.effort.grid)
     }
 
-    /// How many instances the grid and the random draws have.
+    /// Returns the number of instances of the grid and the random draws.
     pub fn instances(&self) -> u64 {
         self.shapes().iter().map(|shape| shape.count() as u64).sum::<u64>() + self.effort.random
     }
 
-    /// The instances searched, in words.
+    /// Describes the searched instances in words.
     pub fn describe(&self) -> Vec<String> {
         let shape = |shape: &InstanceGrid| format!("{}x{} up to {}", shape.users, shape.resources, shape.most);
         let shapes = self.shapes();
@@ -117,22 +117,22 @@ pub(super) struct JudgedCase {
 
 /// The outcome of judging a case.
 pub(super) enum Attempt {
-    /// The promise was decided.
+    /// The requirement was decided.
     Decided(Box<JudgedCase>),
-    /// The policy has no allocation for it.
+    /// The policy has no allocation for the case.
     Unsolved,
-    /// The promise says nothing about it, or the allocation exceeds the capacity.
+    /// The requirement does not apply to the case, or an allocation exceeds the capacity.
     Silent,
 }
 
-/// An instance with its allocation, and whether that fits.
+/// An instance with its allocation, and whether the allocation fits.
 struct Solved {
     instance: Instance,
     tasks: Tasks,
     fits: bool,
 }
 
-/// Solves an instance; an error shows the instance.
+/// Solves an instance; an error message contains the instance.
 fn solve(candidate: &Candidate, instance: Result<Instance>) -> std::result::Result<Solved, String> {
     let instance = instance.map_err(|error| error.to_string())?;
     let told = |error: Error| format!("{error} ({})", in_a_line(&instance));
@@ -142,7 +142,7 @@ fn solve(candidate: &Candidate, instance: Result<Instance>) -> std::result::Resu
     Ok(Solved { fits: judged.is_some_and(|judgement| !judgement.broken), instance, tasks })
 }
 
-/// Decides a promise in one case from scratch.
+/// Solves one case, and decides a requirement in it.
 pub(super) fn attempt(candidate: &Candidate, promise: Requirement, draft: &Draft, change: Option<&Change>) -> Attempt {
     match solve(candidate, draft.instance(candidate.resources())) {
         Err(_) => Attempt::Unsolved,
@@ -182,7 +182,7 @@ fn decide(
     Ok(judge(promise, &Case { after, ..case }).map(|judgement| (judgement, Some((then.instance, then.tasks)))))
 }
 
-/// The verdict of one instance on one promise.
+/// The evaluation of one requirement on one instance.
 #[derive(Default)]
 struct Evaluation {
     cases: u64,
@@ -228,7 +228,7 @@ fn evaluate(
     look
 }
 
-/// One promise on its way.
+/// The state of one requirement during the search.
 struct Open {
     finding: Finding,
     found: Option<(Draft, Option<Change>, Phase)>,
@@ -273,7 +273,7 @@ pub fn survey(
     };
     let drafts: Vec<Draft> = (0..search.effort.random).map(draw).collect();
     let some = |draft: &Draft, promise: Requirement, number: u64| {
-        // Far from the streams of the drafts themselves.
+        // These streams are far from those of the drafts themselves.
         let mut rng = random::stream(search.seed, Purpose::Draw, search.domain, number | 1 << 40);
         random::sample(&mut rng, changes(draft, promise.property, search.domain, NUMBER_MOST), CHANGES)
     };

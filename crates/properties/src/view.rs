@@ -1,15 +1,15 @@
-//! An instance and its allocation in one kind of number, with the quantities that the properties compare.
+//! An instance and its allocation in one type of number, with the quantities that the properties compare.
 
 use super::Reading;
 use plimsoll_fair::{Allocation, Exact, Instance, Number, User, Wants};
 
-/// Numbers that a property is decided in.
+/// A type of number in which properties are decided.
 pub(super) trait Measured: Number {
-    /// The largest whole number that is not above it; a float that misses one by rounding counts as that one.
+    /// Returns the largest integer that is not above the number; a float that misses an integer by rounding counts as that one.
     fn floor(&self) -> Self;
-    /// The least gap that counts, in dominant shares.
+    /// Returns the smallest gap that counts, in dominant shares.
     fn tolerance() -> Self;
-    /// For a report.
+    /// Converts the number for a report.
     fn value(&self) -> super::JudgedNumber;
 }
 
@@ -40,19 +40,19 @@ impl Measured for f64 {
 /// The gap of one user: `better` against `worse` tasks (or amounts), and the difference in dominant shares.
 #[derive(Clone, Debug)]
 pub(super) struct Gap<N> {
-    /// Positive where the property is broken.
+    /// The difference; positive if the property is violated.
     pub margin: N,
     /// The user that is worse off.
     pub loser: Option<usize>,
-    /// The user or the resource that it is about, if there is one.
+    /// The other user or the resource of the comparison, if there is one.
     pub other: Option<usize>,
-    /// The amount it has.
+    /// The amount that the user has.
     pub worse: N,
-    /// The amount it should have.
+    /// The amount that the user should have.
     pub better: N,
 }
 
-/// The widest of some gaps, the first among equals.
+/// Returns the widest of some gaps, the first among equals.
 pub(super) fn widest<N: Number>(gaps: impl Iterator<Item = Gap<N>>) -> Option<Gap<N>> {
     gaps.reduce(|widest, gap| if gap.margin > widest.margin { gap } else { widest })
 }
@@ -61,18 +61,18 @@ pub(super) fn least<N: Number>(values: impl Iterator<Item = N>) -> Option<N> {
     values.reduce(|least, value| if value < least { value } else { least })
 }
 
-/// An instance in numbers `N`, and the tasks that a mechanism gives.
+/// An instance in numbers `N`, and the tasks that a mechanism allocates.
 pub(super) struct InstanceView<'a, N> {
     pub instance: &'a Instance,
     pub reading: Reading,
     pub capacity: Vec<N>,
-    /// `users x resources`.
+    /// The demand per task: `users x resources`.
     pub demand: Vec<Vec<N>>,
-    /// `users x resources`.
+    /// The weights: `users x resources`.
     pub weight: Vec<Vec<N>>,
-    /// How many tasks each user has.
+    /// The number of tasks of each user, if it is limited.
     pub cap: Vec<Option<N>>,
-    /// How many it is given.
+    /// The number of allocated tasks of each user.
     pub tasks: Vec<N>,
 }
 
@@ -99,17 +99,17 @@ impl<'a, N: Measured> InstanceView<'a, N> {
         self.capacity.len()
     }
 
-    /// The wants of a user.
+    /// Returns the wants of a user.
     pub fn wants(&self, user: usize) -> Wants<'_, N> {
         Wants { demand: &self.demand[user], weight: &self.weight[user], tasks: self.cap[user].as_ref() }
     }
 
-    /// The resources that a user needs.
+    /// Returns the resources that a user needs.
     pub fn needed(&self, user: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.dims()).filter(move |&r| !self.demand[user][r].is_zero())
     }
 
-    /// The number of tasks that a user can run with a bundle: Leontief, whole if tasks are, up to its number of tasks.
+    /// Returns the number of tasks that a user can run with a bundle: Leontief, whole if tasks are, up to its number of tasks.
     pub fn runs(&self, user: usize, bundle: impl Fn(usize) -> N) -> N {
         let wants = self.wants(user);
         match self.reading {
@@ -121,13 +121,12 @@ impl<'a, N: Measured> InstanceView<'a, N> {
         }
     }
 
-    /// How many of the tasks it is given a user has work for.
+    /// Returns the number of allocated tasks of a user, at most its number of tasks.
     pub fn useful(&self, user: usize) -> N {
         least([self.tasks[user].clone()].into_iter().chain(self.cap[user].clone())).unwrap_or_else(N::zero)
     }
 
-    /// How many (parts of) tasks it could run alone; `None` if none (of whole tasks: not one), so that it has nothing
-    /// to lose.
+    /// Returns how many (parts of) tasks a user could run alone; `None` if none (of whole tasks: not one), so that it has nothing to lose.
     pub fn alone(&self, user: usize) -> Option<N> {
         let most = least(self.needed(user).map(|r| self.capacity[r].over(&self.demand[user][r])));
         let alone = least(most.into_iter().chain(self.cap[user].clone()))?;
@@ -135,12 +134,13 @@ impl<'a, N: Measured> InstanceView<'a, N> {
         enough.then_some(alone)
     }
 
-    /// Every user's amount of each resource: `users x resources`.
+    /// Returns every user's amount of each resource: `users x resources`.
     pub fn bundles(&self) -> Vec<Vec<N>> {
         Allocation::bundles(self.instance, &self.tasks)
     }
 
-    /// The tolerance of the reading in tasks of a user: as many as reach the (weighted) dominant share of the largest task of any user.
+    /// Returns the tolerance of the reading in tasks of a user: as many as reach the (weighted) dominant share of the largest task of any
+    /// user.
     fn forgiven(&self, user: usize) -> N {
         if self.reading != Reading::UpToOneTask {
             return N::zero();
@@ -151,22 +151,21 @@ impl<'a, N: Measured> InstanceView<'a, N> {
         if own.is_zero() { N::zero() } else { largest.over(&own) }
     }
 
-    /// The (weighted) dominant share of one task of a user; resources of capacity 0 do not count.
+    /// Returns the (weighted) dominant share of one task of a user; resources of capacity 0 do not count.
     pub fn dominant(&self, user: usize) -> N {
         let counted = self.needed(user).filter(|&r| !self.capacity[r].is_zero());
         let shares = counted.map(|r| self.demand[user][r].over(&self.capacity[r].times(&self.weight[user][r])));
         shares.reduce(|most, share| if share > most { share } else { most }).unwrap_or_else(N::zero)
     }
 
-    /// The gap of a user that has `worse` tasks where it should have `better`, in parts of the tasks it could run
-    /// alone.
+    /// Returns the gap of a user that has `worse` tasks and should have `better`, in parts of the tasks it could run alone.
     pub fn gap(&self, user: usize, other: Option<usize>, worse: N, better: N) -> Option<Gap<N>> {
         let margin = better.minus(&self.forgiven(user)).minus(&worse).over(&self.alone(user)?);
         Some(Gap { margin, loser: Some(user), other, worse, better })
     }
 }
 
-/// One task.
+/// Returns one task as a number.
 pub(super) fn one<N: Number>() -> N {
     N::from_exact(&Exact::ONE)
 }

@@ -1,12 +1,12 @@
-//! Max-min fairness of one resource by sorting: no code in common with the mechanisms that it checks.
+//! Max-min fairness of one resource by sorting, without code in common with the mechanisms that it checks.
 
 use super::Reading;
 use super::view::{Gap, InstanceView, Measured, widest};
 use plimsoll_fair::Number;
 
-/// How much of `capacity` each user has under weighted max-min fairness; `None` wants without end.
+/// Returns the part of `capacity` of each user under weighted max-min fairness; a demand of `None` is unlimited.
 ///
-/// Users that want least for their weight come first; each gets its demand, or its part of the rest.
+/// Users with the smallest demand for their weight come first; each gets its demand, or its part of the rest.
 pub(super) fn fill<N: Number>(capacity: &N, wants: &[Option<N>], weights: &[N]) -> Vec<N> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     let per_weight = |user: usize| wants[user].as_ref().map(|want| want.over(&weights[user]));
@@ -29,8 +29,8 @@ pub(super) fn fill<N: Number>(capacity: &N, wants: &[Option<N>], weights: &[N]) 
     amounts
 }
 
-/// The distance of an allocation from max-min fairness in resource `r` alone: for divisible tasks the largest difference, for whole tasks
-/// the largest lead of a user over a waiting user beyond one task.
+/// Returns the distance of an allocation from max-min fairness in resource `r` alone: for divisible tasks the largest difference, for whole
+/// tasks the largest lead of a user over a waiting user beyond one task.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>, r: usize) -> Option<Gap<N>> {
     if view.reading != Reading::Divisible {
         let level = |user: usize, tasks: &N| tasks.times(&view.demand[user][r]).over(&view.weight[user][r]);

@@ -1,15 +1,15 @@
 //! The interface between the scheduler and a backend that executes its decisions.
 //!
-//! Without one, a launch starts its tasks at once, and the scheduler knows every event when it occurs. A [`Control`] is in between: the
-//! engine reports submissions, decisions and ends ([`Fact`]), and the control reports when requests are known, workers start, and units are
-//! free again ([`Order`]). A user's allocation is then the granted and not revoked units.
+//! Without a backend, a launch starts its tasks at once, and the scheduler learns of every event when it occurs. With a [`Control`], the
+//! engine reports submissions, decisions and completions ([`Fact`]), and the control reports when requests are known, workers start, and
+//! units are free again ([`ControlOrder`]). A user's allocation then consists of the units that were granted and not revoked.
 
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{JobId, MachineId, Resources, Span, Time};
 
 use crate::record::Fate;
 
-/// Tasks of one row that were granted together on one machine: the row, and the number of their first within the job.
+/// Tasks of one row that were granted together on one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Batch {
     /// Position of the row in the trace.
@@ -21,208 +21,209 @@ pub struct Batch {
 /// A fact that the engine reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// The tasks of a row are wanted from now on. They wait in no line before [`Order::List`].
+    /// The tasks of a row are submitted. They enter no queue before [`ControlOrder::List`].
     Submitted {
         /// Position of the row in the trace.
         row: u64,
-        /// Its job.
+        /// The job of the row.
         job: JobId,
-        /// How many tasks.
+        /// Number of tasks.
         tasks: u32,
-        /// The amounts that each reserves.
+        /// The amounts that each task reserves.
         unit: Resources,
-        /// They are never stopped by choice.
+        /// Whether the tasks are exempt from preemption.
         stable: bool,
     },
-    /// The scheduler has granted room.
+    /// The scheduler has granted room to tasks.
     Granted {
-        /// To these tasks.
+        /// The granted tasks.
         batch: Batch,
-        /// How many.
+        /// Number of tasks.
         count: u32,
-        /// Where.
+        /// The machine that they were granted on.
         machine: MachineId,
     },
-    /// The scheduler has taken room back by choice; the last tasks of the batch wait again.
+    /// The scheduler has preempted tasks; the last tasks of the batch wait again.
     Taken {
-        /// From these tasks.
+        /// The batch that loses tasks.
         batch: Batch,
-        /// How many.
+        /// Number of preempted tasks.
         count: u32,
-        /// Where.
+        /// The machine that they were granted on.
         machine: MachineId,
     },
-    /// Workers have done their tasks.
+    /// Workers have completed their tasks.
     Done {
-        /// These.
+        /// The completed tasks.
         batch: Batch,
-        /// Where.
+        /// The machine of the workers.
         machine: MachineId,
     },
-    /// All tasks of a job are over.
+    /// All tasks of a job have ended.
     JobOver {
-        /// Which.
+        /// The job.
         job: JobId,
     },
-    /// The answer to [`Order::Home`].
+    /// The answer to [`ControlOrder::Home`].
     Home {
         /// The application.
         app: u32,
-        /// Where its master is to start.
+        /// The machine for its master.
         machine: MachineId,
     },
 }
 
-/// Something that the engine is to do. Panics: an order about tasks that are not in the state that it supposes (a programmer
-/// error).
+/// An instruction of the control to the engine.
+///
+/// Panics if the tasks are not in the state that the order presupposes (a programmer error).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlOrder {
     /// The request of a row is known: its waiting tasks enter the queue.
     List(u64),
-    /// It is known no longer.
+    /// The request of a row is no longer known: its waiting tasks leave the queue.
     Unlist(u64),
-    /// Tasks of a row run on a machine in units that no round has granted: as many as wait, up to a limit. The room of the other units is
-    /// reserved without a task.
+    /// Tasks of a row run on a machine in units that no round has granted: as many tasks as wait, at most `count`. The room of the
+    /// remaining units is reserved without a task.
     Adopt {
         /// The row.
         row: u64,
-        /// Where.
+        /// The machine of the units.
         machine: MachineId,
-        /// How many units.
+        /// Number of units.
         count: u32,
-        /// The amounts that each reserves.
+        /// The amounts that each unit reserves.
         unit: Resources,
     },
     /// Units without tasks are released.
     Vacate {
-        /// The row that they were for.
+        /// The row that the units were for.
         row: u64,
-        /// Where.
+        /// The machine of the units.
         machine: MachineId,
-        /// How many.
+        /// Number of units.
         count: u32,
     },
-    /// Granted tasks begin.
+    /// Granted tasks start.
     Start(Batch),
-    /// The workers of tasks that have begun are gone; they are to begin again by the same unit.
+    /// The workers of started tasks are gone; the tasks are to start again in the same units.
     Halt(Batch),
-    /// Completed tasks are over: their job continues.
+    /// Completed tasks have ended: their job continues.
     Over(Batch),
-    /// The units of tasks that are over are free.
+    /// The units of tasks that have ended are free.
     Free(Batch),
-    /// The last tasks of a batch lose their units, and wait again.
+    /// The last tasks of a batch lose their units and wait again.
     Stop {
         /// The batch.
         batch: Batch,
-        /// How many of its tasks.
+        /// Number of its tasks that are stopped.
         count: u32,
-        /// Why.
+        /// The reason.
         fate: Fate,
     },
-    /// A batch is two from now on.
+    /// A batch is divided into two.
     Split {
         /// The batch.
         batch: Batch,
-        /// How many of its tasks are the first of the two.
+        /// Number of tasks in the first of the two.
         count: u32,
     },
-    /// Nothing new starts on a machine.
+    /// No new task starts on a machine until [`ControlOrder::Back`].
     Away(MachineId),
-    /// It does again.
+    /// New tasks may start on a machine again.
     Back(MachineId),
-    /// No more tasks of a row start on a machine, or they do again. Not on a pooled cluster.
+    /// Excludes a machine from, or readmits it to, the machines that tasks of a row may start on. Not on a pooled cluster.
     Bar {
         /// The row.
         row: u64,
         /// The machine.
         machine: MachineId,
-        /// None start.
+        /// Whether the machine is excluded.
         barred: bool,
     },
-    /// A machine is to be chosen for the master of an application: by the placement rule, as for a task that takes no room, but
-    /// another than the one where it was if there is any.
+    /// Requests a machine for the master of an application: by the placement rule, as for a task that takes no room, and different from the
+    /// last one if there is another.
     Home {
         /// The application.
         app: u32,
-        /// Where its last master was.
+        /// The machine of its last master.
         last: Option<MachineId>,
     },
 }
 
-/// Carries the decisions of a scheduler out.
+/// A backend that executes the decisions of a scheduler.
 pub trait Control: Send {
     /// Receives the capacity of each machine, as the policy sees it, before the run begins.
     fn open(&mut self, machines: &[Resources]);
 
-    /// When it next has to act without any other event.
+    /// Returns the next time at which it has to act even without an event.
     fn next(&mut self) -> Option<Time>;
 
-    /// Receives the facts, in order.
+    /// Receives the facts since the last call, in order.
     fn receive(&mut self, now: Time, facts: &[Fact]);
 
-    /// Does everything that is due, and says what the engine is to do, in order. Asked again until it has nothing to say.
-    /// Errors end the run.
+    /// Executes everything that is due and appends orders for the engine, in order. The engine calls it again until it appends none. Errors
+    /// end the run.
     fn act(&mut self, now: Time, orders: &mut Vec<ControlOrder>) -> Result<()>;
 
-    /// Whether a scheduling round may be held now.
+    /// Returns whether a scheduling round may be held now.
     fn decides(&self) -> bool;
 
-    /// Whether the run continues to its horizon although no work is left.
+    /// Returns whether the run continues to its horizon although no work is left.
     fn persists(&self) -> bool {
         false
     }
 
-    /// Whether the run is to end here.
+    /// Returns whether the run is to end now.
     fn stops(&self) -> bool {
         false
     }
 }
 
-/// The cost of carrying the decisions of a run out, and of failures.
+/// Costs of executing the decisions of a run, and of failures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Carried {
-    /// Faults that struck.
+    /// Number of injected faults.
     pub faults: u64,
-    /// Workers that failed alone.
+    /// Number of workers that failed alone.
     pub failed: u64,
-    /// How often a machine began to be shunned because workers had failed there.
+    /// Number of times that a machine was blacklisted because workers had failed there.
     pub shunned: u64,
-    /// Messages sent, heartbeats that change nothing included.
+    /// Number of messages sent, including heartbeats that change nothing.
     pub messages: u64,
-    /// Requests that the scheduler's master went through, heartbeats not among them.
+    /// Number of requests that the scheduler's master processed, without heartbeats.
     pub requests: u64,
-    /// Units that it granted.
+    /// Number of units that it granted.
     pub granted: u64,
-    /// How long it was at work on requests.
+    /// The time that it spent processing requests.
     pub busy: Span,
-    /// For how long there was no master that decides.
+    /// The time without a master that decides.
     pub down: Span,
     /// The time from a request's arrival to its answer: the mean, the 99th percentile and the longest, in microseconds; `None` for a master
     /// without a service time or without requests.
     pub response_us: Option<[u64; 3]>,
-    /// The most messages that waited for the scheduler's master at once.
+    /// The maximum number of messages that waited for the scheduler's master at once.
     pub peak_requests: u64,
-    /// Of online services and of offline work.
+    /// The work of online services.
     pub online: Work,
-    /// See [`Carried::online`].
+    /// The work of offline tasks.
     pub offline: Work,
-    /// Workers of online services that were stopped without the consent of their master, and not by their machine.
+    /// Number of workers of online services that were stopped without the consent of their master, except by their machine.
     pub harmed: u64,
-    /// Invariants of the protocol that did not hold.
+    /// Number of violated invariants of the protocol.
     pub violations: u64,
 }
 
 /// The work of workers, in worker-microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// The work that was wanted.
+    /// The work that was requested.
     pub wanted: u64,
-    /// The unserved part of it.
+    /// The unserved part of the requested work.
     pub unserved: u64,
-    /// The work beyond that: of a worker out of sight beside its replacement.
+    /// The work beyond the requested work: of a worker out of sight beside its replacement.
     pub doubled: u64,
-    /// The work on tasks that were not finished, because their worker stopped.
+    /// The work on tasks that were not finished because their worker stopped.
     pub discarded: u64,
-    /// Workers that stopped at work.
+    /// Number of workers that stopped while they worked.
     pub stopped: u64,
 }

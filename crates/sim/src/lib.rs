@@ -1,4 +1,4 @@
-//! The simulator of Plimsoll: the workload, the cluster, the books, the engine, and the seam that a policy implements.
+//! The simulator of Plimsoll: the workload, the cluster, the books, the engine, and the interface that a policy implements.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,6 +1,8 @@
 //! Facts that the engine reports to recorders.
 //!
-//! Facts only, in the order of their occurrence; metrics and tables are derived from them alone.
+//! A [`Recorder`] receives the facts of a run in the order of their occurrence: submissions, launches, decisions, ended tasks and jobs, and
+//! between two instants the state ([`State`]). Metrics and tables are derived from these facts alone; a recorder cannot influence a run,
+//! except that it may end it with an error.
 
 use crate::books::{Books, Partition};
 use crate::cluster::{DevicePart, Machines, Shortage};
@@ -12,24 +14,24 @@ use plimsoll_base::units::{JobId, MachineId, Span, Time, UserId};
 /// The state of a run between two instants.
 #[derive(Clone, Copy, Debug)]
 pub struct State<'a> {
-    /// The amounts that each user holds, uses and waits for.
+    /// The allocation, the use and the pending demand of each user.
     pub books: &'a Books,
     /// The amounts that each machine has free, through the policy's lens; `None` when pooled.
     pub machines: Option<&'a Machines>,
-    /// The head of each queue, and where it may start.
+    /// The head of each queue and the machines that it may start on.
     pub waiting: &'a dyn Waiting,
-    /// The groups of users that the policy keeps, if it does.
+    /// The groups of users, if the policy has groups.
     pub groups: Option<&'a dyn Groups>,
 }
 
-/// The next task of each queue, and the machines that it may start on. A user has a queue for each combination of labels and
-/// place that its waiting tasks ask for.
+/// The next task of each queue, and the machines that it may start on. A user has one queue for each combination of label expression and
+/// location that its waiting tasks require.
 pub trait Waiting {
-    /// Calls `hear` for each queue of a user with waiting tasks: with its scope (queues of one scope may use the same machines), and the
-    /// need of its next task, through the policy's lens.
+    /// Calls `hear` for each queue of a user with waiting tasks. The arguments are the scope of the queue (queues with the same scope may
+    /// use the same machines) and the need of its next task, through the policy's lens.
     fn heads<'a>(&'a self, user: UserId, hear: &mut dyn FnMut(u32, &'a [u64]));
 
-    /// Whether tasks of a scope may start on a machine with the labels that it carries now.
+    /// Returns whether tasks of a scope may start on a machine with its current labels.
     fn may_use(&self, scope: u32, machine: MachineId) -> bool;
 }
 
@@ -39,7 +41,7 @@ impl std::fmt::Debug for dyn Waiting + '_ {
     }
 }
 
-/// A job's name, rendered when it is needed.
+/// The name of a job, rendered on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     /// The name.
@@ -55,7 +57,7 @@ impl Named<'_> {
     }
 }
 
-/// A job that has ended, or that the end of the run cut short.
+/// A job that has ended, or that was unfinished at the end of the run.
 #[derive(Clone, Debug)]
 pub struct JobRecord<'a> {
     /// Dense id in order of first appearance.
@@ -64,17 +66,17 @@ pub struct JobRecord<'a> {
     pub name: Named<'a>,
     /// The user that submitted it.
     pub user: UserId,
-    /// How many tasks it has.
+    /// Number of tasks.
     pub tasks: u64,
     /// When its first row was submitted.
     pub submit: Time,
-    /// When its first task was launched; `None` if none was.
+    /// When its first task was launched; `None` if no task was.
     pub start: Option<Time>,
-    /// When its last task ended; `None` if some task has not.
+    /// When its last task ended; `None` if a task has not ended.
     pub finish: Option<Time>,
     /// Task-microseconds of work: the sum of tasks times duration. `None` from 2^63 on.
     pub work: Option<u64>,
-    /// Its completion time on an empty, boundless cluster: the longest chain of stages.
+    /// Its completion time on an empty cluster without limits: the longest chain of stages.
     pub ideal: Span,
 }
 
@@ -83,40 +85,40 @@ pub struct JobRecord<'a> {
 pub enum Fate {
     /// They ended.
     Finished,
-    /// They were running when the run was cut.
+    /// They were running when the run ended at its horizon.
     Running,
-    /// The policy took their resources back; they wait again, and their work is lost.
+    /// The policy reclaimed their resources; they wait again, and their work is lost.
     Reclaimed,
-    /// A more urgent task had asked for their room, and they had not ended in time; they wait again, and their work is lost.
+    /// A more urgent task needed their room, and they had not ended by the end of their notice; they wait again, and their work is lost.
     Preempted,
     /// Their machine failed; they wait again, and their work is lost.
     MachineFailed,
     /// They were lost with their machine; their job continues without them.
     Lost,
-    /// They failed; they wait again, or go on in their other instance, and the work of this one is lost.
+    /// They failed; they wait again, or continue in their other instance, and the work of this one is lost.
     Failed,
-    /// They failed, or one of their gang did, once more than the limit of retries; their job continues without them.
+    /// They failed, or a task of their gang did, once more than the limit of retries; their job continues without them.
     GivenUp,
-    /// The other instance of them has ended first; the work of this one is lost.
+    /// Their other instance has ended first; the work of this one is lost.
     Superseded,
-    /// The control that carries decisions out lost sight of them, or forgot them; they wait again, and their work is lost.
+    /// The control lost contact with them or lost their state; they wait again, and their work is lost.
     Revoked,
-    /// Their own master gave their unit up for another; they wait again, and their work is lost.
+    /// Their application master gave up their unit for another one; they wait again, and their work is lost.
     Moved,
 }
 
 impl Fate {
-    /// Whether they were stopped before their end.
+    /// Returns whether they were stopped before their end.
     pub fn is_stopped(self) -> bool {
         !matches!(self, Fate::Finished | Fate::Running)
     }
 
-    /// Whether they were stopped by something else than a failure of their own or of their gang, and wait again.
+    /// Returns whether they wait again because of something other than a failure of their own or of their gang.
     pub fn is_interrupted(self) -> bool {
         matches!(self, Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Revoked | Fate::Moved)
     }
 
-    /// Whether they wait again; or go on in their other instance, if they failed.
+    /// Returns whether they wait again or, if they failed, may continue in their other instance.
     pub fn starts_anew(self) -> bool {
         matches!(
             self,
@@ -132,23 +134,23 @@ pub struct TaskRecord<'a> {
     pub name: Named<'a>,
     /// The user that submitted them.
     pub user: UserId,
-    /// The partition that they are booked under besides their user.
+    /// The partition of their account, besides the user.
     pub partition: Partition,
-    /// Number of the first within its job, in row order, from 0; the others follow on.
+    /// Number of the first task within its job, in row order, from 0; the others follow on.
     pub first: u64,
-    /// How many.
+    /// Number of tasks.
     pub count: u32,
-    /// How often they were stopped before, or another instance of them was begun.
+    /// Number of earlier attempts: stops before, and other instances that were started.
     pub attempt: u32,
     /// Whether they are the second of two instances.
     pub backup: bool,
-    /// Where they run; `None` when pooled.
+    /// Their machine; `None` when pooled.
     pub machine: Option<MachineId>,
-    /// The devices that each holds, where devices have identities: then there is one task.
+    /// The devices that each uses; if devices have identities, there is one task.
     pub devices: &'a [DevicePart],
     /// When their row was submitted.
     pub submit: Time,
-    /// From when on they waited: when they could have started at the earliest, or were stopped.
+    /// When they began to wait: the earliest possible start, or the time of their last stop.
     pub release: Time,
     /// When they were launched.
     pub start: Time,
@@ -156,16 +158,16 @@ pub struct TaskRecord<'a> {
     pub finish: Option<Time>,
     /// Their fate.
     pub fate: Fate,
-    /// The duration of each without interruption: with checkpoints the rest of it, without the time to resume.
+    /// The duration of each task without interruption; with checkpoints the remaining duration, without the time to resume.
     pub duration: Span,
-    /// The part of their time that counts for nothing, and the part that later attempts are spared.
+    /// The part of their running time that does not count, and the part that later attempts need not repeat.
     pub salvage: Salvage,
-    /// The true need of each.
+    /// The true demand of each task.
     pub demand: &'a [u64],
 }
 
 impl TaskRecord<'_> {
-    /// The lost part of the running time of each of them: the time to resume, and after its last checkpoint if it was stopped.
+    /// Returns the lost part of each task's running time: the time to resume and, if it was stopped, the time after its last checkpoint.
     pub fn lost(&self, ran: Span) -> Span {
         let Salvage { delay, kept, forfeited, .. } = self.salvage;
         if !self.fate.is_stopped() {
@@ -175,29 +177,29 @@ impl TaskRecord<'_> {
     }
 }
 
-/// How the time of a running task counts, with checkpoints and a delay after every stop; all zero without these.
+/// The accounting of a task's running time with checkpoints and a delay after every stop; all zero without these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Salvage {
-    /// How long it took at first to resume.
+    /// The time that it took to resume.
     pub delay: Span,
-    /// How long it ran from then to its last checkpoint, if it was stopped and waits again.
+    /// The time from then to its last checkpoint, if it was stopped and waits again.
     pub kept: Span,
-    /// How long its next attempt is shorter for that, at full speed.
+    /// The resulting reduction of the next attempt's duration, at full speed.
     pub saved: Span,
-    /// How long earlier attempts ran up to their last checkpoints, if there is none to come.
+    /// The time that earlier attempts ran up to their last checkpoints, if no other attempt follows.
     pub forfeited: Span,
 }
 
-/// How near to where it would run best a task starts.
+/// The distance between the location where a task starts and the location where it would run best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locality {
-    /// Right there.
+    /// At that location.
     There,
     /// In the same rack.
     Rack,
     /// In the same room.
     Room,
-    /// In another room, or outside all.
+    /// In another room, or outside all rooms.
     Elsewhere,
 }
 
@@ -206,76 +208,76 @@ pub enum Locality {
 pub struct Launch<'a> {
     /// The user that they belong to.
     pub user: UserId,
-    /// How many.
+    /// Number of tasks.
     pub count: u32,
     /// Whether they start together with all others of their row.
     pub gang: bool,
-    /// How near to where they would run best; nothing if they run equally well everywhere.
+    /// The distance from the location where they would run best; `None` if they run equally well everywhere.
     pub reach: Option<Locality>,
-    /// From their release, or from when they were stopped, to their launch.
+    /// The time from their release, or from their last stop, to their launch.
     pub wait: Span,
-    /// The true need of each.
+    /// The true demand of each task.
     pub demand: &'a [u64],
 }
 
-/// The outcome of a user's turn.
+/// The outcome of the decision on a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// A task of it was launched.
+    /// One of its tasks was launched, on this machine (`None` when pooled).
     Launched(Option<MachineId>),
     /// Its next task fits nowhere. Reported once; the user waits until room is freed. [`Machines::shortage`] computes the shortage relative
     /// to the whole need of the task; `None` for a gang with room for one task but not for all.
     Blocked(Option<Shortage>),
-    /// The policy did not admit it this round.
+    /// The policy did not admit it in this round.
     NotAdmitted(Reason),
     /// The round ended before it was tried. Recorded once, after the rounds in which it joined its queue.
     Waits(Untried),
-    /// Running tasks of it were stopped by the policy, for this cause; `task` is that of the set that would start next.
+    /// Running tasks of it were preempted by the policy, for this cause; `task` is that of the set that would start next.
     Displaced(Cause),
 }
 
-/// Why a task set that waits was not tried.
+/// The reason why a waiting task set was not tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untried {
-    /// Another set of its own user comes first.
+    /// Another set of the same user comes first.
     BehindOwn,
     /// The round ended at a task that did not fit.
     RoundEnded,
 }
 
-/// One decision of a round: the user, and the reason.
+/// One decision of a round: the user and the outcome.
 #[derive(Clone, Debug)]
 pub struct Decision<'a> {
-    /// When.
+    /// The time of the decision.
     pub now: Time,
-    /// The user in turn: the first in line among those not decided yet.
+    /// The user with the lowest rank among those not decided yet.
     pub user: UserId,
-    /// The policy's rank of it before the turn.
+    /// Its rank before the decision.
     pub rank: Rank,
     /// The job of its next task.
     pub name: Named<'a>,
-    /// The number of that task within the job.
+    /// The number of its next task within the job.
     pub task: u64,
     /// Its outcome.
     pub turn: Turn,
-    /// The job that it waits behind, if its turn did not come.
+    /// The job that it waits behind, if it was not tried.
     pub behind: Option<Named<'a>>,
 }
 
-/// Why a task set still waits when the run ends, or can never start.
+/// The reason why a task set still waits when the run ends, or can never start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum Stuck {
     /// It fits no machine (pooled: not the whole pool) even when empty.
     TooLarge,
     /// It waits for a stage that never ends.
     Deadlocked,
-    /// It waited in line and nothing was left to happen.
+    /// It waited in a queue and no event was left.
     Starved,
     /// It waited when the run was cut at its horizon.
     Cut,
 }
 
-/// A task set of which some tasks wait when the run ends: they never started, or were stopped and have not started again.
+/// A task set with tasks that wait when the run ends: they never started, or were stopped and have not started again.
 #[derive(Clone, Debug)]
 pub struct StuckRecord<'a> {
     /// The job's name in the trace.
@@ -284,21 +286,21 @@ pub struct StuckRecord<'a> {
     pub user: UserId,
     /// Its row in the trace.
     pub row: u64,
-    /// How many of its tasks wait.
+    /// Number of its waiting tasks.
     pub tasks: u64,
     /// Number of the first of them within its job.
     pub first: u64,
-    /// How often they were launched before.
+    /// Number of earlier launches.
     pub attempt: u32,
     /// When its row was submitted.
     pub submit: Time,
-    /// From when on they waited: when they could have started at the earliest, or were stopped. `None` if they never could.
+    /// When they began to wait: the earliest possible start, or the time of their last stop. `None` if they could never start.
     pub release: Option<Time>,
-    /// How long each of them would run.
+    /// The duration of each task.
     pub duration: Span,
-    /// The need of each of them.
+    /// The need of each task.
     pub demand: &'a [u64],
-    /// Why.
+    /// The reason.
     pub why: Stuck,
 }
 
@@ -309,65 +311,65 @@ impl StuckRecord<'_> {
     }
 }
 
-/// Receives the events of a run, in order. Every method defaults to nothing.
+/// Receives the events of a run, in order. By default, every method does nothing.
 pub trait Recorder: Send {
-    /// A user appears; ids follow one another.
+    /// Records a new user; user ids are consecutive.
     fn user(&mut self, _user: UserId, _name: &str) {}
 
-    /// A row was submitted, as the first of its job or not. Rows of an unfinished job come early.
+    /// Records a submitted row. Rows of an unfinished job are reported early.
     fn submitted(&mut self, _row: &TaskSet, _stage: Option<&str>, _first_of_job: bool) {}
 
-    /// The state has held from `from` to `to` (later): integrate it. Called before anything changes at `to`.
+    /// Integrates the state, which was constant from `from` to `to` (later). Called before anything changes at `to`.
     fn interval(&mut self, _from: Time, _to: Time, _state: &State) -> Result<()> {
         Ok(())
     }
 
-    /// Equal tasks were launched.
+    /// Records a launch of equal tasks.
     fn launched(&mut self, _launch: &Launch) {}
 
-    /// A decision on a user; the books are those before it.
+    /// Records a decision on a user; the books are those before it.
     fn decided(&mut self, _decision: &Decision, _books: &Books) -> Result<()> {
         Ok(())
     }
 
-    /// Whether [`Recorder::decided`] is called.
+    /// Returns whether [`Recorder::decided`] is to be called.
     fn wants_decisions(&self) -> bool {
         false
     }
 
-    /// Whether it reads [`Books::wanted`].
+    /// Returns whether it reads [`Books::wanted`].
     fn wants_waiting_demand(&self) -> bool {
         false
     }
 
-    /// Tasks have ended, or were stopped, or were running when the run was cut.
+    /// Records tasks that have ended, were stopped, or were running when the run ended.
     fn tasks(&mut self, _tasks: &TaskRecord) -> Result<()> {
         Ok(())
     }
 
-    /// A job has ended, or was cut.
+    /// Records a job that has ended, or was unfinished when the run ended.
     fn job(&mut self, _job: &JobRecord) -> Result<()> {
         Ok(())
     }
 
-    /// A task set of which some tasks wait when the run ends.
+    /// Records a task set with tasks that wait when the run ends.
     fn stuck(&mut self, _stuck: &StuckRecord) -> Result<()> {
         Ok(())
     }
 
-    /// The instant `now` is over; the users in `changed` hold or wait for something else than before it.
+    /// Records the end of the instant `now`; the users in `changed` have another allocation or pending demand than before it.
     fn settled(&mut self, _now: Time, _changed: &[UserId], _books: &Books) -> Result<()> {
         Ok(())
     }
 
-    /// The task that a user would launch next may be another one though it holds and waits for the same as before.
+    /// Records that the next task of a user may have changed although its allocation and pending demand have not.
     fn head(&mut self, _user: UserId) {}
 
-    /// A fact on a user follows soon: time to prefetch its state.
+    /// Prefetches the state of a user; a fact on it follows soon.
     fn fetch(&self, _user: UserId) {}
 
-    /// Called every few thousand instants: report progress, or end the run with an error such as
-    /// [`Error::Interrupted`](plimsoll_base::error::Error::Interrupted).
+    /// Reports progress, or ends the run with an error such as [`Error::Interrupted`](plimsoll_base::error::Error::Interrupted). Called
+    /// every few thousand instants.
     fn heartbeat(&mut self, _now: Time) -> Result<()> {
         Ok(())
     }

@@ -1,5 +1,7 @@
-//! Zip archives with the same bytes for the same files: sorted, without times and owners. Reading of foreign archives is bounded, and their
-//! entries must be plain files with distinct names.
+//! Zip archives with the same bytes for the same files: sorted, without times and owners.
+//!
+//! Archives from other sources are read within bounds: their entries must be plain files with distinct names, and at most a given number
+//! of bytes is unpacked. Nothing is unpacked into files here; entries are read, summed, or parsed as text.
 
 mod catalogue;
 mod header;
@@ -25,27 +27,27 @@ use plimsoll_base::error::{Error, Result};
 /// The content of an entry of an archive.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// A file that was found to have this BLAKE3 digest, and must have it still when it is packed.
+    /// A file that had this BLAKE3 digest, and must still have it when it is packed.
     File(PathBuf, String),
-    /// These bytes.
+    /// The bytes themselves.
     Bytes(Vec<u8>),
 }
 
-/// The size of an entry in bytes, and digests of it.
+/// The size of an entry in bytes, and its digests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sum {
     /// The size in bytes.
     pub size: u64,
     /// The SHA-256 digest in hexadecimal, for verification with common tools.
     pub sha256: String,
-    /// The BLAKE3 digest in hexadecimal, which records have.
+    /// The BLAKE3 digest in hexadecimal, as used in records.
     pub blake3: String,
-    /// The check sum that zip files have.
+    /// The checksum of zip files.
     crc32: u32,
 }
 
-/// Copies at most `most` bytes, in pieces; returns size and digest. Errors: built by `fail` from the error of the reader (`true`) or of the
-/// writer.
+/// Copies at most `most` bytes, in pieces; returns size and digests. Errors: created by `fail` from the error of the reader (`true`) or of
+/// the writer.
 fn copy(
     from: &mut dyn Read,
     to: &mut dyn Write,
@@ -72,7 +74,7 @@ fn copy(
 }
 
 impl Content {
-    /// Size and digests. Errors: the file cannot be read, or is another one by now.
+    /// Computes size and digests. Errors: the file cannot be read, or has changed.
     pub fn sum(&self) -> Result<Sum> {
         let (mut from, path, _) = self.open()?;
         let sum = copy(&mut from, &mut std::io::sink(), u64::MAX, |error, _| Error::io(path, error))?;
@@ -85,7 +87,7 @@ impl Content {
         }
     }
 
-    /// A reader, the file for messages, and the size.
+    /// Opens a reader; returns it with the path for messages and the size.
     fn open(&self) -> Result<(Box<dyn Read + '_>, &Path, u64)> {
         match self {
             Content::Bytes(bytes) => Ok((Box::new(&bytes[..]), Path::new(""), bytes.len() as u64)),
@@ -98,13 +100,13 @@ impl Content {
     }
 }
 
-/// Endings of files that are compressed already.
+/// Extensions of files that are already compressed.
 const PACKED: [&str; 6] = ["parquet", "png", "pdf", "gz", "zst", "zip"];
 
-/// Writes an archive under a temporary name and renames it when it is whole: all entries in one folder, with names (with
-/// `/`, whatever the system) that every file system takes. `sums` are what the files were when they were looked at.
+/// Writes an archive under a temporary name and renames it when it is complete. All entries are in one folder, with names (with `/` on
+/// every system) that every file system accepts. `sums` are the expected sizes and digests of the files.
 ///
-/// Errors: a name that some file system refuses, two that some take for one, a file that has changed since.
+/// Errors: a name that some file system refuses, two names that some file system treats as one, a file that has changed since.
 pub fn write(
     path: &Path,
     folder: &str,
@@ -139,14 +141,14 @@ pub fn write(
     })
 }
 
-/// The most bytes of the catalogue of an archive, and of its description.
+/// Maximum size of the catalogue of an archive, and of its description, in bytes.
 pub const CATALOGUE_MOST: u64 = 128 << 20;
 
-/// An archive that was opened.
+/// An open archive.
 pub struct Archive {
     path: PathBuf,
     file: BufReader<File>,
-    /// By name.
+    /// The entries by name.
     entries: BTreeMap<String, ArchiveEntry>,
 }
 
@@ -154,8 +156,8 @@ impl Archive {
     /// Opens an archive and checks its catalogue: all programs must unpack it to the same plain files, in the target folder. Unpacks
     /// nothing.
     ///
-    /// Errors: [`Error::Io`]; [`Error::Trace`] with the entry, if it leads out of the folder, is no plain file, is there twice or is in no
-    /// catalogue, and if the archive is incomplete.
+    /// Errors: [`Error::Io`]; [`Error::Trace`] with the entry if it leads out of the folder, is not a plain file, is duplicated, or is not
+    /// in the catalogue, and if the archive is incomplete.
     pub fn open(path: &Path) -> Result<Archive> {
         let mut file = BufReader::new(File::open(path).map_err(|source| Error::io(path, source))?);
         let entries = catalogue::read(&mut file).map_err(|(name, problem)| match name.is_empty() {
@@ -168,12 +170,12 @@ impl Archive {
         Ok(Archive { path: path.to_owned(), file, entries })
     }
 
-    /// The names of its files, sorted.
+    /// Returns the names of its files, sorted.
     pub fn names(&self) -> Vec<String> {
         self.entries.keys().filter(|name| !name.ends_with('/')).cloned().collect()
     }
 
-    /// The text of a file in it. Errors: it is not there, no text, or longer than [`CATALOGUE_MOST`].
+    /// Returns the text of a file in the archive. Errors: the file is missing, is not text, or is longer than [`CATALOGUE_MOST`].
     pub fn text(&mut self, name: &str) -> Result<String> {
         let mut bytes = Vec::new();
         match self.unpack(name, CATALOGUE_MOST, &mut bytes)?.size > CATALOGUE_MOST {
@@ -182,13 +184,13 @@ impl Archive {
         }
     }
 
-    /// Size and digests of a file in it, which is read to at most one byte more than `most`. Errors: it is not there, or
-    /// broken.
+    /// Returns size and digests of a file in the archive, of which at most one byte more than `most` is read. Errors: the file is missing
+    /// or damaged.
     pub fn sum(&mut self, name: &str, most: u64) -> Result<Sum> {
         self.unpack(name, most, &mut std::io::sink())
     }
 
-    /// Unpacks at most one byte more than `most` of a file. Errors: it is not there; it is not what the catalogue says.
+    /// Unpacks a file, at most one byte more than `most`. Errors: the file is missing, or differs from its catalogue entry.
     fn unpack(&mut self, name: &str, most: u64, to: &mut dyn Write) -> Result<Sum> {
         let Archive { path, file, entries } = self;
         let entry = entries.get(name).ok_or_else(|| broken(path, name, "it is not there"))?;
@@ -207,7 +209,7 @@ impl Archive {
                 (sum, unpacked.total_in())
             }
         };
-        // Truncated data are longer than recorded; the size, or the caller's limit, reveals it.
+        // Truncated data are detected by the recorded size, or by the caller's limit.
         let is_whole = (sum.size, sum.crc32, read) == (entry.size, entry.crc32, entry.packed);
         match is_whole || (sum.size == most && most <= entry.size) {
             true => Ok(sum),
@@ -216,7 +218,7 @@ impl Archive {
     }
 }
 
-/// An error about an entry.
+/// Creates an error about an entry.
 fn wrong(path: &Path, name: &str, problem: &str) -> Error {
     Error::trace(path, 0, "", format!("{}: {problem}", name.escape_debug()))
 }
@@ -258,7 +260,7 @@ mod tests {
         assert_eq!(archive.sum("top/x/cell=a,b/policy=slot%3A2.parquet", 3).expect("it is there").sha256, abc);
         std::fs::write(&two, &bytes[..bytes.len() - 30]).expect("writable");
         assert!(Archive::open(&two).is_err_and(|error| error.to_string().contains("not a whole archive")));
-        // A file that changes after it was looked at, and names that are one to some file systems.
+        // A file that changes after its digest was computed, and names that some file systems treat as one.
         std::fs::write(&file, "abd").expect("a temporary file is writable");
         let message = write(&two, "top", &entries, &sums).expect_err("it has changed").to_string();
         assert!(message.contains("was changed while it was packed"), "{message}");
@@ -274,7 +276,7 @@ mod tests {
         }
     }
 
-    /// More entries than the short form of a catalogue can count.
+    /// The archive has more entries than the short form of a catalogue can count.
     #[test]
     fn large_archives_read_back() {
         let dir = tempfile::tempdir().expect("a temporary folder");

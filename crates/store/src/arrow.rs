@@ -1,5 +1,7 @@
-//! Exchanges tables with other programs in memory as Arrow arrays: exports the content of table files, and imports arrays into such a file,
-//! so that all tables are read in one way.
+//! Exchanges tables with other programs in memory as Arrow arrays.
+//!
+//! Export reads the content of table files in chunks. Import writes arrays to a Parquet file, so that imported tables are read and checked
+//! like any other file.
 
 use std::path::{Path, PathBuf};
 
@@ -16,13 +18,13 @@ use plimsoll_base::column::{Cell, Kind};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_sim::workload::{Columns, NameList};
 
-/// Rows of a chunk.
+/// Number of rows of a chunk.
 const CHUNK: usize = 1 << 16;
 
-/// The columns of a trace that hold whole numbers, which other programs store as floats where one is missing.
+/// The columns of a trace with whole numbers, which other programs store as floats if a value is missing.
 const WHOLE: [&str; 2] = ["tasks", "priority"];
 
-/// Files of one table, one behind the other.
+/// The files of one table, concatenated.
 #[derive(Clone, Debug)]
 pub struct Files {
     paths: Vec<PathBuf>,
@@ -31,7 +33,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Those of these paths that are there. Errors: [`Error::Trace`] for one that is damaged, or has other columns than the first.
+    /// Opens the files that exist. Errors: [`Error::Trace`] for a damaged file, or one with other columns than the first.
     pub fn open(paths: Vec<PathBuf>) -> Result<Files> {
         let mut files = Files { paths: Vec::new(), fields: Vec::new(), rows: 0 };
         for path in paths {
@@ -49,17 +51,17 @@ impl Files {
         Ok(files)
     }
 
-    /// The rows of all of them.
+    /// Returns the number of rows of all files.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The columns: name, and type as Arrow calls it.
+    /// Returns the columns: the name, and Arrow's name of the type.
     pub fn columns(&self) -> impl Iterator<Item = (&str, String)> {
         self.fields.iter().map(|field| (field.name.as_str(), format!("{:?}", field.dtype)))
     }
 
-    /// The type of a row.
+    /// Returns the type of a row.
     pub fn field(&self) -> ArrowField {
         ArrowField::new("".into(), ArrowDataType::Struct(self.fields.clone()), false)
     }
@@ -83,7 +85,7 @@ impl Files {
         Ok(found)
     }
 
-    /// The rows, a chunk at a time. Errors: a file is damaged, or no longer there.
+    /// Returns the rows, one chunk at a time. Errors: a file is damaged or missing.
     pub fn chunks(&self) -> impl Iterator<Item = PolarsResult<Box<dyn Array>>> + use<> {
         let (files, mut next, mut current) = (self.clone(), 0, None);
         std::iter::from_fn(move || {
@@ -119,7 +121,7 @@ fn failed(error: Error) -> PolarsError {
     PolarsError::ComputeError(error.to_string().into())
 }
 
-/// A file with all of its columns selected; `None` if it is not there.
+/// Opens a file with all of its columns selected; `None` if it is missing.
 fn all(path: &Path) -> Result<Option<Parquet>> {
     let Some(mut file) = open(path)? else { return Ok(None) };
     let names: Vec<String> = file.columns().iter().map(|(name, _)| name.clone()).collect();
@@ -127,7 +129,7 @@ fn all(path: &Path) -> Result<Option<Parquet>> {
     Ok(Some(file))
 }
 
-/// Columns as one array of rows.
+/// Combines columns to one array of rows.
 fn together(columns: Vec<StoredColumn>, rows: usize, fields: &[ArrowField]) -> PolarsResult<Box<dyn Array>> {
     let whole = |column: StoredColumn| match column.into_arrays() {
         mut arrays if arrays.len() == 1 => Ok(arrays.remove(0)),
@@ -138,19 +140,19 @@ fn together(columns: Vec<StoredColumn>, rows: usize, fields: &[ArrowField]) -> P
     StructArray::try_new(dtype, rows, arrays, None).map(|rows| Box::new(rows) as Box<dyn Array>)
 }
 
-/// How a column of a frame is stored.
+/// The storage type of a column of a frame.
 enum Stored {
     Int,
     Float,
-    /// Whole numbers that come as floats.
+    /// Whole numbers that are given as floats.
     Whole,
     Text,
 }
 
-/// Writes the rows of a frame, given as arrays of this type, to a Parquet file. Messages call it `name`. Columns of types that no trace has
-/// are dropped, unless a trace has a column of that name. Returns the digest of the bytes.
+/// Writes the rows of a frame, given as arrays of this type, to a Parquet file. Messages call it `name`. Columns of types that no trace
+/// has are dropped, unless a trace has a column of that name. Returns the digest of the bytes.
 ///
-/// Errors: [`Error::Trace`] for such a column and invalid rows, and [`Error::Output`].
+/// Errors: [`Error::Trace`] for such a column and for invalid rows, and [`Error::Output`].
 pub fn import(
     name: &str,
     path: &Path,
@@ -163,7 +165,7 @@ pub fn import(
     };
     let mut kept: Vec<(usize, Stored)> = Vec::new();
     for (at, field) in fields.iter().enumerate() {
-        // Categories are text by another name.
+        // Categories are treated as text.
         let dtype = match &field.dtype {
             ArrowDataType::Dictionary(_, values, _) => values,
             other => other,
@@ -188,7 +190,7 @@ pub fn import(
         Stored::Float => Kind::Float,
         Stored::Text => Kind::Text,
     };
-    // The file is read once: a dictionary is worth its while for text that repeats alone.
+    // The file is read once, so a dictionary pays only for text that repeats.
     let column = |(at, stored): &(usize, Stored)| {
         let name = fields[*at].name.as_str();
         Field { distinct: name == "job" || !matches!(stored, Stored::Text), ..Field::new(name, kind(stored)) }
@@ -221,14 +223,14 @@ fn stored(dtype: &ArrowDataType) -> Stored {
     }
 }
 
-/// The values of a chunk of a column, of categories by their keys.
+/// The values of a chunk of a column; categories are represented by their keys.
 struct Unpacked {
     values: Values,
     keys: Option<Vec<Option<usize>>>,
 }
 
 impl Unpacked {
-    /// The values of a chunk with `rows` rows before it.
+    /// Unpacks the values of a chunk that follows `rows` rows.
     fn from_chunk(
         field: &ArrowField,
         array: &dyn Array,
@@ -268,7 +270,7 @@ enum Values {
 }
 
 impl Values {
-    /// The values of a column with `rows` rows before it. Errors: a value of another kind.
+    /// Converts the values of a column that follow `rows` rows. Errors: a value of another kind.
     fn from_column(column: &StoredColumn, stored: &Stored, rows: usize) -> std::result::Result<Values, String> {
         Ok(match stored {
             Stored::Int => {
@@ -280,7 +282,7 @@ impl Values {
             }
             Stored::Float => Values::Float(column.numbers()?),
             Stored::Whole => {
-                // Floats have all integers up to this.
+                // Floats represent all integers up to this bound.
                 let whole = |value: f64| value.fract() == 0.0 && value.abs() <= (1u64 << 53) as f64;
                 let integer = |(at, value): (usize, Option<f64>)| match value.filter(|value| !value.is_nan()) {
                     Some(value) if !whole(value) => {

@@ -1,8 +1,8 @@
-//! Columns of a table as Parquet pages, each in the encoding that it declares, without trials.
+//! Encodes columns of a table as Parquet pages. The encoding follows from the column's declaration, without trials.
 //!
-//! Repetitive columns are numbers in a dictionary while it is short. Others are differences from row to row: integers packed to the width
-//! of the largest of 64, names without their common prefix; doubles are plain. A constant column is a dictionary of one value. A column of
-//! a row group is one page, compressed if a sample shows that this pays.
+//! Repetitive columns are numbers in a dictionary while it is short. Other columns are differences from row to row: integers packed to the
+//! width of the largest difference of 64, names without their common prefix. Doubles are stored plain. A constant column is a dictionary
+//! of one value. A column of a row group is one page, compressed if a sample shows that this pays.
 
 use polars_parquet::parquet::CowBuffer;
 use polars_parquet::parquet::compression::{CompressionOptions, ZstdLevel, compress};
@@ -26,19 +26,19 @@ enum Values {
     Distinct(Differing),
 }
 
-/// A column of a row group that grows.
+/// A column of a growing row group.
 pub struct GrowingColumn {
     values: Values,
     distinct: bool,
-    /// Whether each row has a value; `None` as long as all have.
+    /// Whether each row has a value; `None` while all rows have one.
     present: Option<Vec<bool>>,
 }
 
-/// The pages of a column of a row group, and how they are to be compressed.
+/// The pages of a column of a row group, and their compression.
 pub(crate) type Pages = (Vec<Page>, CompressionOptions);
 
 impl GrowingColumn {
-    /// A column without rows; whether nearly all its values are `distinct`.
+    /// Creates a column without rows; `distinct` if nearly all its values differ.
     pub(crate) fn new(kind: Kind, distinct: bool) -> GrowingColumn {
         let values = match kind {
             Kind::Int => Values::Int(Vec::new()),
@@ -62,7 +62,7 @@ impl GrowingColumn {
         }
     }
 
-    /// Adds the value of the next row. Whether it is of the column's type.
+    /// Adds the value of the next row; returns whether it has the column's type.
     #[inline]
     pub fn push(&mut self, cell: Cell) -> bool {
         match cell {
@@ -74,7 +74,7 @@ impl GrowingColumn {
         }
     }
 
-    /// Adds an integer, in a column of doubles as the nearest one.
+    /// Adds an integer; a column of doubles stores the nearest double.
     #[inline]
     pub fn push_int(&mut self, value: i64) -> bool {
         match &mut self.values {
@@ -104,7 +104,7 @@ impl GrowingColumn {
         self.note()
     }
 
-    /// Adds a name of a list; all other values of the column, too, are of this list.
+    /// Adds a name of a list; all other values of the column must be of this list, too.
     #[inline]
     pub fn push_name(&mut self, name: Listed) -> bool {
         if let Values::Repeated(Names { keys, .. }) = &mut self.values
@@ -125,7 +125,7 @@ impl GrowingColumn {
         true
     }
 
-    /// Adds nothing.
+    /// Adds an absent value.
     fn push_null(&mut self) -> bool {
         let rows = self.len();
         self.present.get_or_insert_with(|| vec![true; rows]).push(false);
@@ -143,7 +143,7 @@ impl GrowingColumn {
         }
     }
 
-    /// Returns its pages for `rows` rows. Errors: those of the compression.
+    /// Returns the column's pages for `rows` rows. Errors: those of the compression.
     pub(crate) fn pages(self, rows: usize, of: Descriptor) -> ParquetResult<Pages> {
         let mut page = Vec::new();
         let mut absent = 0;
@@ -199,7 +199,7 @@ impl GrowingColumn {
 }
 
 impl Values {
-    /// The least and the largest of them, unless they are long or no numbers; a zero may have either sign.
+    /// Returns the least and the largest value, unless they are long or include NaN; a zero may have either sign.
     fn extremes(&self) -> [Option<Vec<u8>>; 2] {
         match self {
             Values::Int(values) => {
@@ -221,12 +221,12 @@ impl Values {
     }
 }
 
-/// The least and the largest name, unless they are long.
+/// Returns the least and the largest name, unless they are long.
 fn ends_of(names: [Option<&str>; 2]) -> [Option<Vec<u8>>; 2] {
     names.map(|name| name.filter(|name| name.len() <= 64).map(|name| name.as_bytes().to_vec()))
 }
 
-/// The pages of a column with this value in each of `rows` rows.
+/// Returns the pages of a column with this value in each of `rows` rows.
 pub(crate) fn repeated(cell: Cell, rows: usize, of: Descriptor) -> ParquetResult<Pages> {
     let plain = match cell {
         Cell::Int(value) => Some(value.to_le_bytes().to_vec()),
@@ -240,7 +240,7 @@ pub(crate) fn repeated(cell: Cell, rows: usize, of: Descriptor) -> ParquetResult
         let data = data_page(page, rows, Encoding::PLAIN, statistics(rows, None, None), of);
         return Ok((vec![data], CompressionOptions::Uncompressed));
     };
-    // All keys are 0, in no bits.
+    // All keys are 0, with a width of 0 bits.
     page.push(0);
     <u32 as Encoder<u32>>::run_length_encode(&mut page, rows, 0, 0)?;
     let statistics = statistics(0, Some(plain.clone()), Some(plain.clone()));
@@ -250,15 +250,15 @@ pub(crate) fn repeated(cell: Cell, rows: usize, of: Descriptor) -> ParquetResult
     Ok((vec![entry, data], CompressionOptions::Uncompressed))
 }
 
-/// The entries of a dictionary as a page has them, how many there are, and the number of each value.
+/// The entries of a dictionary in the format of a page, their number, and the key of each value.
 type Numbered = (Vec<u8>, usize, Vec<u32>);
 
-/// Writes numbers of entries of a dictionary of this length: runs of equal ones are looked for only where many follow an equal one.
+/// Writes keys of a dictionary of this length. Runs of equal keys are searched only if many keys equal the one before.
 fn numbers(keys: &[u32], length: usize, page: &mut Vec<u8>) -> std::io::Result<()> {
     let width = usize::BITS - length.saturating_sub(1).leading_zeros();
     page.push(width as u8);
     let pairs = keys.iter().zip(keys.get(1..).unwrap_or_default());
-    // In vector instructions, which a sum that is checked for overflow is not; there are fewer than 2^32 rows.
+    // A wrapping sum is vectorised, unlike a sum with overflow checks; there are fewer than 2^32 rows.
     let equal = pairs.map(|(before, after)| u32::from(before == after)).fold(0, u32::wrapping_add) as usize;
     if 2 * equal + 1 >= keys.len() {
         return encode::<u32, _, _>(page, keys.iter().copied(), width);
@@ -266,16 +266,16 @@ fn numbers(keys: &[u32], length: usize, page: &mut Vec<u8>) -> std::io::Result<(
     <u32 as Encoder<u32>>::bitpacked_encode(page, keys.iter().copied(), width as usize)
 }
 
-/// Spreads bits over the high ones.
+/// Multiplier that spreads bits over the high ones.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Whether the first values are whole seconds, if they are microseconds, or all 0: these repeat, and their differences have bits to
-/// spare.
+/// Returns whether the first values are whole seconds, given as microseconds, or all 0. Such values repeat, and as differences they would
+/// take superfluous bits.
 fn are_seconds(values: &[i64]) -> bool {
     values.iter().take(64).all(|value| value % 1_000_000 == 0)
 }
 
-/// Numbers as a dictionary, if they repeat and it has at most an eighth of them.
+/// Encodes numbers by a dictionary, if they repeat and it has at most an eighth as many entries.
 fn few<T: Copy>(values: &[T], distinct: bool, bits: impl Fn(T) -> u64) -> Option<Numbered> {
     if distinct || values.is_empty() {
         return None;
@@ -312,12 +312,12 @@ fn few<T: Copy>(values: &[T], distinct: bool, bits: impl Fn(T) -> u64) -> Option
 struct Names {
     names: Interned,
     keys: Vec<u32>,
-    /// For some hashes the ends of a name, its length and its number: nearly always those of the name which is looked for.
+    /// For some hashes the ends of a name, its length and its number; nearly always these match the name that is searched.
     recent: Vec<([u64; 2], usize, u32)>,
 }
 
 impl Names {
-    /// The number of bits of the hashes.
+    /// Number of bits of the hashes.
     const RECENT: u32 = 10;
 
     fn push(&mut self, name: &str) {
@@ -335,7 +335,7 @@ impl Names {
     }
 }
 
-/// Names of a list by number, in order of their first appearance in a row group: only then a name is looked up.
+/// Names of a list by number, in order of their first appearance in a row group. A name is looked up only at its first appearance.
 #[derive(Default)]
 struct ListedNames {
     names: NameList,
@@ -360,7 +360,7 @@ impl ListedNames {
     }
 }
 
-/// The first and the last eight bytes, which may overlap: with the length they identify up to sixteen bytes.
+/// Returns the first and the last eight bytes, which may overlap; with the length they identify up to sixteen bytes.
 fn ends(bytes: &[u8]) -> [u64; 2] {
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         [u64::from_le_bytes(*first), u64::from_le_bytes(*last)]
@@ -371,7 +371,7 @@ fn ends(bytes: &[u8]) -> [u64; 2] {
     }
 }
 
-/// Names that differ, each without the bytes that it begins with like the one before.
+/// Distinct names, each without the prefix that it shares with the one before.
 #[derive(Default)]
 struct Differing {
     before: Vec<u8>,
@@ -395,7 +395,7 @@ fn plain_text(text: &str) -> Vec<u8> {
     [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat()
 }
 
-/// Begins a page with what says which rows have values, behind its length.
+/// Begins a page with the levels (which rows have values), preceded by their length.
 fn levels(page: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> std::io::Result<()> {
     page.extend_from_slice(&[0; 4]);
     write(page)?;
@@ -429,10 +429,10 @@ fn data_page(bytes: Vec<u8>, rows: usize, encoding: Encoding, statistics: Statis
     Page::Data(DataPage::new(DataPageHeader::V1(header), CowBuffer::Owned(bytes), of, rows))
 }
 
-/// Bytes of a page that are compressed to see whether this pays.
+/// Number of bytes of a page that are compressed as a sample.
 const SAMPLE: usize = 1 << 14;
 
-/// How a page is to be compressed: if a part of it loses an eighth.
+/// Selects the compression of a page: compressed if a sample shrinks by more than an eighth.
 fn worthwhile(page: &[u8]) -> ParquetResult<CompressionOptions> {
     let fast = CompressionOptions::Zstd(ZstdLevel::try_new(1).ok());
     let start = page.len().saturating_sub(SAMPLE) / 2;
@@ -443,11 +443,11 @@ fn worthwhile(page: &[u8]) -> ParquetResult<CompressionOptions> {
     Ok(if pays { fast } else { CompressionOptions::Uncompressed })
 }
 
-/// Rows of a block of differences, and of the parts of a block that have a width each.
+/// Number of rows of a block of differences, and of the parts of a block with a width each.
 const BLOCK: usize = 256;
 const PART: usize = 64;
 
-/// Writes values as DELTA_BINARY_PACKED does: the first one, then blocks of differences to the value before, above their least.
+/// Writes values as DELTA_BINARY_PACKED: the first value, then blocks of differences to the value before, relative to their least.
 fn differences(values: &[i64], page: &mut Vec<u8>) {
     let number = |page: &mut Vec<u8>, value: u64| {
         let mut bytes = [0; 10];

@@ -12,25 +12,25 @@ use tempfile::{NamedTempFile, TempPath};
 
 use plimsoll_base::error::{Error, Result};
 
-/// How the names of files begin that are not whole yet.
+/// The prefix of the names of incomplete files.
 const TEMPORARY: &str = ".plimsoll-";
 
-/// Whether a name is that of a file which is not whole yet: what a process that was killed has left.
+/// Returns whether a name is that of an incomplete file, as left by a killed process.
 pub fn is_temporary(name: &str) -> bool {
     let rest = name.strip_prefix(TEMPORARY).unwrap_or_default();
     rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// A file that stands under its name.
+/// A file that exists under its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WrittenFile {
     /// Its name.
     pub path: PathBuf,
-    /// The BLAKE3 digest of the bytes that were written, in hexadecimal.
+    /// The BLAKE3 digest of the written bytes, in hexadecimal.
     pub digest: String,
 }
 
-/// A file that is whole and on disk, under a temporary name: it goes away unless it is placed.
+/// A file that is complete and on disk under a temporary name; it is removed unless it is placed.
 #[derive(Debug)]
 pub struct Pending {
     temporary: TempPath,
@@ -38,12 +38,12 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// The file that it will be.
+    /// Returns the file as it will be when placed.
     pub fn written(&self) -> &WrittenFile {
         &self.written
     }
 
-    /// Gives it its name; a file that had this name is replaced. Errors: [`Error::Output`].
+    /// Renames the file to its name; replaces an existing file of this name. Errors: [`Error::Output`].
     pub fn place(self) -> Result<WrittenFile> {
         let fail = |error: std::io::Error| Error::output(&self.written.path, error);
         self.temporary.persist(&self.written.path).map_err(|error| fail(error.error))?;
@@ -52,12 +52,12 @@ impl Pending {
     }
 }
 
-/// The digest of bytes.
+/// Computes the digest of bytes.
 pub fn digest_of(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// The digest of the bytes that pass on their way to a file.
+/// The digest of the bytes that are written to a file.
 #[derive(Clone, Default)]
 pub(crate) struct Digest(Arc<Mutex<blake3::Hasher>>);
 
@@ -69,13 +69,13 @@ impl Digest {
         }
     }
 
-    /// In hexadecimal.
+    /// Returns the digest in hexadecimal.
     pub fn hex(&self) -> String {
         self.0.lock().map(|hasher| hasher.finalize().to_hex().to_string()).unwrap_or_default()
     }
 }
 
-/// A file that digests the bytes written to it from start to end.
+/// A file that computes the digest of the bytes written to it, from start to end.
 pub(crate) struct Digesting {
     file: File,
     digest: Digest,
@@ -111,14 +111,14 @@ pub(crate) fn begin(path: &Path) -> Result<NamedTempFile> {
     tempfile::Builder::new().prefix(TEMPORARY).rand_bytes(6).tempfile_in(folder).map_err(fail)
 }
 
-/// Brings a file's data to the disk. Errors: [`Error::Output`].
+/// Syncs a file's data to the disk. Errors: [`Error::Output`].
 pub(crate) fn complete(path: &Path, temporary: NamedTempFile, digest: String) -> Result<Pending> {
     temporary.as_file().sync_all().map_err(|error| Error::output(path, error))?;
     set_readable(temporary.as_file());
     Ok(Pending { temporary: temporary.into_temp_path(), written: WrittenFile { path: path.to_owned(), digest } })
 }
 
-/// Makes a folder with those above it, each known on disk to the one that holds it.
+/// Creates a folder and its missing parents, and syncs each parent.
 pub(crate) fn make_folder(folder: &Path) -> std::io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -128,20 +128,20 @@ pub(crate) fn make_folder(folder: &Path) -> std::io::Result<()> {
         make_folder(above)?;
     }
     match std::fs::create_dir(folder) {
-        // Another thread was faster.
+        // Another thread created it at the same time.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
         Err(error) => Err(error),
         Ok(()) => sync_folder(above),
     }
 }
 
-/// Brings the names in a folder to the disk, where the system knows how.
+/// Syncs the names in a folder to the disk, if the system supports it.
 pub fn sync_folder(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
         match File::open(folder).and_then(|folder| folder.sync_all()) {
-            // A file system that cannot, or a folder that may be written to and not be read.
+            // A file system that cannot sync, or a folder that is writable but not readable.
             Err(error) if matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported) => Ok(()),
             result => result,
         }
@@ -153,19 +153,19 @@ pub fn sync_folder(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Temporary files are private; a result is readable for all users with access to the folder.
+/// Makes a file readable for all users with access to the folder; temporary files are private.
 fn set_readable(file: &File) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // A file system without permissions keeps the file as it is, which is no reason to lose it.
+        // A file system without permissions keeps the file as it is; this must not lose the file.
         let _ = file.set_permissions(std::fs::Permissions::from_mode(0o644));
     }
     #[cfg(not(unix))]
     let _ = file;
 }
 
-/// Writes a whole text or picture under a temporary name and renames it. Errors: [`Error::Output`].
+/// Writes a complete text or picture under a temporary name and renames it. Errors: [`Error::Output`].
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<WrittenFile> {
     let mut temporary = begin(path)?;
     temporary.write_all(bytes).map_err(|error| Error::output(path, error))?;
@@ -177,8 +177,7 @@ pub trait Sink: Write + Seek {}
 
 impl<T: Write + Seek> Sink for T {}
 
-/// Gives `write` a file of a temporary name and renames it once all is written. Errors: [`Error::Output`], or those of
-/// `write`.
+/// Passes a file with a temporary name to `write` and renames it when all is written. Errors: [`Error::Output`], or those of `write`.
 pub fn write_with<T>(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<T>) -> Result<T> {
     let mut out = BufWriter::with_capacity(1 << 16, begin(path)?);
     let result = write(&mut out)?;

@@ -14,12 +14,12 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Reads a whole file; `None` if it is not there. Errors: [`Error::Trace`] when it is damaged.
+    /// Reads a whole file; `None` if it is missing. Errors: [`Error::Trace`] if it is damaged.
     pub fn open(path: &Path) -> Result<Option<Frame>> {
         open(path)?.map(|file| Frame::read(path.to_owned(), file, None)).transpose()
     }
 
-    /// Reads the present columns among these names, or all columns; others may be of any type.
+    /// Reads the existing columns among these names, or all columns; other columns may be of any type.
     pub fn read(path: PathBuf, mut file: Parquet, names: Option<&[&str]>) -> Result<Frame> {
         let mut wanted: Vec<String> = Vec::new();
         for (name, unreadable) in file.columns() {
@@ -36,12 +36,12 @@ impl Frame {
         Ok(Frame { path, rows, columns: file.read(0, rows)? })
     }
 
-    /// A column of numbers.
+    /// Returns a column of numbers.
     pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>> {
         self.values(name, None, StoredColumn::numbers)
     }
 
-    /// A column of names; an absent one is empty.
+    /// Returns a column of names; an absent name is empty.
     pub fn names(&self, name: &str) -> Result<Vec<String>> {
         self.values(name, String::new(), |column| match column.other_than_text() {
             Some(kind) => Err(format!("is of type {kind}, not text")),
@@ -49,7 +49,7 @@ impl Frame {
         })
     }
 
-    /// The values of a column, or as many of `absent` if there is no such column.
+    /// Returns the values of a column; as many times `absent` if there is no such column.
     fn values<T: Clone>(
         &self,
         name: &str,
@@ -63,7 +63,7 @@ impl Frame {
     }
 }
 
-/// Opens a table; `None` if it is not there. Errors: [`Error::Trace`] when it is damaged.
+/// Opens a table; `None` if it is missing. Errors: [`Error::Trace`] if it is damaged.
 pub fn open(path: &Path) -> Result<Option<Parquet>> {
     match Pinned::new(path).and_then(|file| Parquet::open(path, Bytes::File(file), damaged)) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -1,7 +1,7 @@
-//! One process at a time in a results folder: advisory locks, which the system releases when a process dies.
+//! Locks a results folder for one process at a time, by advisory locks, which the system releases when a process dies.
 //!
-//! A process that makes all runs, or finishes the folder (statistics, figures, report), locks it exclusively. Shards share the folder lock,
-//! and each locks the run that it makes. On a file system without locks, none are used.
+//! A process that executes all runs, or finishes the folder (statistics, figures, report), locks it exclusively. Shards share the folder
+//! lock, and each locks the run that it executes. On a file system without locks, none are used.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error as IoError, ErrorKind};
@@ -10,35 +10,35 @@ use std::path::{Path, PathBuf};
 use super::file::make_folder;
 use plimsoll_base::error::{Error, Result};
 
-/// The folder of the receipts of runs, below that of the results of a plan without a sweep, or of a cell.
+/// The folder of the receipts of runs, below the results folder of a cell, or of a plan without a sweep.
 pub const RECEIPTS: &str = "done";
 
-/// The name of the file that is locked for a folder.
+/// The name of the lock file of a folder.
 pub const FILE: &str = ".plimsoll-lock";
 
-/// A lock, until it is dropped.
+/// A lock that is released when dropped.
 #[derive(Debug)]
 pub struct Lock {
-    /// `None` where the file system has no locks.
+    /// `None` if the file system has no locks.
     file: Option<File>,
     path: PathBuf,
-    /// The folders that were made for it, from the inside out.
+    /// The folders that were created for it, innermost first.
     made: Vec<PathBuf>,
 }
 
 impl Lock {
-    /// A results folder for one process alone; it is made if need be. Errors: [`Error::Output`], and what to do, if another
-    /// one has it.
+    /// Locks a results folder exclusively; creates it if necessary. Errors: [`Error::Output`] with advice, if another process has locked
+    /// it.
     pub fn alone(folder: &Path) -> Result<Lock> {
         acquire(folder, FILE.as_ref(), true).map_err(|busy| busy.in_folder(folder))
     }
 
-    /// A results folder, shared with other shards. Errors: as [`Lock::alone`].
+    /// Locks a results folder, shared with other shards. Errors: as [`Lock::alone`].
     pub fn shared(folder: &Path) -> Result<Lock> {
         acquire(folder, FILE.as_ref(), false).map_err(|busy| busy.in_folder(folder))
     }
 
-    /// A run of a shard. Errors: another shard is making it.
+    /// Locks a run of a shard. Errors: another shard is executing it.
     pub fn run(folder: &Path, id: &str) -> Result<Lock> {
         let name = format!("{RECEIPTS}/.plimsoll-{id}.lock");
         acquire(folder, name.as_ref(), true).map_err(|busy| match busy {
@@ -51,7 +51,7 @@ impl Lock {
     }
 }
 
-/// Whether a name is that of a file that was locked, which a process that was killed leaves.
+/// Returns whether a name is that of a lock file, as left by a killed process.
 pub fn is_lock(name: &str) -> bool {
     if name == FILE {
         return true;
@@ -60,7 +60,7 @@ pub fn is_lock(name: &str) -> bool {
     id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Why a lock is not to be had.
+/// The reason that a lock is not available.
 enum Busy {
     Other,
     Failed(Error),
@@ -88,7 +88,7 @@ fn acquire(folder: &Path, name: &Path, alone: bool) -> std::result::Result<Lock,
         if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
             return Err(fail(IoError::new(ErrorKind::AlreadyExists, "is no file that Plimsoll has made: remove it")));
         }
-        // Some network file systems share a lock only among processes with read access.
+        // Some network file systems grant a shared lock only with read access.
         let mut options = OpenOptions::new();
         let file = options.create(true).truncate(false).read(true).write(true).open(&path).map_err(fail)?;
         let locked = if alone { file.try_lock() } else { file.try_lock_shared() };
@@ -105,14 +105,14 @@ fn acquire(folder: &Path, name: &Path, alone: bool) -> std::result::Result<Lock,
     }
 }
 
-/// Whether a file system says by this that it has no locks.
+/// Returns whether the error means that the file system has no locks.
 fn is_without_locks(error: &IoError) -> bool {
-    // "No locks available" of Linux, which has no kind of its own.
+    // "No locks available" of Linux, for which `ErrorKind` has no variant.
     const ENOLCK: i32 = 37;
     error.kind() == ErrorKind::Unsupported || (cfg!(target_os = "linux") && error.raw_os_error() == Some(ENOLCK))
 }
 
-/// Whether an open file still stands under its name.
+/// Returns whether an open file is still the one of that name.
 fn is_the_same(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -129,14 +129,14 @@ fn is_the_same(file: &File, path: &Path) -> bool {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The last owner removes the file; a file that cannot be removed does no harm.
+        // The last owner removes the file; if it cannot be removed, it does no harm.
         if self.file.as_ref().is_none_or(|file| file.try_lock().is_ok()) {
             let _ = std::fs::remove_file(&self.path);
         }
         if let Some(folder) = self.made.first() {
             let _ = std::fs::remove_dir(folder.join(RECEIPTS));
         }
-        // A folder that is not empty stays.
+        // A folder that is not empty remains.
         self.made.iter().take_while(|folder| std::fs::remove_dir(folder).is_ok()).count();
     }
 }

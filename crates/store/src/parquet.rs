@@ -1,9 +1,8 @@
-//! Parquet files, read as if nothing in them were true.
+//! Reads Parquet files without trusting their content.
 //!
-//! Everything that is read of Parquet goes through here: traces and tables of results. The library below trusts what a
-//! file says of itself, and allocates, slices and asserts by it. So the footer is decoded within bounds first, then the
-//! places and sizes of the columns that are read are held against the file, page by page, and whatever the library still
-//! panics on becomes an [`Error`].
+//! All reading of Parquet uses this module: traces and tables of results. The library below trusts the metadata of a file in allocations,
+//! slices and assertions. Therefore the footer is first decoded within bounds, then the positions and sizes of the columns that are read
+//! are checked against the file, page by page. Any remaining panic of the library becomes an [`Error`].
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -32,22 +31,22 @@ use plimsoll_sim::workload::NameList;
 const MAGIC: &[u8; 4] = b"PAR1";
 const TAIL: u64 = 8;
 
-/// The most bytes of a footer: some hundred thousand columns of row groups.
+/// Maximum length of a footer in bytes: some hundred thousand columns of row groups.
 const FOOTER_MOST: u64 = 64 << 20;
 
-/// Types within types.
+/// Maximum depth of nested types.
 const DEPTH_MOST: usize = 32;
 
-/// A page that unfolds to more than this must be large in the file, too.
+/// A page with a larger decoded size must be large in the file, too.
 const PAGE_FREE: u64 = 64 << 20;
 
-/// The number of rows allowed in any file, and the number allowed in addition per byte: runs of equal values cost almost nothing.
+/// Number of rows allowed in any file, and the number allowed in addition per byte; runs of equal values take almost no space.
 const ROWS_FREE: u64 = 1 << 20;
 
 /// The largest ratio of decoded to stored size.
 const UNFOLDED: u64 = 1024;
 
-/// Where the bytes of a file are.
+/// The source of the bytes of a file.
 #[derive(Clone, Debug)]
 pub enum Bytes {
     /// On disk.
@@ -68,13 +67,13 @@ impl Bytes {
 trait Seekable: Read + Seek {}
 impl<T: Read + Seek> Seekable for T {}
 
-/// How a damaged file is reported: its path and the problem.
+/// Creates the error for a damaged file from its path and the problem.
 pub type DamageError = fn(&Path, &str) -> Error;
 
-/// A column of a file, and why it cannot be read if so: the name of its type.
+/// A column of a file, and the name of its type if it cannot be read.
 pub type FileColumn = (String, Option<String>);
 
-/// A file with a sound footer, of which some columns are read.
+/// A file with a valid footer, of which selected columns are read.
 pub struct Parquet {
     path: PathBuf,
     bytes: Bytes,
@@ -86,7 +85,7 @@ pub struct Parquet {
     selected: Option<Selected>,
 }
 
-/// The columns that are read, and their bytes in the row group that was read last.
+/// The selected columns, and their bytes in the most recent row group.
 struct Selected {
     schema: ArrowSchema,
     file: FileMetadata,
@@ -95,13 +94,13 @@ struct Selected {
 }
 
 impl Parquet {
-    /// Opens a file, which messages call `path`. Errors: [`Error::Io`], and what `complain` makes of a damaged one.
+    /// Opens a file; messages call it `path`. Errors: [`Error::Io`], and the error of `complain` for a damaged file.
     pub fn open(path: &Path, bytes: Bytes, complain: DamageError) -> Result<Parquet> {
         let damaged = |problem: String| complain(path, &problem);
         let mut reader = bytes.open()?;
         let size = bounded_footer(&mut reader).map_err(damaged)?;
         let mut file = guarded(|| read_metadata(&mut reader)).map_err(damaged)?;
-        // Types are those of Parquet: what writers note beside them, such as a dictionary of categories, is no other value.
+        // Types are those of Parquet; annotations of writers, such as a dictionary of categories, do not change the values.
         let pairs = file.key_value_metadata.take().unwrap_or_default();
         let pairs = pairs.into_iter().filter_map(|pair| Some((pair.key, pair.value?))).collect();
         let schema = guarded(|| infer_schema(&file)).map_err(damaged)?;
@@ -111,27 +110,27 @@ impl Parquet {
         Ok(parquet)
     }
 
-    /// The columns, in order.
+    /// Returns the columns, in order.
     pub fn columns(&self) -> &[FileColumn] {
         &self.columns
     }
 
-    /// The key-value metadata.
+    /// Returns the key-value metadata.
     pub fn pairs(&self) -> &[(String, String)] {
         &self.pairs
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.file.num_rows
     }
 
-    /// The columns that are read, once they are selected.
+    /// Returns the selected columns.
     pub(crate) fn fields(&self) -> Vec<Field> {
         self.selected.iter().flat_map(|selected| selected.schema.iter_values()).cloned().collect()
     }
 
-    /// Says which columns are read, all of them readable. Errors: they are not where the footer says, or too large.
+    /// Selects the columns to read, which must all be readable. Errors: they are not where the footer states, or are too large.
     pub fn select(&mut self, names: &[&str]) -> Result<()> {
         let names: Vec<_> = names.iter().map(|name| (*name).into()).collect();
         let mut pruned = guarded(|| self.file.pruned(&names, &[])).map_err(|problem| self.damaged(&problem))?;
@@ -151,7 +150,8 @@ impl Parquet {
         Ok(())
     }
 
-    /// Reads at most `rows` rows of the selected columns, in the order of the file, from row `from` on. Errors: they do not decode.
+    /// Reads at most `rows` rows of the selected columns, starting at row `from`, in the order of the file. Errors: they cannot be
+    /// decoded.
     pub fn read(&mut self, from: usize, rows: usize) -> Result<Vec<StoredColumn>> {
         let due = self.rows().saturating_sub(from).min(rows);
         let damaged = |problem: String| (self.complain)(&self.path, &problem);
@@ -183,7 +183,7 @@ impl Parquet {
         (self.complain)(&self.path, problem)
     }
 
-    /// Checks that the rows of the groups make those of the file, and are not more than such a file can hold.
+    /// Checks that the rows of the groups add up to those of the file, and are not more than a file of this size can have.
     fn check_rows(&self) -> Result<()> {
         let of_groups = self.file.row_groups.iter().map(|group| group.num_rows() as u64);
         let sum = of_groups.fold(0, u64::saturating_add);
@@ -199,7 +199,7 @@ impl Parquet {
 }
 
 impl Selected {
-    /// Reads the bytes of a row group, unless they are there.
+    /// Reads the bytes of a row group, unless they are loaded.
     fn load(&mut self, group: usize, reader: &mut impl Seekable) -> std::io::Result<()> {
         if self.group.take() != Some(group) {
             self.chunks.clear();
@@ -229,29 +229,29 @@ fn decode(
     column_iter_to_arrays(pages, types, field, Some(rows)).map(|(arrays, _)| arrays)
 }
 
-/// A column in memory: some arrays, one behind the other.
+/// A column in memory: a sequence of arrays.
 pub struct StoredColumn {
     field: Field,
     arrays: Vec<Box<dyn Array>>,
 }
 
 impl StoredColumn {
-    /// A column of one array.
+    /// Creates a column of one array.
     pub(crate) fn new(field: Field, array: Box<dyn Array>) -> StoredColumn {
         StoredColumn { field, arrays: vec![array] }
     }
 
-    /// Its arrays.
+    /// Returns its arrays.
     pub(crate) fn into_arrays(self) -> Vec<Box<dyn Array>> {
         self.arrays
     }
 
-    /// Which values are absent.
+    /// Returns which values are absent.
     pub(crate) fn nulls(&self) -> Vec<bool> {
         self.arrays.iter().flat_map(|array| (0..array.len()).map(|at| array.is_null(at))).collect()
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.field.name
     }
@@ -260,17 +260,17 @@ impl StoredColumn {
         self.arrays.iter().map(|array| array.len()).sum()
     }
 
-    /// The doubles, if this is a column of them.
+    /// Returns the doubles, if this is a column of doubles.
     pub fn doubles(&self) -> std::result::Result<Option<Vec<Option<f64>>>, String> {
         (self.field.dtype == ArrowDataType::Float64).then(|| self.numbers()).transpose()
     }
 
-    /// The name of the type if that is not text.
+    /// Returns the name of the type, if it is not text.
     pub fn other_than_text(&self) -> Option<String> {
         (self.field.dtype != ArrowDataType::Utf8View).then(|| format!("{:?}", self.field.dtype))
     }
 
-    /// The values as numbers, where they are some.
+    /// Returns the values as numbers; a value that is no number is absent.
     pub fn numbers(&self) -> std::result::Result<Vec<Option<f64>>, String> {
         let mut values = Vec::with_capacity(self.len());
         self.each(ArrowDataType::Float64, |array: &Float64Array| {
@@ -279,7 +279,7 @@ impl StoredColumn {
         Ok(values)
     }
 
-    /// The values that are integers below 2^63, if this is a column of integers.
+    /// Returns the values that are integers below 2^63, if this is a column of integers.
     pub fn integers(&self) -> std::result::Result<Option<Vec<Option<i64>>>, String> {
         use ArrowDataType as D;
         let mut values = Vec::with_capacity(self.len());
@@ -295,12 +295,12 @@ impl StoredColumn {
         Ok(Some(values))
     }
 
-    /// The values as text, each a string of its own; one that is absent is empty.
+    /// Returns the values as text, each as its own string; an absent value is empty.
     pub fn text(&self) -> std::result::Result<Vec<String>, String> {
         Ok(self.names()?.iter().map(str::to_owned).collect())
     }
 
-    /// The values as text.
+    /// Returns the values as text.
     pub fn names(&self) -> std::result::Result<NameList, String> {
         let mut values = NameList::default();
         self.each(ArrowDataType::Utf8View, |array: &Utf8ViewArray| {
@@ -309,7 +309,7 @@ impl StoredColumn {
         Ok(values)
     }
 
-    /// Gives the values as those of another type to `take`, an array at a time.
+    /// Casts the values to another type and passes them to `take`, one array at a time.
     fn each<A: 'static>(&self, dtype: ArrowDataType, mut take: impl FnMut(&A)) -> std::result::Result<(), String> {
         self.arrays.iter().try_for_each(|array| {
             let array = guarded(|| cast_default(array.as_ref(), &dtype))?;
@@ -319,7 +319,7 @@ impl StoredColumn {
     }
 }
 
-/// Runs a part of the library that may panic on what a file says; silently, since it is the file's fault.
+/// Runs library code that may panic on the content of a file. Panics are silent, since the file causes them.
 fn guarded<T, E: Display>(work: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<T, String> {
     thread_local!(static GUARDED: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();
@@ -343,7 +343,7 @@ fn guarded<T, E: Display>(work: impl FnOnce() -> std::result::Result<T, E>) -> s
     }
 }
 
-/// Decodes the footer with bounds on all its lists, and gives the file's size. Errors: the problem.
+/// Decodes the footer with bounds on all its lists; returns the file's size. Errors: the problem.
 fn bounded_footer(reader: &mut (impl Read + Seek)) -> std::result::Result<u64, String> {
     let failed = |error: std::io::Error| error.to_string();
     let size = reader.seek(SeekFrom::End(0)).map_err(failed)?;
@@ -363,7 +363,7 @@ fn bounded_footer(reader: &mut (impl Read + Seek)) -> std::result::Result<u64, S
     reader.seek(SeekFrom::Start(size - TAIL - length)).map_err(failed)?;
     reader.read_exact(&mut footer).map_err(failed)?;
     reader.rewind().map_err(failed)?;
-    // Lists count eight bytes an item, whatever they hold.
+    // Each item of a list counts as eight bytes, whatever its type.
     let bound = footer.len().saturating_mul(8);
     let mut protocol = TCompactInputProtocol::new(footer.as_slice(), bound);
     let file = FileMetaData::read_from_in_protocol(&mut protocol).map_err(|error| format!("its footer: {error}"))?;
@@ -371,7 +371,7 @@ fn bounded_footer(reader: &mut (impl Read + Seek)) -> std::result::Result<u64, S
     Ok(size)
 }
 
-/// Checks that the types of a schema are a tree that is not deep. Errors: the problem.
+/// Checks that the types of a schema form a tree of limited depth. Errors: the problem.
 fn check_depth(schema: &[SchemaElement]) -> std::result::Result<(), String> {
     let mut open: Vec<usize> = Vec::new();
     for element in schema {
@@ -392,8 +392,8 @@ fn check_depth(schema: &[SchemaElement]) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Checks that a column of a row group lies in the file, and that its pages hold the rows that the group has. Errors:
-/// the problem, as the end of a sentence about the column.
+/// Checks that a column of a row group lies in the file, and that its pages have the rows of the group. Errors: the problem, as the end of
+/// a sentence about the column.
 fn check_column(
     reader: &mut BufReader<Box<dyn Seekable>>,
     column: &ColumnChunkMetadata,
@@ -457,7 +457,7 @@ fn widened(field: ParquetType) -> ParquetType {
     }
 }
 
-/// The name of a type that is not read: neither numbers, nor text, nor truth values.
+/// Returns the name of a type that cannot be read: neither numbers, nor text, nor Booleans.
 pub(crate) fn unreadable(dtype: &ArrowDataType) -> Option<String> {
     use ArrowDataType as D;
     Some(match dtype {

@@ -1,19 +1,19 @@
-//! Names of files that every file system accepts, and that stay in their folder.
+//! Names of files that every file system accepts and that do not leave their folder.
 
-/// The characters that Windows takes in no name, besides control characters and the two slashes.
+/// The characters that Windows refuses in names, besides control characters and the two slashes.
 const REFUSED: [char; 7] = ['<', '>', ':', '"', '|', '?', '*'];
 
-/// The most bytes of a part of a path.
+/// Maximum length of a part of a path, in bytes.
 const LONGEST: usize = 255;
 
-/// The most bytes of a path: some systems take about a thousand.
+/// Maximum length of a path, in bytes; some systems accept about a thousand.
 const LONGEST_PATH: usize = 1000;
 
-/// The rule for a name that becomes a file or a folder, in words.
+/// A description of valid names of files and folders, for messages.
 pub const EXPECTED: &str =
     "a name for files, without slashes, the characters < > : \" | ? *, a dot or a dash in front, or a dot at the end";
 
-/// Whether a user-chosen name may become the name of a file or a folder, on every file system.
+/// Returns whether a user-chosen name is valid as the name of a file or a folder on every file system.
 pub fn is_file_name(name: &str) -> bool {
     !name.starts_with(['.', '-', ' ']) && !name.contains('/') && problem(name).is_none()
 }
@@ -39,13 +39,13 @@ pub fn problem(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a path in a foreign list leads out of the folder of the list.
+/// Returns whether a path in a foreign list leads out of the folder of the list.
 pub fn leads_elsewhere(path: &str) -> bool {
     let up = |part: &str| part == "..";
     std::path::Path::new(path).has_root() || path.contains(':') || path.split(['/', '\\']).any(up)
 }
 
-/// Text as the name of a file: what not every file system takes becomes `_`.
+/// Converts text to the name of a file: characters that some file system refuses become `_`.
 pub fn file_name(text: &str) -> String {
     let plain = |c: char| if c.is_control() || REFUSED.contains(&c) || matches!(c, '/' | '\\') { '_' } else { c };
     let mut name: String = text.chars().map(plain).collect();
@@ -62,7 +62,7 @@ pub fn file_name(text: &str) -> String {
     name
 }
 
-/// Names of devices on Windows, whatever their ending.
+/// Returns whether a name is that of a device on Windows, with any extension.
 fn is_device(part: &str) -> bool {
     let stem = part.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let numbered =

@@ -1,7 +1,7 @@
 //! Checksummed records in JSON: a changed record is invalid.
 //!
-//! The last key of the object is `blake3`, the digest of every byte before it. To verify one with common tools, remove the text from the
-//! last comma on and compare (docs/formats.md).
+//! The last key of the object is `blake3`, the digest of every byte before it. To verify a record with common tools, remove the text from
+//! the last comma on and compare (docs/formats.md).
 
 use std::cmp::Ordering;
 use std::io::{ErrorKind, Read};
@@ -21,13 +21,13 @@ const BEHIND: &str = "\"\n}\n";
 /// move.
 pub const VERSION: u32 = 3;
 
-/// A record as text, with its digest.
+/// Returns a record as text, with its digest.
 fn sealed(text: &str) -> String {
     let body = text.strip_suffix("\n}").unwrap_or(text);
     format!("{body}{BEFORE}{}{BEHIND}", digest_of(body.as_bytes()))
 }
 
-/// Whether a text carries its digest.
+/// Returns whether a text ends with its digest.
 fn is_sealed(text: &str) -> bool {
     let seal = || {
         let (body, digest) = text.strip_suffix(BEHIND)?.rsplit_once(BEFORE)?;
@@ -42,10 +42,10 @@ pub fn write(path: &Path, record: &impl Serialize) -> Result<WrittenFile> {
     write_whole(path, sealed(&text).as_bytes())
 }
 
-/// The most bytes of a record: a study of a million cells.
+/// Maximum size of a record in bytes: a study of a million cells.
 const MOST: u64 = 256 << 20;
 
-/// The bytes of a record; `None` if there is none. Errors: [`Error::Io`], also for more than [`MOST`].
+/// Reads the bytes of a record; `None` if there is none. Errors: [`Error::Io`], also for more than [`MOST`] bytes.
 fn bytes(path: &Path) -> Result<Option<Vec<u8>>> {
     let file = match rows::open(path) {
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
@@ -79,7 +79,7 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| Error::trace(path, error.line() as u64, "", error.to_string()))
 }
 
-/// Reads a record; `None` if there is none. Errors: those of [`text`]; [`Error::Trace`] for a record of another kind.
+/// Reads a record; `None` if there is none. Errors: as [`text`]; [`Error::Trace`] for a record of another kind.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     text(path)?.map(|text| parse(path, &text)).transpose()
 }
@@ -87,16 +87,16 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
 /// A record with the version of the schema of its tables, if it exists.
 #[derive(Debug)]
 pub enum Found<T> {
-    /// It is as it was written.
+    /// The record is unchanged.
     Whole(T),
-    /// It is not; the error.
+    /// The record is damaged; the error.
     Damaged(Error),
-    /// There is none.
+    /// There is no record.
     Missing,
 }
 
 /// Reads a record with the version of the schema of its tables. Errors: [`Error::Io`]; [`Error::Trace`] with advice, if the version is not
-/// this program's, so that the records may differ.
+/// this program's, since the records may then differ.
 pub fn find<T: DeserializeOwned>(path: &Path) -> Result<Found<T>> {
     let Some(bytes) = bytes(path)? else { return Ok(Found::Missing) };
     check_schema(path, &bytes)?;
@@ -104,7 +104,7 @@ pub fn find<T: DeserializeOwned>(path: &Path) -> Result<Found<T>> {
 }
 
 impl<T> Found<T> {
-    /// The record, if there is one. Errors: it is damaged.
+    /// Returns the record, if there is one. Errors: it is damaged.
     pub fn intact(self) -> Result<Option<T>> {
         match self {
             Found::Whole(record) => Ok(Some(record)),

@@ -1,4 +1,7 @@
-//! Parquet tables: written column by column in row groups, under a temporary name until they are whole.
+//! Writes Parquet tables, column by column in row groups, under a temporary name until they are complete.
+//!
+//! [`TableWriter`] collects rows in columns and writes them as row groups of `GROUP` rows, optionally in a second thread. Constants, such
+//! as the axes of an experiment, are the first columns and take no memory per row. The bytes depend on the rows only, not on the threads.
 
 use std::fmt::Display;
 use std::io::BufWriter;
@@ -34,23 +37,23 @@ pub struct Field {
     pub name: String,
     /// Its type.
     pub kind: Kind,
-    /// Nearly all values differ, or the column is a time: a dictionary gains nothing.
+    /// Whether nearly all values differ, or the column is a time; a dictionary would not pay.
     pub distinct: bool,
 }
 
 impl Field {
-    /// A column with values that may repeat.
+    /// Creates a column with values that may repeat.
     pub fn new(name: impl Into<String>, kind: Kind) -> Field {
         Field { name: name.into(), kind, distinct: false }
     }
 }
 
-/// A value that is the same in every row of a file: an axis of the experiment.
+/// A value that is the same in every row of a file, such as an axis of the experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Constant {
     /// A 64-bit integer.
     Int(i64),
-    /// An integer that is absent.
+    /// An absent integer.
     NoInt,
     /// A double.
     Float(f64),
@@ -59,7 +62,7 @@ pub enum Constant {
 }
 
 impl Constant {
-    /// As a cell of a row.
+    /// Returns the value as a cell of a row.
     pub fn cell(&self) -> Cell<'_> {
         match self {
             Constant::Int(value) => Cell::Int(*value),
@@ -69,7 +72,7 @@ impl Constant {
         }
     }
 
-    /// The type of its column.
+    /// Returns the type of its column.
     pub fn kind(&self) -> Kind {
         match self {
             Constant::Int(_) | Constant::NoInt => Kind::Int,
@@ -79,15 +82,15 @@ impl Constant {
     }
 }
 
-/// Rows a row group holds.
+/// Number of rows of a row group.
 const GROUP: usize = 1 << 17;
 
 /// Writes one table to one file.
 pub struct TableWriter {
     path: PathBuf,
-    /// `None` after an error.
+    /// The output; `None` after an error.
     output: Option<Output>,
-    /// Whether a thread may write beside this one.
+    /// Whether a second thread may write.
     beside: bool,
     digest: Digest,
     temporary: NamedTempFile,
@@ -95,15 +98,15 @@ pub struct TableWriter {
     fields: Vec<Field>,
     columns: Vec<GrowingColumn>,
     rows: usize,
-    /// Rows that the columns have room for.
+    /// Number of rows that the columns have room for.
     room: usize,
 }
 
-/// The thread that makes pages of columns and writes them.
+/// The thread that encodes and writes the pages of columns.
 enum Output {
-    /// The one that adds rows.
+    /// The thread that adds rows.
     Here(RowGroups),
-    /// A thread of its own, which takes a row group when it has written the one before.
+    /// A separate thread, which accepts a row group when it has written the one before.
     Beside(SyncSender<Vec<GrowingColumn>>, JoinHandle<Result<RowGroups>>),
 }
 
@@ -111,7 +114,7 @@ enum Output {
 struct RowGroups {
     path: PathBuf,
     constants: Vec<Constant>,
-    /// Buffered: a footer is written byte by byte, and flushed with the last of them.
+    /// Buffered, since the footer is written byte by byte; flushed after the last of them.
     writer: FileWriter<BufWriter<Digesting>>,
 }
 
@@ -123,7 +126,7 @@ impl RowGroups {
         let constants = self.constants.iter().zip(types.by_ref());
         let constants = constants.map(|(constant, of)| repeated(constant.cell(), rows, of)).collect::<Vec<_>>();
         let columns = columns.into_iter().zip(types).map(|(column, of)| column.pages(rows, of));
-        // One after the other, so that one column alone is in memory twice.
+        // Encodes one column after the other, so that only one column is in memory twice.
         let streams = constants.into_iter().chain(columns).map(|pages| {
             let (pages, compression) = pages?;
             let pages = DynIter::new(pages.into_iter().map(Ok));
@@ -135,7 +138,7 @@ impl RowGroups {
 }
 
 impl Output {
-    /// Has whole row groups written by a thread from now on, if that is not so yet. Errors: [`Error::Output`] without a thread.
+    /// Starts a thread that writes complete row groups, unless there is one. Errors: [`Error::Output`] if it cannot be started.
     fn beside(self) -> Result<Output> {
         let Output::Here(mut groups) = self else { return Ok(self) };
         let path = groups.path.clone();
@@ -153,7 +156,7 @@ impl Output {
         match self {
             Output::Beside(sender, thread) if rows == GROUP => match sender.send(columns) {
                 Ok(()) => Ok(Output::Beside(sender, thread)),
-                // The thread has ended, which it does before its time for an error alone.
+                // The thread ends early only after an error.
                 Err(_) => Output::Beside(sender, thread).join().map(Output::Here),
             },
             other => {
@@ -164,7 +167,7 @@ impl Output {
         }
     }
 
-    /// Waits until all is written. Errors: [`Error::Output`].
+    /// Waits until all row groups are written. Errors: [`Error::Output`].
     fn join(self) -> Result<RowGroups> {
         match self {
             Output::Here(groups) => Ok(groups),
@@ -190,14 +193,14 @@ impl TableWriter {
         let columns = columns.chain(fields.iter().map(|field| (&field.name, field.kind)));
         let schema: ArrowSchema =
             columns.map(|(name, kind)| ArrowField::new(name.as_str().into(), stored(kind), true)).collect();
-        // Readers that know Arrow get the schema first.
+        // Readers that support Arrow use the schema first.
         let pairs = metadata.iter().map(|(key, value)| KeyValue { key: key.clone(), value: Some(value.clone()) });
         let pairs = std::iter::once(schema_to_metadata_key(&schema)).chain(pairs).collect();
         let file = temporary.as_file().try_clone().map_err(|error| fail(&error))?;
         let digest = Digest::default();
         let file = BufWriter::with_capacity(1 << 16, Digesting::new(file, digest.clone()));
         let schema = to_parquet_schema(&schema).map_err(|error| fail(&error))?;
-        // Of one page there is nothing to look up in an index.
+        // A column of a row group is one page, for which an index is useless.
         let options = WriteOptions { write_statistics: false, version: Version::V1 };
         let writer = FileWriter::new(file, schema, options, Some("Plimsoll".to_owned()));
         let constants = constants.iter().map(|(_, constant)| constant.clone()).collect();
@@ -206,14 +209,14 @@ impl TableWriter {
         Ok(TableWriter { path, output, beside: false, digest, temporary, pairs, fields, columns, rows: 0, room: 0 })
     }
 
-    /// The same with a thread that makes and writes the pages of a whole row group while the rows of the next one come, if
-    /// `beside`. The bytes are the same.
+    /// Enables a thread that encodes and writes a complete row group while the rows of the next one are added, if `beside`. The bytes are
+    /// the same.
     pub fn beside(self, beside: bool) -> TableWriter {
         TableWriter { beside, ..self }
     }
 
-    /// Adds a row: one cell a field, in order. Errors: [`Error::Output`] for another number of cells, and for a cell of
-    /// another type than its column.
+    /// Adds a row: one cell per field, in order. Errors: [`Error::Output`] for another number of cells, or for a cell of another type than
+    /// its column.
     pub fn push<'a>(&mut self, row: impl IntoIterator<Item = Cell<'a>, IntoIter: ExactSizeIterator>) -> Result<()> {
         let mut cells = row.into_iter();
         if cells.len() != self.fields.len() {
@@ -226,7 +229,7 @@ impl TableWriter {
         })
     }
 
-    /// Adds a row: `give` adds one value to each column, in order, or returns the column that cannot hold its value. Errors:
+    /// Adds a row: `give` adds one value to each column, in order, or returns the column that does not accept its value. Errors:
     /// [`Error::Output`] in that case.
     #[inline]
     pub fn fill<'a>(
@@ -246,7 +249,7 @@ impl TableWriter {
         if self.rows == GROUP { self.flush() } else { Ok(()) }
     }
 
-    /// Makes room for more rows: many tables have few, and copying many is dear.
+    /// Makes room for more rows in steps: many tables are small, and copying large ones is expensive.
     fn grow(&mut self) {
         if self.columns.is_empty() {
             self.columns = self.fields.iter().map(|field| GrowingColumn::new(field.kind, field.distinct)).collect();
@@ -270,12 +273,12 @@ impl TableWriter {
         self.output.take().ok_or_else(|| Error::output(&self.path, "is not written on after an error"))
     }
 
-    /// Completes the file and gives it its name.
+    /// Completes the file and renames it.
     pub fn finish(self) -> Result<WrittenFile> {
         self.complete()?.place()
     }
 
-    /// Completes the file; it has no name yet.
+    /// Completes the file, which still has a temporary name.
     pub fn complete(mut self) -> Result<Pending> {
         self.flush()?;
         let mut groups = self.output()?.join()?;
@@ -288,7 +291,7 @@ impl TableWriter {
 mod tests {
     use super::*;
 
-    /// A table of a number and a name, more than two row groups long.
+    /// Writes a table of a number and a name with more than two row groups.
     fn long(path: &Path, change: impl FnOnce(&mut TableWriter)) -> Result<WrittenFile> {
         let fields = vec![Field::new("n", Kind::Int), Field::new("name", Kind::Text)];
         let mut table = TableWriter::create(path, &[], fields, &[])?;

@@ -1,4 +1,7 @@
-//! The canonical trace as Parquet: the columns of the CSV form, read a slice at a time.
+//! Reads and writes the canonical trace as Parquet: the columns of the CSV form, read one slice at a time.
+//!
+//! Numbers are read as numbers, with the same result as parsing their text. A double is converted to an integer amount only if nothing is
+//! rounded. An `Assembler` builds task sets from the rows, as for the CSV form.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -13,10 +16,10 @@ use plimsoll_sim::workload::{
     Assembler, Columns, Input, JobName, NameList, Names, RowParser, Source, TaskSet, Texts, TraceField,
 };
 
-/// Rows read at a time.
+/// Number of rows that are read at a time.
 const SLICE: usize = 1 << 16;
 
-/// A canonical Parquet trace as a [`Source`]; memory holds a slice of it, and the row group that the slice lies in.
+/// A canonical Parquet trace as a [`Source`]; it keeps one slice in memory, and the row group of the slice.
 pub struct ParquetTrace {
     path: PathBuf,
     file: Parquet,
@@ -32,8 +35,8 @@ pub struct ParquetTrace {
 }
 
 impl ParquetTrace {
-    /// Opens a trace that may have these `resources` beside the usual ones, and checks its columns. An unknown column that
-    /// cannot hold amounts is not read, nor is the index of a pandas frame.
+    /// Opens a trace that may have these `resources` in addition to the usual ones, and checks its columns. An unknown column that cannot
+    /// contain amounts is not read; neither is the index of a pandas frame.
     ///
     /// Errors: [`Error::Trace`], also for a truncated file.
     pub fn new(input: &Input, resources: &[String]) -> Result<ParquetTrace> {
@@ -109,11 +112,11 @@ impl ParquetTrace {
 struct Cells {
     column: StoredColumn,
     numbers: Numbers,
-    /// Made when it is asked for: where a number does not say it all.
+    /// The values as text, computed on first use, where the number is not sufficient.
     text: OnceCell<std::result::Result<NameList, String>>,
 }
 
-/// The values that are numbers.
+/// The values as numbers, by type.
 enum Numbers {
     Int(Vec<Option<i64>>),
     Float(Vec<Option<f64>>),
@@ -121,7 +124,7 @@ enum Numbers {
 }
 
 impl Cells {
-    /// Errors: the values do not decode.
+    /// Converts a column. Errors: the values cannot be decoded.
     fn from_column(column: StoredColumn) -> std::result::Result<Cells, String> {
         let integers = column.integers()?.map(Numbers::Int);
         let numbers = integers.or(column.doubles()?.map(Numbers::Float)).unwrap_or(Numbers::None);
@@ -137,7 +140,7 @@ impl Cells {
     }
 }
 
-/// One of them, by its row.
+/// The value of one row.
 #[derive(Clone, Copy)]
 struct One<'f>(&'f Cells, usize);
 
@@ -169,8 +172,8 @@ impl<'f> TraceField<'f> for One<'f> {
 
 /// Returns a double times `scale`, if its shortest decimal is a multiple of `1 / scale`, so that nothing is rounded.
 ///
-/// No two decimals of 15 digits are the same double, and a double is printed with the fewest digits that it reads back from. So if it is
-/// the nearest double to a decimal of 15 digits, it is printed as that decimal.
+/// No two decimals of 15 digits are the same double, and a double is printed with the fewest digits that parse to it. So if it is the
+/// nearest double to a decimal of 15 digits, it is printed as that decimal.
 fn times(value: f64, scale: u64) -> Option<u64> {
     let decimals = if scale.is_power_of_two() { scale.ilog2() } else { scale.ilog10() };
     let parts = (value * scale as f64).round();
@@ -221,13 +224,12 @@ fn damaged(path: &Path, problem: &str) -> Error {
     Error::trace(path, 0, "", format!("not a readable Parquet file: {problem}"))
 }
 
-/// The largest amount that a double holds in every digit.
+/// The largest amount for which a double represents every digit.
 const EXACT: u64 = 1_000_000_000_000_000;
 
-/// Writes everything a source has as a canonical Parquet trace; returns how many rows. `layout` is that of the same
-/// source.
+/// Writes all rows of a source as a canonical Parquet trace; returns their number. `layout` is that of the same source.
 ///
-/// Errors: those of the source, [`Error::Mismatch`] for what a trace cannot hold, [`Error::Output`].
+/// Errors: those of the source, [`Error::Mismatch`] for values that a trace cannot represent, [`Error::Output`].
 pub fn write(path: &Path, source: &mut dyn Source, layout: &Layout, metadata: &[(String, String)]) -> Result<u64> {
     let fields = layout.columns().into_iter().map(|(name, kind)| {
         let kind = match kind {
@@ -252,8 +254,8 @@ pub fn write(path: &Path, source: &mut dyn Source, layout: &Layout, metadata: &[
     Ok(rows)
 }
 
-/// A field as a cell, or `None` if a double would not hold the amount: the nearest double to a decimal of 15 digits
-/// reads back as that decimal.
+/// Converts a field to a cell; `None` if a double would not represent the amount. The nearest double to a decimal of 15 digits parses to
+/// that decimal.
 fn cell<'a>(item: &'a Item<'a>) -> Option<Cell<'a>> {
     Some(match item {
         Item::Text(text) => text.as_deref().into(),

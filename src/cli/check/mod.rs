@@ -1,4 +1,8 @@
-//! `plimsoll check`: which requirements a policy keeps, with counterexamples.
+//! `plimsoll check`: searches counterexamples to the fairness properties of policies.
+//!
+//! It checks static allocations, or, with `--whole-tasks`, policies of the simulation. Findings are printed, and optionally written as
+//! instances for `plimsoll solve` and drawn as a grid. A property without a counterexample is not proven; it held for all instances that
+//! were tried.
 
 mod plan;
 mod print;
@@ -82,18 +86,18 @@ pub struct Args {
 /// The findings on all policies in a domain.
 struct Matrix {
     search: SearchSpace,
-    /// The findings on each policy, promise by promise, and the files of each counterexample.
+    /// The findings on each policy, in the order of the properties, and the files of each counterexample.
     columns: Vec<PolicyColumn>,
 }
 
-/// One policy.
+/// The findings on one policy.
 struct PolicyColumn {
     policy: String,
     findings: Vec<Finding>,
     files: Vec<Vec<WrittenFile>>,
 }
 
-/// The request, and the findings.
+/// The requested properties, and the findings.
 struct CheckFindings {
     requirements: Vec<Requirement>,
     matrices: Vec<Matrix>,
@@ -121,7 +125,7 @@ fn print_findings(args: &Args, found: &CheckFindings, context: &Context) -> Resu
     }
 }
 
-/// Looks for counterexamples, and writes them where that is asked for.
+/// Searches counterexamples, and writes them to files if requested.
 fn find(args: &Args, context: &Context) -> Result<CheckFindings> {
     let CheckRequest { requirements, searches, on_blocked, candidates } =
         wanted(args, context, SettingOrigin::OnCommandLine)?;
@@ -154,7 +158,7 @@ fn find(args: &Args, context: &Context) -> Result<CheckFindings> {
     Ok(CheckFindings { requirements, matrices, on_blocked })
 }
 
-/// The request, checked.
+/// The checked request.
 struct CheckRequest {
     requirements: Vec<Requirement>,
     searches: Vec<SearchSpace>,
@@ -162,7 +166,7 @@ struct CheckRequest {
     candidates: Vec<Candidate>,
 }
 
-/// Reads the request; messages use the spelling of the command line or the plan.
+/// Checks the request; messages use the spelling of the command line or of the plan, as `stands` requires.
 fn wanted(args: &Args, context: &Context, stands: SettingOrigin) -> Result<CheckRequest> {
     let requirements = requirements(args, stands)?;
     let searches = searches(args, stands)?;
@@ -222,7 +226,7 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, stands: Set
         true => context.registry.own().iter().map(|policy| policy.name.as_str()).collect(),
         false => context.registry.own_mechanisms().iter().map(|(name, _)| name.as_str()).collect(),
     };
-    // The generated instances are one pool, on which policies with placement equal those without; they are checked only on request.
+    // The generated instances are one pool, on which policies with placement equal those without; the former are checked only on request.
     let runs = PolicySpec::all().into_iter().filter(|policy| policy.runs().is_ok());
     let mut names: Vec<String> = runs.map(|policy| policy.row().checked.to_owned()).collect();
     names.extend(own.into_iter().map(str::to_owned));

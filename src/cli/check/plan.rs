@@ -1,4 +1,4 @@
-//! A plan of its own kind: a TOML file with a table `[check]`, which is run like any other experiment.
+//! Plans with a table `[check]`: a TOML file that is run like any other experiment, but without runs.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::experiment::settings::SettingOrigin;
 use crate::experiment::study::folder::COUNTEREXAMPLES;
 use crate::output::gallery::Drawn;
 
-/// The plan as it is written.
+/// The plan file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -36,7 +36,7 @@ struct Section {
     on_blocked: Option<String>,
 }
 
-/// A plan, checked.
+/// A checked plan.
 #[derive(Debug)]
 pub struct CheckPlan {
     about: StaticPlan,
@@ -44,7 +44,8 @@ pub struct CheckPlan {
 }
 
 impl CheckPlan {
-    /// Checks a plan; `set` are `key=value` changes made to it first. Errors: [`Error::Placed`](crate::error::Error::Placed) with line and column.
+    /// Checks a plan; `set` are `key=value` changes that are applied first. Errors: [`Error::Placed`](crate::error::Error::Placed) with
+    /// line and column.
     pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<CheckPlan> {
         let check = |file: File| {
             let args = arguments(file.check);
@@ -56,12 +57,12 @@ impl CheckPlan {
         Ok(CheckPlan { about: StaticPlan { seeds: vec![args.seed], ..about }, args })
     }
 
-    /// The experiment's name.
+    /// Returns the experiment's name.
     pub fn name(&self) -> &str {
         &self.about.name
     }
 
-    /// Runs it, writes counterexamples, the figure and the report to a folder, and prints the findings.
+    /// Checks the properties, writes counterexamples, the figure and the report to a folder, and prints the findings.
     pub fn run(
         &self,
         (folder, restart): (&Path, bool),
@@ -91,7 +92,7 @@ impl CheckPlan {
     }
 }
 
-/// The command line that asks for the same.
+/// Returns the equivalent command line.
 fn arguments(check: Section) -> Args {
     Args {
         policies: check.policies,

@@ -1,4 +1,4 @@
-//! Findings for people and for programs.
+//! Prints findings as tables and as JSON.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::output::shell::quoted;
 use crate::policy::PolicySpec;
 use crate::properties::{Change, Counterexample, Finding, Phase, Property, Reading, Requirement};
 
-/// Tables of all domains, then all counterexamples.
+/// Formats tables of all domains, then all counterexamples.
 pub(super) fn text(requirements: &[Requirement], matrices: &[Matrix], whole: Option<OnBlocked>) -> String {
     let mut text = String::new();
     for matrix in matrices {
@@ -30,7 +30,7 @@ pub(super) fn text(requirements: &[Requirement], matrices: &[Matrix], whole: Opt
         for column in &matrix.columns {
             for (finding, files) in column.findings.iter().zip(&column.files) {
                 let Some(found) = &finding.counterexample else { continue };
-                // A larger class of instances that has nothing smaller has nothing new.
+                // A larger class of instances may have the same smallest counterexample, which is shown once.
                 let known = |(policy, other): &(&str, &Counterexample)| {
                     *policy == column.policy
                         && other.promise == found.promise
@@ -62,7 +62,7 @@ fn table(requirements: &[Requirement], columns: &[PolicyColumn]) -> String {
     Grid::new(names.map(|name| (name, Alignment::Left)).collect(), rows).text()
 }
 
-/// The outcome, and if there is room for everything the number of instances that were tried.
+/// Returns the outcome, with the number of tried instances if there is room.
 fn cell(finding: &Finding) -> GridCell {
     match (&finding.counterexample, finding.cases) {
         (Some(_), _) => GridCell::toned("fails".to_owned(), Tone::Bad),
@@ -94,8 +94,8 @@ fn counterexample(
     text
 }
 
-/// The command that solves an instance again. Of whole tasks `solve` knows those of share-ordered and target policies,
-/// and not always to the last tie: the command is given where it leads to the same tasks.
+/// Returns the command that solves an instance again. With whole tasks, `solve` supports only share-ordered and target policies, and may
+/// break ties differently; the command is given only if it gives the same tasks.
 fn replay(file: &Path, policy: &str, world: (&Instance, &Tasks), whole: Option<OnBlocked>) -> String {
     let file = quoted(&file.display().to_string());
     let command = format!("replay: plimsoll solve {file} --policy {}", quoted(policy));
@@ -117,11 +117,11 @@ fn capital(text: &str) -> String {
 }
 
 fn lower(text: &str) -> String {
-    // Names of people keep their capital.
+    // Names of persons keep their capital letter.
     if text.starts_with("Pareto") { text.to_owned() } else { text.to_lowercase() }
 }
 
-/// The cases that policies could not solve.
+/// Describes the cases that policies could not solve.
 pub(super) fn unsolved(matrices: &[Matrix]) -> Vec<String> {
     let mut notes = Vec::new();
     for matrix in matrices {
@@ -142,7 +142,7 @@ pub(super) fn unsolved(matrices: &[Matrix]) -> Vec<String> {
     notes
 }
 
-/// One object a domain, policy and promise.
+/// Formats one object per domain, policy and property.
 pub(super) fn json(matrices: &[Matrix]) -> Result<String> {
     let mut objects = Vec::new();
     for matrix in matrices {

@@ -1,4 +1,4 @@
-//! Counterexamples as files, and the grid as a picture.
+//! Writes counterexamples as files, and the grid as a figure.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::output::file::write_whole;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::properties::{Domain, Finding, Requirement};
 
-/// Writes all counterexamples and notes where.
+/// Writes all counterexamples and records their files.
 pub(super) fn files(folder: &Path, matrices: &mut [Matrix]) -> Result<()> {
     let made_with = COMMIT.map(|commit| format!(", commit {commit}")).unwrap_or_default();
     std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
@@ -34,7 +34,7 @@ pub(super) fn files(folder: &Path, matrices: &mut [Matrix]) -> Result<()> {
     Ok(())
 }
 
-/// A policy's name as a part of a file's.
+/// Converts a policy's name to a part of a file name.
 fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
 }
@@ -47,7 +47,7 @@ fn mark(finding: &Finding) -> Mark {
     }
 }
 
-/// The grid as a table: a row a promise and policy.
+/// Returns the grid as a table: one row per property and policy.
 pub(super) fn data(requirements: &[Requirement], matrices: &[Matrix]) -> Data {
     let mut data = Data::new(["domain", "property", "policy", "outcome", "instances"]);
     for matrix in matrices {

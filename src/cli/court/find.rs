@@ -35,7 +35,7 @@ pub struct Args {
     keys: Option<PathBuf>,
 }
 
-/// The most that may be asked for: more takes days.
+/// Maximum capacity or workload, and maximum number of running workloads; larger searches take days.
 const MOST: (u32, usize) = (24, 5);
 
 pub fn run(args: &super::Args, context: &Context) -> Result<()> {

@@ -1,4 +1,7 @@
-//! `plimsoll court`: scenarios of production schedulers, played to a verdict; and the search for small ones.
+//! `plimsoll court`: plays scenarios (decision tests) of production schedulers to a verdict, and searches for small ones.
+//!
+//! A scenario is a file or one of those shipped with the program. Each is played under one or several policies for at most a given number
+//! of rounds. The verdict is compared with the expected one, if the scenario has one.
 
 mod find;
 mod shipped;
@@ -102,7 +105,7 @@ fn file(name: &str) -> PathBuf {
     Path::new("experiments/court").join(format!("{name}.toml"))
 }
 
-/// Errors: an unreadable file, or a name that is no built-in scenario.
+/// Reads a scenario. Errors: an unreadable file, or a name that is no built-in scenario.
 fn scenario(path: &Path) -> Result<State> {
     let name = path.to_string_lossy();
     if let Some((name, text)) = shipped::ALL.iter().find(|(known, _)| *known == name) {
@@ -122,7 +125,7 @@ fn scenario(path: &Path) -> Result<State> {
 struct Case<'a> {
     bench: Bench<'a>,
     hearing: Assessment,
-    /// Whether the verdict is the expected one; `None` without expectation.
+    /// Whether the verdict is the expected one; `None` without an expectation.
     ok: Option<bool>,
     problems: Vec<String>,
 }
@@ -144,7 +147,7 @@ fn case<'a>(state: &'a State, policy: &str, args: &Args, context: &'a Context) -
     Ok(Case { bench, hearing, ok, problems })
 }
 
-/// A table of verdicts; with details the rounds of each livelock.
+/// Formats a table of verdicts; with details also the rounds of each livelock.
 fn text(judged: &[Case], details: bool) -> String {
     let header = ["scenario", "policy", "verdict", "rounds", "as expected"].map(str::to_owned);
     let row = |case: &Case| {

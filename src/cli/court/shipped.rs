@@ -1,4 +1,4 @@
-//! The scenarios of the repository, so that a program without it has them.
+//! The scenarios of the repository, included in the program.
 
 macro_rules! shipped {
     ($($name:literal),* $(,)?) => {

@@ -1,4 +1,6 @@
-//! Random clusters under random faults, and how to see a violation again.
+//! Random clusters under random faults, and the commands that reproduce violations.
+//!
+//! Clusters are generated from consecutive seeds and simulated in parallel. The script of the first violation is reduced to a small one.
 
 use std::time::Instant;
 
@@ -16,16 +18,16 @@ use crate::error::{Error, Result};
 use crate::output::shell::quoted;
 use crate::units::Span;
 
-/// The most machines of a random cluster.
+/// Maximum number of machines of a random cluster.
 const MACHINES: usize = 1_000_000;
 
-/// The outcomes of this many clusters are kept until they are counted.
+/// Number of clusters whose outcomes are kept in memory until they are counted.
 const BATCH: u64 = 256;
 
-/// The most runs that making a script small may take: machines times runs.
+/// Maximum cost of reducing a script: machines times runs.
 const SHRINKING: usize = 400_000;
 
-/// A cluster that went wrong.
+/// A cluster with a violation.
 struct FailingCluster {
     seed: u64,
     violation: Violation,
@@ -81,7 +83,7 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
     }
 }
 
-/// The command that runs one seed alone.
+/// Returns the command that runs one seed alone.
 fn command(args: &Args, seed: u64) -> String {
     let mut words = vec!["plimsoll failover --chaos 1".to_owned(), format!("--seed {seed}")];
     words.push(format!("--machines {}", args.machines));
@@ -90,7 +92,7 @@ fn command(args: &Args, seed: u64) -> String {
     words.join(" ")
 }
 
-/// The remaining script, a line a fault.
+/// Formats the reduced script, one fault per line.
 fn script(chaos: &Chaos) -> Vec<String> {
     let strikes = chaos.stage.script.strikes.iter().map(|strike| {
         let (node, text) = strike.fault.describe();

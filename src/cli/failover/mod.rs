@@ -1,4 +1,4 @@
-//! `plimsoll failover`: the control plane under faults.
+//! `plimsoll failover`: simulates the control plane under faults.
 
 mod chaos;
 mod print;

@@ -1,4 +1,4 @@
-//! Scenarios and the matrix for people and for programs.
+//! Prints scenarios and the matrix of rules as tables and as JSON.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::control::world::log::{LogEntry, What};
 use crate::control::world::plan::Network;
 use crate::control::world::watch::{Fate, Violation, Watch};
 
-/// Kept / started on another machine / lost.
+/// Formats the numbers of workers that were kept / started on another machine / lost.
 fn short(fate: &Fate) -> String {
     format!("{}/{}/{}", fate.kept(), fate.replaced(), fate.lost())
 }
@@ -40,7 +40,7 @@ fn forgotten(watch: &Watch) -> String {
 /// Maximum number of columns, unless all are requested.
 const KEY_COLUMNS: usize = 6;
 
-/// A line per scenario, then the shortest trace of each violation.
+/// Formats one line per scenario, then the shortest trace of each violation.
 pub(super) fn table(trials: &[Trial], network: Network) -> String {
     let shown: Vec<(&str, Alignment, &dyn Fn(&Trial) -> GridCell)> = vec![
         ("", Alignment::Right, &|trial| trial.scenario.number().to_string().into()),
@@ -96,12 +96,12 @@ pub(super) fn table(trials: &[Trial], network: Network) -> String {
     text
 }
 
-/// The lines of a trace.
+/// Formats the lines of a trace.
 pub(super) fn trace(trace: &Trace) -> String {
     trace.entries.iter().map(|entry| paragraphs(&format!("  {}", line(entry)))).collect()
 }
 
-/// A line of a log.
+/// Formats a line of a log.
 fn line(entry: &LogEntry) -> String {
     let what = match entry.what {
         What::Message { from, to, arrived: true, .. } => format!("{} -> {}: {}", from.name(), to.name(), entry.text),
@@ -116,7 +116,7 @@ fn line(entry: &LogEntry) -> String {
     format!("{:>9.3} s  {what}", entry.at.seconds())
 }
 
-/// A violation as an object.
+/// Formats a violation as an object.
 pub(super) fn violation_json(violation: &Violation) -> Json {
     json!({
         "invariant": violation.invariant,
@@ -142,7 +142,7 @@ fn fate_json(fate: &Fate) -> Json {
     json!({ "before": fate.before, "kept": fate.kept(), "replaced": fate.replaced(), "lost": fate.lost() })
 }
 
-/// `{"scenarios": [..]}`.
+/// Formats the scenarios as `{"scenarios": [..]}`.
 pub(super) fn json(trials: &[Trial]) -> Json {
     let one = |trial: &Trial| {
         let (watch, setup) = (trial.plain(), trial.setup());
@@ -190,7 +190,7 @@ pub(super) fn json(trials: &[Trial]) -> Json {
     json!({ "scenarios": trials.iter().map(one).collect::<Vec<Json>>() })
 }
 
-/// A row a scenario, and without which rules something breaks; if all is asked for, a column a rule.
+/// Formats one row per scenario with the rules without which a property is violated; if all columns are requested, one column per rule.
 pub(super) fn matrix(scenarios: &[Scenario], rules: &[Rule], cells: &[Vec<BTreeSet<&'static str>>]) -> String {
     let scenario = |scenario: &Scenario| vec![scenario.number().to_string(), scenario.name()];
     let stops = |broken: &BTreeSet<&'static str>| broken.contains("I1");
@@ -228,7 +228,7 @@ pub(super) fn matrix(scenarios: &[Scenario], rules: &[Rule], cells: &[Vec<BTreeS
     format!("{table}\n{}", paragraphs(stops))
 }
 
-/// `{"rules": [..], "matrix": [{"name", "broken_by": [..], "violated": {rule: [..]}}]}`.
+/// Formats the matrix as `{"rules": [..], "matrix": [{"name", "broken_by": [..], "violated": {rule: [..]}}]}`.
 pub(super) fn matrix_json(scenarios: &[Scenario], rules: &[Rule], cells: &[Vec<BTreeSet<&'static str>>]) -> Json {
     let row = |(scenario, row): (&Scenario, &Vec<BTreeSet<&'static str>>)| {
         let broken = rules.iter().zip(row).filter(|(_, broken)| broken.contains("I1")).map(|(rule, _)| rule.name());

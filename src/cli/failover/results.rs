@@ -1,4 +1,6 @@
-//! The results of the control plane's experiment: tables, figures and the report page.
+//! The results of an experiment with the control plane: tables, figures and the report page.
+//!
+//! Each table has the rows of one kind of finding. Figures and sentences are derived from the findings in memory, not from the tables.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -35,12 +37,12 @@ pub fn write(folder: &Path, plan: &FailoverPlan, findings: &FailoverFindings) ->
     Ok(written)
 }
 
-/// The provenance of all of it.
+/// Returns the provenance of all files.
 fn provenance(plan: &FailoverPlan) -> Provenance {
     Provenance::of_plan(&plan.text).with("schema", schema::VERSION.to_string())
 }
 
-/// Writes a table of such rows: its file.
+/// Writes a table of such rows; returns its file.
 fn table<R: TableRow>(
     folder: &Path,
     plan: &FailoverPlan,
@@ -71,7 +73,7 @@ fn joined(names: &BTreeSet<&'static str>) -> String {
     names.iter().copied().collect::<Vec<_>>().join("+")
 }
 
-/// All figures, on the paper of the plan.
+/// Draws all figures on the paper of the plan.
 pub fn draw(plan: &FailoverPlan, findings: &FailoverFindings) -> Vec<Drawn> {
     let paper = &plan.paper;
     let mut drawn = vec![fates(&plan.study, findings, paper), needs(&plan.study, findings, paper)];
@@ -91,12 +93,12 @@ pub fn draw(plan: &FailoverPlan, findings: &FailoverFindings) -> Vec<Drawn> {
     drawn
 }
 
-/// One category a scenario: its number.
+/// Returns one category per scenario, labelled with its number.
 fn categories(scenarios: &[Scenario]) -> Vec<Category> {
     scenarios.iter().map(|scenario| Category::new(scenario.number().to_string())).collect()
 }
 
-/// Kept, started again and lost workers of some rows, as parts of those there were.
+/// Returns the kept, restarted and lost workers of some rows, as fractions of the workers before the fault.
 fn parts<'a>(scenarios: &[Scenario], rows: impl Iterator<Item = &'a FateRow> + Clone, title: &str) -> Stacks {
     let part = |count: fn(&FateRow) -> u32| -> Vec<Option<f64>> {
         let of = |scenario: &Scenario| {
@@ -173,7 +175,7 @@ fn needs(study: &Study, findings: &FailoverFindings, paper: &Paper) -> Drawn {
     }
 }
 
-/// One panel a scenario, one curve a window, over heartbeats.
+/// Returns one panel per scenario with one curve per window, over heartbeats.
 fn by_clock(
     study: &Study,
     findings: &FailoverFindings,
@@ -245,7 +247,7 @@ fn report(plan: &FailoverPlan, findings: &FailoverFindings, drawn: &[Drawn]) -> 
     }
 }
 
-/// The scenarios with all rules.
+/// Returns the table of scenarios with all rules enabled.
 fn summary(plan: &FailoverPlan, findings: &FailoverFindings) -> html::HtmlTable {
     let column = |name: &str, numeric| HtmlColumn { name: name.to_owned(), explanation: String::new(), numeric };
     let fate = |scenario: Scenario, online: bool| {
@@ -277,7 +279,7 @@ fn summary(plan: &FailoverPlan, findings: &FailoverFindings) -> html::HtmlTable 
     }
 }
 
-/// The findings in words.
+/// Describes the findings in sentences.
 pub fn sentences(plan: &FailoverPlan, findings: &FailoverFindings) -> Vec<String> {
     let with_all: Vec<&FateRow> = findings.fates.iter().filter(|row| row.without.is_none() && row.online).collect();
     let broken = with_all.iter().filter(|row| !row.violated.is_empty()).count();

@@ -1,4 +1,4 @@
-//! `plimsoll run` of a plan with a table `[failover]`: the experiment with the control plane.
+//! Executes `plimsoll run` for a plan with a table `[failover]`: an experiment with the control plane.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::output::html;
 
-/// Runs it, writes tables, figures and report, and prints the findings.
+/// Executes the experiment, writes tables, figures and report, and prints the findings.
 pub fn run(
     (about, plan): (&StaticPlan, &FailoverPlan),
     (folder, restart): (&Path, bool),

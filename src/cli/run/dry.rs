@@ -1,4 +1,4 @@
-//! `plimsoll run --dry-run`: the runs of a plan, and about how long they would take.
+//! `plimsoll run --dry-run`: lists the runs of a plan and estimates their time.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use crate::experiment::{Destination, Mode, Plan, Simulation, Study, check, simul
 use crate::output::numbers::count;
 use crate::units::Time;
 
-/// A policy is tried for so long at most.
+/// Maximum duration of the trial of a policy.
 const TRIAL: Duration = Duration::from_millis(500);
 
 /// Maximum number of trial runs.
 const TRIALS: usize = 8;
 
-/// Lists the runs, and estimates the time of the missing ones. Errors: also those before the first event of a run.
+/// Lists the runs, and estimates the time of the missing ones. Errors include those before the first event of a run.
 pub fn list(study: &Study, how: &RunSettings, context: &Context) -> Result<()> {
     if let Some(folder) = how.folder {
         check_owner(folder)?;
@@ -69,7 +69,7 @@ pub fn list(study: &Study, how: &RunSettings, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Seconds of one thread that the missing runs take, from the first tasks of a few.
+/// Estimates the seconds of one thread for the missing runs, from the first tasks of a few of them.
 fn estimate(study: &Study, runs: &[ListedRun], stop: &Stop) -> Result<f64> {
     let missing: Vec<&ListedRun> = runs.iter().filter(|run| !run.there).collect();
     let mut kinds: Vec<(usize, usize)> = missing.iter().map(|run| (run.cell, run.policy_at)).collect();

@@ -1,4 +1,7 @@
-//! `plimsoll run`: an experiment, with all its runs, tables, figures and report.
+//! `plimsoll run`: executes an experiment, with all its runs, tables, figures and report.
+//!
+//! Complete runs in the results folder are kept if they belong to the plan. Plans without runs (`[check]`, `[solve]`, `[failover]`) are
+//! executed by their own modules. All plans are read and checked before the first one runs.
 
 mod dry;
 
@@ -66,7 +69,7 @@ pub struct Args {
     format: Format,
 }
 
-/// A plan of one of the kinds that there are.
+/// A plan of any kind.
 enum Any {
     Runs(Box<Study>),
     Failover(Box<(StaticPlan, FailoverPlan)>),
@@ -103,7 +106,7 @@ impl Any {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    // All are read before the first one runs: an error in the last one is said at once.
+    // All plans are read before the first one runs, so that an error in the last one is reported at once.
     let read = |path: &PathBuf| Any::read(path, &args.set, context);
     let plans = args.plans.iter().map(read).collect::<Result<Vec<Any>>>()?;
     if let (Some(folder), true) = (&args.output, plans.len() > 1) {
@@ -139,7 +142,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Runs one study as it was asked for.
+/// Executes one study as requested.
 fn one(study: &Study, folder: &Path, args: &Args, context: &Context) -> Result<()> {
     let mode = match (args.restart, args.gather) {
         (true, _) => Mode::Restart,
@@ -163,23 +166,23 @@ pub enum Draw {
     Nothing,
 }
 
-/// How a study is run, and how its summary is printed.
+/// The settings for the execution of a study and for its summary.
 #[derive(Clone, Copy)]
 pub struct RunSettings<'a> {
-    /// Where tables go; `None` writes nothing.
+    /// The folder for the tables; `None` writes nothing.
     pub folder: Option<&'a Path>,
-    /// How many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// The handling of results that are there.
+    /// The handling of existing results.
     pub mode: Mode,
-    /// Which part of the runs; all if absent.
+    /// The part of the runs to execute; all if absent.
     pub shard: Option<Shard>,
-    /// How the summary is printed.
+    /// The format of the summary.
     pub format: Format,
 }
 
-/// Runs a study, prints its summary and says what never started. Errors: also [`Error::Idle`] for runs without any task that
-/// started, once all is written.
+/// Executes a study, prints its summary and reports tasks that never started. Errors: also [`Error::Idle`] for runs without any started
+/// task, after all is written.
 pub fn perform(study: &Study, how: &RunSettings, draw: Draw, context: &Context) -> Result<()> {
     let done = performed(study, how, draw, context)?;
     print::idle(study, &done.cells).map_or(Ok(()), |problem| Err(Error::Idle { problem }))
@@ -236,7 +239,7 @@ fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) ->
     if how.format == Format::Table && !screen::is_wide() {
         context.print_message("--wide prints all columns");
     }
-    // Every policy sees the same workload, so once is enough.
+    // Every policy sees the same workload, so one run per cell suffices.
     let mut ignored: Vec<&String> =
         done.cells.iter().flat_map(|runs| runs.iter().take(1)).flat_map(|run| &run.ignored).collect();
     ignored.dedup();
@@ -253,7 +256,7 @@ fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) ->
     Ok(done)
 }
 
-/// Draws figures and reports, and says where they are.
+/// Draws figures and reports, and prints their paths.
 fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
     if let Some(note) = study.figures.write(folder)? {
         context.warn(&note);
@@ -273,7 +276,7 @@ fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The groups of more cells than this are not printed.
+/// Maximum number of cells whose groups are printed.
 const CELLS_MOST: usize = 12;
 
 /// Prints the results.
@@ -303,7 +306,7 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
     print::out(&over_commit::footer(study, &done.cells))
 }
 
-/// The way from a folder of results to the folder of the plan, which stays the same when both are moved; absolute where
+/// Returns the path from a results folder to the folder of the plan. It is relative, so that it remains valid when both are moved, unless
 /// they are on different drives.
 pub(super) fn relative_path(results: &Path, plan: &Path) -> Option<String> {
     let whole = |path: &Path| if path.as_os_str().is_empty() { Path::new(".") } else { path }.canonicalize();
@@ -317,22 +320,22 @@ pub(super) fn relative_path(results: &Path, plan: &Path) -> Option<String> {
     Some(slashed(&way))
 }
 
-/// Results were copied from one folder to another: writes the way from there to the plan into the record of the run. Errors: it cannot be
-/// read or written.
+/// Updates the record of the run after results were copied to another folder: writes the path from there to the plan. Errors: the record
+/// cannot be read or written.
 pub fn moved(from: &Path, to: &Path) -> Result<()> {
     let record = to.join("run.json");
     let Some(mut facts) = sealed::read::<serde_json::Map<String, serde_json::Value>>(&record)? else { return Ok(()) };
     let Some(plan) = facts.get("folder").and_then(|folder| folder.as_str()).map(|folder| from.join(folder)) else {
         return Ok(());
     };
-    // The digest of the record is computed again.
+    // The digest of the record is recomputed.
     facts.shift_remove("blake3");
     facts.insert("folder".to_owned(), relative_path(to, &plan).into());
     sealed::write(&record, &facts).map(drop)
 }
 
-/// The differences between two ways to run the same plan; everything else is in the tables' metadata.
-/// `more` are further facts.
+/// Returns the facts that differ between two executions of the same plan; all others are in the metadata of the tables. `more` are further
+/// facts.
 pub(super) fn provenance(
     context: &Context,
     threads: usize,

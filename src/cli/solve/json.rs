@@ -1,11 +1,11 @@
-//! Outcomes for programs.
+//! Formats outcomes as JSON.
 
 use serde_json::{Map, Number, Value};
 
 use super::outcome::{Amount, Holding, Outcome};
 use crate::fair::{Exact, Instance, Limit, User};
 
-/// One outcome. See docs/solve.md for the keys.
+/// Formats one outcome. See docs/solve.md for the keys.
 pub fn json(instance: &Instance, outcome: &Outcome) -> Value {
     let resources = instance.resources();
     let mut object = Map::new();
@@ -56,7 +56,7 @@ fn one(name: &str, (resources, machines): (&[String], &[String]), holding: &Hold
     Value::Object(object)
 }
 
-/// A number under its key, and its exact text under `.._exact` if there is one.
+/// Inserts a number under its key, and its exact value as text under `.._exact` if there is one.
 fn put(object: &mut Map<String, Value>, key: &str, amount: &Amount) {
     object.insert(key.to_owned(), number(amount));
     if let Some(exact) = amount.exact() {
@@ -64,7 +64,7 @@ fn put(object: &mut Map<String, Value>, key: &str, amount: &Amount) {
     }
 }
 
-/// The same, with a number a resource or a machine; null for those without one.
+/// Inserts one number per resource or machine, as `put`; null for an absent number.
 pub(super) fn put_vector(object: &mut Map<String, Value>, key: &str, names: &[String], amounts: &[Option<Amount>]) {
     let named = |value: &dyn Fn(&Amount) -> Value| -> Value {
         let values = amounts.iter().map(|amount| amount.as_ref().map_or(Value::Null, value));
@@ -77,7 +77,7 @@ pub(super) fn put_vector(object: &mut Map<String, Value>, key: &str, names: &[St
     }
 }
 
-/// An integer as one, another number as the nearest float.
+/// Formats an integer exactly, another number as the nearest float.
 fn number(amount: &Amount) -> Value {
     match amount.exact().and_then(Exact::parts) {
         Some((whole, 1)) => whole.into(),

@@ -1,4 +1,7 @@
-//! `plimsoll solve`: what would be fair, without a clock.
+//! `plimsoll solve`: computes the static allocation of an instance, without simulated time.
+//!
+//! An instance has either users, which are solved under each policy, or quota groups, which have one policy (`quota`). Results are printed
+//! as tables or JSON, and optionally drawn. With `--whole-tasks`, tasks are served one by one instead of being divisible.
 
 mod json;
 mod outcome;
@@ -90,7 +93,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// A drawing, and its data.
 type Drawing = (String, Data);
 
-/// Solves, prints, and draws if there is paper for it.
+/// Solves and prints; draws if paper is given.
 fn answer(question: &Question, args: &Args, draw: Option<&Paper>, context: &Context) -> Result<Option<Drawing>> {
     match question {
         Question::Users(instance) => users(instance, args, draw, context),
@@ -98,7 +101,7 @@ fn answer(question: &Question, args: &Args, draw: Option<&Paper>, context: &Cont
     }
 }
 
-/// Quotas. Errors: options that are for users.
+/// Solves an instance of groups. Errors: options for users.
 fn groups(instance: &GroupInstance, args: &Args, draw: Option<&Paper>, context: &Context) -> Result<Option<Drawing>> {
     if args.whole.given() {
         let problem = "--whole-tasks is for an instance of [[user]]s, and this one has [[group]]s".to_owned();
@@ -107,9 +110,9 @@ fn groups(instance: &GroupInstance, args: &Args, draw: Option<&Paper>, context: 
     quota::run(instance, args, draw, context)
 }
 
-/// Allocations. Errors: options, and the policy, that are for groups.
+/// Solves an instance of users. Errors: options, and the policy, for groups.
 fn users(instance: &Instance, args: &Args, draw: Option<&Paper>, context: &Context) -> Result<Option<Drawing>> {
-    // Without a file every user is a group of its own.
+    // Without a file, every user is its own group.
     let of_file = |name: &&String| name.strip_prefix(quota::POLICY).is_some_and(|rest| rest.starts_with(':'));
     let quota = args.policies.iter().find(of_file);
     if let Some(what) = quota.map(|name| format!("policy '{name}'")).or(args.quota.given().map(str::to_owned)) {
@@ -131,7 +134,7 @@ fn users(instance: &Instance, args: &Args, draw: Option<&Paper>, context: &Conte
         }
         Format::Json => {
             let mut results: Vec<_> = outcomes.iter().map(|outcome| json::json(instance, outcome)).collect();
-            // One object for one policy that was asked for, a list otherwise.
+            // One object for one requested policy, a list otherwise.
             let value = if args.policies.len() == 1 { results.remove(0) } else { results.into() };
             let text = serde_json::to_string_pretty(&value).map_err(|error| Error::output("standard output", error))?;
             print::out(&(text + "\n"))?;
@@ -140,7 +143,7 @@ fn users(instance: &Instance, args: &Args, draw: Option<&Paper>, context: &Conte
     Ok(draw.map(|paper| comparison(instance, &outcomes, paper.width)))
 }
 
-/// The outcome under each policy that was asked for.
+/// Returns the outcome under each requested policy.
 fn asked(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outcome>> {
     let policies = &args.policies;
     if let Some((_, twice)) = policies.iter().enumerate().find(|(at, name)| policies[..*at].contains(name)) {
@@ -149,8 +152,8 @@ fn asked(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outc
     policies.iter().map(|name| solved(instance, name, args, context)).collect()
 }
 
-/// Returns the outcome under every policy without parameters that is defined for this instance: policies with placement if there is more
-/// than one kind of machine, and the others unless tasks have constraints.
+/// Returns the outcome under every policy without parameters that is defined for this instance: policies with placement if there are
+/// several kinds of machines, and the others unless tasks have constraints.
 fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outcome>> {
     let built_in = PolicySpec::all().into_iter().map(|spec| spec.to_string()).filter(|name| !name.contains(':'));
     let own = context.registry.own_mechanisms().iter().map(|(name, _)| name.clone());
@@ -177,12 +180,13 @@ fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec
     Ok(outcomes)
 }
 
-/// A user that may not run everywhere.
+/// Returns a user that may run on some machines only.
 fn constrained(instance: &Instance) -> Option<&str> {
     instance.users().iter().find(|user| user.on.is_some()).map(|user| user.name.as_str())
 }
 
-/// Errors: those of the mechanism, and users that may not run everywhere under one that sees a single pool.
+/// Returns the outcome under one policy. Errors: those of the mechanism, and users that may run on some machines only, under a policy that
+/// treats the machines as a single pool.
 fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Result<Outcome> {
     let mechanism = args.whole.mechanism(context.registry, name, instance).map_err(|error| error.under("--policy"))?;
     if let Some(user) = constrained(instance).filter(|_| !mechanism.places()) {
@@ -203,7 +207,7 @@ fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Re
     Ok(outcome)
 }
 
-/// The shares under each policy side by side.
+/// Draws the shares under each policy side by side.
 fn comparison(instance: &Instance, outcomes: &[Outcome], width: Option<f64>) -> Drawing {
     let shares = |outcome: &Outcome| -> Vec<Vec<Option<f64>>> {
         let float = |share: &Option<outcome::Amount>| share.as_ref().map(outcome::Amount::float);

@@ -1,18 +1,18 @@
-//! The meaning of an allocation for each user and resource, in numbers that are still exact where the solver was.
+//! Describes an allocation for each user and resource, in numbers that are exact if the solver was.
 
 use crate::fair::{Allocation, Exact, Instance, Limit, Tasks, User};
 
 /// An amount to be shown.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Amount {
-    /// Without rounding.
+    /// An exact number.
     Exact(Exact),
-    /// To the solver's certified tolerance.
+    /// A number within the solver's certified tolerance.
     Float(f64),
 }
 
 impl Amount {
-    /// The nearest float.
+    /// Returns the nearest float.
     pub fn float(&self) -> f64 {
         match self {
             Amount::Exact(value) => value.to_f64(),
@@ -20,7 +20,7 @@ impl Amount {
         }
     }
 
-    /// As a fraction, if it is exact.
+    /// Returns the amount as a fraction, if it is exact.
     pub fn exact(&self) -> Option<&Exact> {
         match self {
             Amount::Exact(value) => Some(value),
@@ -43,24 +43,24 @@ impl Amount {
     }
 }
 
-/// The holdings of one user.
+/// The allocation of one user.
 #[derive(Clone, Debug)]
 pub struct Holding {
-    /// How many tasks it runs.
+    /// Number of running tasks.
     pub tasks: Amount,
-    /// The amount that it holds of each resource.
+    /// The allocated amount of each resource.
     pub allocation: Vec<Amount>,
-    /// That, as a share of the capacity; `None` where the capacity is 0.
+    /// The allocation as a share of the capacity; `None` for a capacity of 0.
     pub shares: Vec<Option<Amount>>,
-    /// The resource of which a task needs the largest share (the first of equals); `None` if it needs none.
+    /// The resource of which a task needs the largest share (the first one of equals); `None` if it needs none.
     pub dominant: Option<usize>,
     /// The share of that resource.
     pub dominant_share: Amount,
-    /// The largest share over its weight.
+    /// The largest ratio of a share to its weight.
     pub level: Amount,
     /// Number of its tasks on each entry of machines; empty under policies without placement.
     pub on: Vec<Amount>,
-    /// The limit that kept it from more.
+    /// The limit that prevented a larger allocation.
     pub limit: Limit,
 }
 
@@ -69,22 +69,22 @@ pub struct Holding {
 pub struct Outcome {
     /// The policy's name.
     pub policy: String,
-    /// One a user.
+    /// The allocation of each user.
     pub users: Vec<Holding>,
-    /// The amount that all users together hold of each resource.
+    /// The allocated amount of each resource, over all users.
     pub used: Vec<Amount>,
-    /// That, as a share of the capacity; `None` where the capacity is 0.
+    /// The amounts as shares of the capacity; `None` for a capacity of 0.
     pub utilisation: Vec<Option<Amount>>,
-    /// The allocation as the mechanism gave it.
+    /// The allocation as returned by the mechanism.
     pub allocation: Allocation,
 }
 
 impl Outcome {
-    /// Works it out.
+    /// Computes the outcome from an allocation.
     pub fn new(policy: &str, instance: &Instance, allocation: Allocation) -> Outcome {
         let tasks: Vec<Amount> = match &allocation.tasks {
             Tasks::Exact(tasks) => tasks.iter().cloned().map(Amount::Exact).collect(),
-            // A solver may leave a zero its sign.
+            // Adding 0 removes the sign of a zero.
             Tasks::Float(tasks) => tasks.iter().map(|tasks| Amount::Float(tasks + 0.0)).collect(),
         };
         let parts = instance.users().iter().zip(tasks).zip(&allocation.limits);
@@ -111,7 +111,7 @@ impl Holding {
         let need = |r: usize| Some(&user.demand[r] / &capacity[r]).filter(Exact::is_positive);
         let counted = || (0..capacity.len()).filter(|&r| capacity[r].is_positive());
         let needed = counted().filter_map(|r| Some((r, need(r)?)));
-        // Of equals the first stays.
+        // The first one of equals remains.
         let dominant = needed.reduce(|most, one| if one.1 > most.1 { one } else { most });
         let weighted = counted().filter_map(|r| Some(&need(r)? / &user.weight[r])).max();
         let share = |r: usize| capacity[r].is_positive().then(|| tasks.times(&(&user.demand[r] / &capacity[r])));

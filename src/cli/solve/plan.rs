@@ -1,4 +1,4 @@
-//! A plan of its own kind: a TOML file with a table `[solve]`, static instances instead of runs.
+//! Plans with a table `[solve]`: a TOML file with static instances instead of runs.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::output::gallery::Drawn;
 use crate::output::portable::file_name;
 use crate::workload::Input;
 
-/// The plan as it is written.
+/// The plan file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -33,16 +33,16 @@ struct Section {
     variants: Vec<String>,
 }
 
-/// A plan, checked.
+/// A checked plan.
 #[derive(Debug)]
 pub struct SolvePlan {
     about: StaticPlan,
-    /// Each with the name of its figure, its question, and the equivalent command line.
+    /// The questions, each with the name of its figure and the equivalent command line.
     asked: Vec<(String, Question, Args)>,
 }
 
 impl SolvePlan {
-    /// Checks a plan; its instances are read relative to its folder; `set` are `key=value` changes made to it first.
+    /// Checks a plan; its instances are read relative to its folder; `set` are `key=value` changes that are applied first.
     ///
     /// Errors: [`Error::Placed`] with line and column, and those of the instances.
     pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<SolvePlan> {
@@ -58,7 +58,7 @@ impl SolvePlan {
         Ok(SolvePlan { about: StaticPlan { inputs, ..about }, asked })
     }
 
-    /// The experiment's name.
+    /// Returns the experiment's name.
     pub fn name(&self) -> &str {
         &self.about.name
     }
@@ -87,7 +87,7 @@ impl SolvePlan {
     }
 }
 
-/// The questions that are asked of each instance; of one of groups once a variant.
+/// Returns the questions about each instance; an instance of groups has one per variant.
 fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String, Question, Args)>> {
     if solve.instances.is_empty() {
         return Err(Error::plan("solve.instances", "[]", "at least one file with an instance"));
@@ -103,7 +103,7 @@ fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String
                 other => other,
             })
         };
-        // The name of its figure's files.
+        // The name of the files of its figure.
         let stem = file_name(&file.file_stem().unwrap_or_default().to_string_lossy());
         let args = |policies: &[String], quota| Args {
             instance: file.clone(),

@@ -1,14 +1,14 @@
-//! Outcomes for people.
+//! Formats outcomes as tables.
 
 use super::outcome::{Amount, Outcome};
 use crate::cli::screen::{Alignment, Grid};
 use crate::fair::{Exact, Instance, Limit};
 use crate::output::numbers::number;
 
-/// The longest fraction that is shown; JSON has them all.
+/// Maximum length of a printed fraction; JSON contains all of them.
 const FRACTION: usize = 24;
 
-/// One outcome as a table.
+/// Formats one outcome as a table.
 pub fn table(instance: &Instance, outcome: &Outcome) -> String {
     let resources = instance.resources();
     let weighted = instance.users().iter().any(|user| user.one_weight() != Some(&Exact::ONE));

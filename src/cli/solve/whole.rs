@@ -28,12 +28,12 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether whole tasks are asked for.
+    /// Returns whether whole tasks are requested.
     pub fn given(&self) -> bool {
         self.whole_tasks
     }
 
-    /// The mechanism of this name for the instance. Errors: an unknown policy, or `--post` for one without shares.
+    /// Returns the mechanism of this name for the instance. Errors: an unknown policy, or `--post` for a policy without shares.
     pub fn mechanism(&self, registry: &Registry, name: &str, instance: &Instance) -> Result<Arc<dyn Mechanism>> {
         if !self.whole_tasks {
             return registry.mechanism(name, instance.resources());

@@ -1,4 +1,4 @@
-//! Figures of a workload with published values.
+//! Draws figures of a workload, with published values for comparison.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::units::resource_name;
 use crate::workload::curves::Curves;
 use crate::workload::summary::{Published, SizeBin, Summary};
 
-/// Draws what there is to draw into `folder` and says how many figures that made.
+/// Draws the applicable figures into `folder` and prints their number.
 pub fn draw(
     folder: &Path,
     summary: &Summary,
@@ -31,7 +31,7 @@ pub fn draw(
         let beside = if published_pair(summary) { known } else { &[] };
         drawn.push(("demands".to_owned(), scatter(summary, (measured, beside), ("tasks", 1.0))));
         if !beside.is_empty() {
-            // Weights are shares of all tasks; in millionths a logarithmic axis separates them.
+            // Weights are shares of all tasks; in millionths, a logarithmic axis separates them.
             let published = scatter(summary, (beside, measured), ("weight (in a million)", 1e6));
             drawn.push(("demands-published".to_owned(), published));
         }
@@ -45,13 +45,13 @@ pub fn draw(
     Ok(drawn.len())
 }
 
-/// Whether the first two resources are those of the published values.
+/// Returns whether the first two resources are those of the published values.
 fn published_pair(summary: &Summary) -> bool {
     let units: Vec<&str> = summary.work.iter().take(2).map(|work| work.unit).collect();
     units == ["cores", "GiB"]
 }
 
-/// The kinds that are worth a curve each: the stages, or all tasks where there are none.
+/// Returns the kinds with a curve each: the stages, or all tasks if there are none.
 fn kinds(measured: &[Curves]) -> &[Curves] {
     if measured.len() > 1 { &measured[1..] } else { measured }
 }
@@ -90,8 +90,8 @@ fn demand(at: usize, label: String, measured: &[Curves], known: &[Curves]) -> St
     cdf(&Chart::new(axis, Axis::fraction("Tasks")), &series)
 }
 
-/// Demands of two resources as bubbles of `factor` times the tasks of `shown` in size; `beside` is drawn on the
-/// same axes in another figure.
+/// Draws demands of two resources as bubbles, with sizes of `factor` times the tasks of `shown`. `beside` is drawn with the same axes in
+/// another figure.
 fn scatter(summary: &Summary, (shown, beside): (&[Curves], &[Curves]), (size, factor): (&str, f64)) -> String {
     let shown = kinds(shown);
     let pairs = || shown.iter().chain(kinds(beside)).flat_map(|one| &one.pairs);
@@ -126,7 +126,7 @@ fn sizes(summary: &Summary, published: Option<&Published>) -> String {
     bars(&Chart::new(Axis::number("Tasks of a job"), Axis::fraction("Jobs")), &categories, &all)
 }
 
-/// `1-500`, or `3001 and more` for the last bin.
+/// Formats a bin: `1-500`, or `3001 and more` for the last one.
 pub fn bin_label(bin: &SizeBin) -> String {
     match bin.to {
         Some(to) => format!("{}-{to}", bin.from),

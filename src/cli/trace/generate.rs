@@ -1,4 +1,4 @@
-//! `plimsoll trace generate`: a generator's workload as a canonical trace.
+//! `plimsoll trace generate`: writes a generator's workload as a canonical trace.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// The generators that a trace can be made of.
+/// The generators that can write a trace.
 pub const NAMES: [&str; 4] = ["facebook", "synthetic", "bench", "closed-loop"];
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -67,11 +67,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     save(&|| generated.supply.source().map(|source| Watched::new(source, &context.stop)), &target, facts, context)
 }
 
-/// The workload that a generator made.
+/// A workload from a generator.
 pub struct GeneratedWorkload {
     /// The generator.
     pub name: &'static str,
-    /// The parameters that it was given beyond its defaults.
+    /// The parameters that differ from the defaults.
     pub parameters: toml::Table,
     /// The workload.
     pub supply: Supply,
@@ -95,7 +95,7 @@ impl Default for Bench {
 }
 
 impl GeneratedWorkload {
-    /// Runs a generator. Errors: [`Error::Plan`] at the parameter; a closed loop, which is no trace.
+    /// Runs a generator. Errors: [`Error::Plan`] at the parameter; a closed loop, which has no trace.
     pub fn new(name: Option<&str>, plan: Option<&Path>, seed: u64, set: &[String]) -> Result<GeneratedWorkload> {
         let mut table = plan.map(parameters_of).transpose()?.unwrap_or_default();
         let planned = table.get("generator").and_then(|entry| entry.node.text()).map(str::to_owned);
@@ -122,7 +122,7 @@ impl GeneratedWorkload {
         }
         put_at(&mut table, "generator", Node { place: Place::default(), value: Value::Text(known.to_owned()) })?;
         for change in set {
-            // As in a plan, or without its table's name.
+            // The key as in a plan, or without the name of the table.
             apply(&mut table, change.strip_prefix("workload.").unwrap_or(change), "load=0.6")?;
         }
         let mut parameters = table.plain_table()?;
@@ -151,7 +151,7 @@ fn planned_supply(table: &Node, seed: u64) -> Result<Supply> {
     }
 }
 
-/// The `[workload]` table of a plan that has a generator.
+/// Returns the `[workload]` table of a plan with a generator.
 fn parameters_of(plan: &Path) -> Result<Node> {
     let workload =
         Node::toml(&Place::whole_text(plan, read_text(plan)?))?.take_entry("workload").map(|entry| entry.node);

@@ -1,4 +1,4 @@
-//! `plimsoll trace head`: the first rows.
+//! `plimsoll trace head`: shows the first rows of a trace.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let opened = Opened::new(&args.trace, &args.reading, None)?;
     let mut source = opened.source(&context.stop)?;
-    // Writes every column first, then omits those without values in the shown rows.
+    // Writes all columns first, then omits those without values in the shown rows.
     let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
     (layout.tasks, layout.stage, layout.after) = (true, true, true);
     layout.preceding = true;

@@ -1,4 +1,4 @@
-//! `plimsoll trace import`: a public format to a canonical trace, or CSV to Parquet and back.
+//! `plimsoll trace import`: converts a public format to a canonical trace, or CSV to Parquet and back.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// A line a format.
+/// Lists the formats, one per line.
 fn listed() -> String {
     let line = |format: &Format| format!("  {:<13} {}", format.name(), format.row().about);
     Format::ALL.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! Demand against capacity: what a workload asks of a cluster.
+//! Compares the demand of a workload with the capacity of a cluster.
 
 use serde::Serialize;
 
@@ -17,22 +17,22 @@ use crate::workload::summary::Summary;
 pub struct ResourceLoad {
     pub resource: String,
     pub unit: &'static str,
-    /// Amount x hours of all tasks.
+    /// Amount times hours of all tasks.
     pub work_hours: f64,
     /// The capacity of the machines.
     pub capacity: f64,
-    /// The work over what the machines can do between the first and the last submission; absent if these are one.
+    /// The work relative to the capacity between the first and the last submission; absent if these are the same instant.
     pub offered_load: Option<f64>,
     /// Duration of the work at full use of the resource; absent without capacity.
     pub hours_at_capacity: Option<f64>,
 }
 
-/// The machines of an option, in the dimensions of a source.
+/// Returns the machines of an option, in the dimensions of a source.
 pub fn cluster(text: &str, source: &Watched) -> Result<Cluster> {
     Cluster::new(&machines_from("--machines", text, std::path::Path::new(""))?, source.dims())
 }
 
-/// The kinds of machines there are.
+/// Returns the distinct kinds of machines.
 pub fn kinds(cluster: &Cluster) -> Vec<Resources> {
     let mut kinds: Vec<Resources> = Vec::new();
     for capacity in &cluster.capacities {
@@ -43,7 +43,7 @@ pub fn kinds(cluster: &Cluster) -> Vec<Resources> {
     kinds
 }
 
-/// One entry a resource of the workload.
+/// Returns one entry per resource of the workload.
 pub fn loads(cluster: &Cluster, summary: &Summary) -> Vec<ResourceLoad> {
     let total = cluster.total();
     let hours = (summary.last_submit_s - summary.first_submit_s) / 3600.0;
@@ -63,7 +63,7 @@ pub fn loads(cluster: &Cluster, summary: &Summary) -> Vec<ResourceLoad> {
     summary.work.iter().enumerate().map(of).collect()
 }
 
-/// The loads as a table for people.
+/// Formats the loads as a table.
 pub fn table(loads: &[ResourceLoad]) -> String {
     let header = ["demand", "work (unit x h)", "capacity", "offered load", "hours at capacity"].map(str::to_owned);
     let rows: Vec<Vec<String>> = loads

@@ -45,7 +45,7 @@ enum Verb {
     Validate(validate::Args),
 }
 
-/// How the rows of a trace are read.
+/// The options for reading the rows of a trace.
 #[derive(clap::Args, Clone, Debug)]
 pub struct RowOptions {
     #[arg(
@@ -82,8 +82,8 @@ impl RowOptions {
         Ok(options)
     }
 
-    /// Checks that all parameters are of the format of the trace: `None` is a canonical one. Errors: [`Error::Plan`] for one of
-    /// another format.
+    /// Checks that all parameters belong to the format of the trace; `None` is a canonical trace. Errors: [`Error::Plan`] for a parameter
+    /// of another format.
     pub fn check_format(&self, format: Option<&str>, path: &Path) -> Result<()> {
         let foreign = |set: &&String| format.is_none_or(|format| set.split('.').next() != Some(format));
         let Some(set) = self.set.iter().find(foreign) else { return Ok(()) };
@@ -105,15 +105,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
 }
 
-/// A trace that is open, and how it was asked for.
+/// An open trace, and the options for it.
 struct Opened {
     input: Input,
     supply: Supply,
 }
 
 impl Opened {
-    /// Opens a trace: canonical, or in a public format that is named or recognised. A canonical one may have the resources
-    /// of `machines`.
+    /// Opens a trace: canonical, or in a public format that is named or recognised. A canonical trace may have the resources of
+    /// `machines`.
     fn new(path: &Path, rows: &RowOptions, machines: Option<&str>) -> Result<Opened> {
         let format = rows.from.as_deref().map(|name| Format::parse("--from", name)).transpose()?;
         let mut options = rows.options()?;
@@ -133,12 +133,12 @@ impl Opened {
         self.supply.source().map(|source| Watched::new(source, stop))
     }
 
-    /// The name of the format.
+    /// Returns the name of the format.
     fn format(&self) -> &str {
         self.supply.quality().map_or("canonical", |quality| &quality.format)
     }
 
-    /// The file's name without its folders.
+    /// Returns the file's name without its folders.
     fn name(&self) -> String {
         self.input.path().file_name().map_or("trace".into(), |name| name.to_string_lossy()).into_owned()
     }

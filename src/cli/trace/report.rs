@@ -1,4 +1,4 @@
-//! The quality of an import or a generator's work, in words and as JSON.
+//! Reports the quality of an import or a generated workload, as text and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn at(quality: &Quality, reason: &str) -> String {
     format!(" ({first}line {line}{problem})")
 }
 
-/// The same for programs.
+/// Returns the quality as JSON.
 pub fn json(quality: &Quality) -> Map<String, Value> {
     let counts = |counts: &BTreeMap<String, u64>| -> Value {
         counts.iter().map(|(reason, rows)| (reason.clone(), json!(rows))).collect::<Map<_, _>>().into()
@@ -56,7 +56,7 @@ pub fn json(quality: &Quality) -> Map<String, Value> {
     object
 }
 
-/// How much there is: `6,500 rows, 5,894 jobs of 20 users, 300,000 tasks`.
+/// Formats the size of a workload: `6,500 rows, 5,894 jobs of 20 users, 300,000 tasks`.
 pub fn amount(summary: &Summary) -> String {
     format!(
         "{}, {} of {}, {}",
@@ -67,7 +67,7 @@ pub fn amount(summary: &Summary) -> String {
     )
 }
 
-/// The users with most task time, as a table.
+/// Returns a table of the users with the most task time.
 pub fn users(summary: &Summary) -> String {
     let mut header = ["user", "jobs", "tasks", "task time"].map(str::to_owned).to_vec();
     header.extend(summary.work.iter().map(|work| format!("{} work", work.resource)));
@@ -88,12 +88,12 @@ pub fn users(summary: &Summary) -> String {
     text
 }
 
-/// The begin of a sentence about tasks that fit: `1 task fits`, `2 tasks fit`.
+/// Formats the beginning of a sentence about tasks that fit: `1 task fits`, `2 tasks fit`.
 pub fn fit(tasks: u64) -> String {
     format!("{} {}", count(tasks, "task"), if tasks == 1 { "fits" } else { "fit" })
 }
 
-/// A share in percent.
+/// Formats a share in percent.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }

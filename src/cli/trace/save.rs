@@ -15,7 +15,7 @@ use crate::workload::Source;
 use crate::workload::summary::{Summary, summarise};
 use crate::workload::write::{Layout, csv};
 
-/// Where a trace goes.
+/// The target of a written trace.
 pub enum SaveTarget {
     Stdout,
     Csv(PathBuf),
@@ -23,7 +23,7 @@ pub enum SaveTarget {
 }
 
 impl SaveTarget {
-    /// By the file's ending. Errors: [`Error::Plan`] at `--output`.
+    /// Selects the target by the file's extension. Errors: [`Error::Plan`] at `--output`.
     pub fn parse(path: Option<&Path>) -> Result<SaveTarget> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(SaveTarget::Stdout) };
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
@@ -86,14 +86,14 @@ fn record(facts: Map<String, Value>, summary: &Summary) -> Value {
     record.into()
 }
 
-/// `trace.csv.json` beside `trace.csv`.
+/// Returns `trace.csv.json` for `trace.csv`.
 fn sidecar(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".json");
     name.into()
 }
 
-/// Standard output; a closed end is no failure.
+/// Standard output; a closed pipe is no failure.
 struct Pipe<W>(W);
 
 impl<W: Write> Pipe<W> {

@@ -1,4 +1,4 @@
-//! `plimsoll trace stats`: the statistics of a workload, with published values.
+//! `plimsoll trace stats`: describes a workload, with published values for comparison.
 
 use std::path::{Path, PathBuf};
 
@@ -158,7 +158,7 @@ impl Shown<'_> {
         parts.join("\n")
     }
 
-    /// Quantiles by kind, each with the published ones below.
+    /// Formats quantiles by kind, each with the published ones below.
     fn marginals(&self) -> String {
         let header = ["of tasks", "tasks", "p10", "p50", "p90", "p99", "mean"].map(str::to_owned);
         let row = |name: String, tasks: Option<u64>, q: &Quantiles| {
@@ -184,7 +184,7 @@ impl Shown<'_> {
         aligned(&header, &rows)
     }
 
-    /// Jobs by size, in the bins of the DRF paper's Figure 14.
+    /// Formats the number of jobs by size, in the bins of the DRF paper's Figure 14.
     fn sizes(&self) -> String {
         let mut header = ["tasks of a job", "jobs", "share"].map(str::to_owned).to_vec();
         header.extend(self.published.map(|_| "published".to_owned()));

@@ -37,7 +37,7 @@ pub struct Args {
     machines: Option<String>,
 }
 
-/// Everything that was found.
+/// The findings about a file.
 struct Report<'a> {
     opened: &'a Opened,
     summary: Summary,

@@ -5,10 +5,10 @@ use crate::error::Result;
 use crate::units::{Dim, JobId, Time, UserId};
 use crate::workload::{JobName, Names, Source, TaskSet, Texts};
 
-/// Rows between two looks at whether Ctrl-C was pressed.
+/// Number of rows between two checks for Ctrl-C.
 const EVERY: u64 = 4096;
 
-/// Another source; its rows end with [`crate::error::Error::Interrupted`] once a signal has come.
+/// A wrapper of a source; its rows end with [`crate::error::Error::Interrupted`] after a signal.
 pub struct Watched<'a> {
     source: Box<dyn Source + 'a>,
     stop: Stop,

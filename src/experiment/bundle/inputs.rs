@@ -11,12 +11,13 @@ use crate::workload::Input;
 /// The folder of a bundle with the plan and its inputs.
 const STUDY: &str = "study";
 
-/// The names of inputs, from the folder of the plan, with their BLAKE3 digests; none where it was read only once.
+/// The names of inputs, relative to the folder of the plan, with their BLAKE3 digests; `None` for an input that could be read only once.
 type Read = BTreeMap<String, Option<String>>;
 
 impl BundleContents {
-    /// Finds the files that the plan reads, and a location for the plan from which its paths resolve to them; files that cannot be packed
-    /// are missing. `read` has their names and digests if `run.json` does not.
+    /// Adds the input files of the plan to the bundle. Selects a location for the plan in the bundle from which its paths resolve to the
+    /// packed files. Files that cannot be packed are added to the missing parts. `read` has the names and digests of the inputs; if it is
+    /// `None`, they are read from `run.json`.
     pub(super) fn read_inputs(&mut self, folder: &Path, read: Option<Read>, largest: u64) -> Result<()> {
         let recorded = || serde_json::from_value(self.made["inputs"].clone()).ok();
         let from = self.made["folder"].as_str().map(|from| folder.join(from));
@@ -31,7 +32,7 @@ impl BundleContents {
             self.missing.add(problem.to_owned());
             return Ok(());
         };
-        // So deep that no path of the plan leads out of the bundle.
+        // The plan's folder is nested so deeply that no path of the plan leads out of the bundle.
         let ups = |name: &String| name.split('/').filter(|part| *part == "..").count();
         self.base += &"plans/".repeat(read.keys().map(ups).max().unwrap_or(0));
         let current = std::env::current_dir().and_then(|path| path.canonicalize());
@@ -46,8 +47,8 @@ impl BundleContents {
         Ok(())
     }
 
-    /// The place of an input in the bundle, the file, which is at a name from the folder of the plan, and its size. The inner
-    /// error says why it cannot be packed.
+    /// Returns the location of an input in the bundle, its content, and its size; `name` is relative to `from`, the folder of the plan. The
+    /// inner error is the reason why the input cannot be packed.
     fn find(
         &self,
         name: &str,
@@ -83,7 +84,7 @@ impl BundleContents {
     }
 }
 
-/// A path of a plan, from the folder of the plan in the bundle; `None` where it leads out of the bundle.
+/// Resolves a path of a plan against `base`, the folder of the plan in the bundle; `None` if it leads out of the bundle.
 fn place(base: &str, below: &Path) -> Option<String> {
     let mut parts: Vec<String> = base.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
     for part in below.components() {

@@ -1,4 +1,7 @@
 //! The records of a results folder that list its files, with the digest of each.
+//!
+//! Receipts list tables, and manifests (`made.json`) list statistics, figures and pages. Descriptions of the folder carry their own
+//! digests. A file is packed only if it matches the digest of its record, or is an undamaged description.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,27 +15,27 @@ use crate::output::requests::FILE as FIGURES;
 use crate::output::sealed;
 use crate::output::shell::quoted;
 
-/// The standing of a file in the records of its folder.
+/// The state of a file according to the records of its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RecordedState {
-    /// A record lists it, and it is as it says, with this BLAKE3 digest.
+    /// A record lists the file, and its BLAKE3 digest matches.
     AsRecorded(String),
-    /// A record lists it, and it is another.
+    /// A record lists the file, and its digest differs, or it is missing or outdated.
     Broken,
-    /// No record lists the file: it is the user's own, of an earlier plan, or of a damaged run.
+    /// No record lists the file: it is the user's own, from an earlier plan, or from a damaged run.
     Unlisted,
 }
 
-/// The files that the records of a results folder list, and the records themselves, by name below the folder; with their
-/// digests if they are as listed.
+/// The files that the records of a results folder list, and the records themselves, by name below the folder, with their digests; `None`
+/// for a file that differs from its record.
 pub(super) struct Records {
     files: BTreeMap<String, Option<String>>,
-    /// By folder of a `made.json`: the tables of the complete runs below it.
+    /// The tables of complete runs, by the folder of the `made.json` whose figures may show them.
     tables: BTreeMap<PathBuf, BTreeMap<String, String>>,
 }
 
 impl Records {
-    /// The descriptions in a folder with these files, as they are now.
+    /// Reads the descriptions among these files of a folder.
     pub fn read(listed: &BTreeMap<String, PathBuf>) -> Records {
         let descriptions = listed.iter().filter(|(name, _)| is_description(&own(name)));
         // The reader of a damaged record reports it.
@@ -43,7 +46,7 @@ impl Records {
         Records { files: descriptions.filter_map(digest).collect(), tables: BTreeMap::new() }
     }
 
-    /// Adds a file of a place below the folder, with its digest if it is as listed.
+    /// Adds a file of a cell's folder `place` below `folder`, with its digest if it matches its record.
     pub fn add(&mut self, folder: &Path, place: &Path, name: &str, digest: Option<String>) {
         let below = place.strip_prefix(folder).unwrap_or(place);
         let below = below.iter().map(|part| format!("{}/", part.to_string_lossy())).collect::<String>();
@@ -90,15 +93,15 @@ impl Records {
         Ok((missing, outdated))
     }
 
-    /// Whether one of them lists a file, whatever it is by now.
+    /// Returns whether a record lists a file, whatever its current state.
     pub fn list(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }
 
     /// Returns whether a file matches its record. Every file that is packed from a results folder is checked here.
     ///
-    /// Tables are in the receipts of their runs, statistics, figures and pages in `made.json`. Descriptions carry their own
-    /// digests. Errors: a description is not as it was written, or was written just now.
+    /// Tables are in the receipts of their runs, statistics, figures and pages in `made.json`. Descriptions carry their own digests.
+    /// Errors: a description is damaged, or was written after the records were read.
     pub fn standing(&self, name: &str, path: &Path) -> Result<RecordedState> {
         if let Some(found) = self.files.get(name) {
             return Ok(found.clone().map_or(RecordedState::Broken, RecordedState::AsRecorded));
@@ -112,12 +115,12 @@ impl Records {
     }
 }
 
-/// The parts of a name below the folder of its cell.
+/// Splits a name into its parts below the folder of its cell.
 fn own(name: &str) -> Vec<&str> {
     name.split('/').skip_while(|part| part.starts_with("cell=")).collect()
 }
 
-/// Whether a file is a record that no other one lists.
+/// Returns whether a file is a record that no other record lists.
 fn is_description(own: &[&str]) -> bool {
     match own {
         [MADE | CONTENTS | STUDY] => true,

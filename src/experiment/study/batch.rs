@@ -8,21 +8,21 @@ use crate::tree::Node;
 /// The key of the table.
 pub const BATCH: &str = "slurm";
 
-/// The resources and options that a job gets.
+/// The resources and options of each job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlurmOptions {
-    /// How many jobs the runs are dealt out to; 8 if absent.
+    /// The number of jobs among which the runs are divided; 8 if absent.
     pub shards: Option<u64>,
-    /// Cores of each; 1 if absent.
+    /// The cores of each job; 1 if absent.
     pub cpus: Option<u64>,
-    /// Memory of each, as Slurm writes it (`4G`).
+    /// The memory of each job, in Slurm's notation (`4G`).
     pub memory: Option<String>,
-    /// The longest that each may take, as Slurm writes it (`02:00:00`).
+    /// The time limit of each job, in Slurm's notation (`02:00:00`).
     pub time: Option<String>,
     /// The partition.
     pub partition: Option<String>,
-    /// Number of jobs at a time.
+    /// The number of jobs that run at a time.
     pub at_once: Option<u64>,
     /// Further options of `sbatch`, such as `--account=mine`.
     #[serde(default)]
@@ -30,7 +30,7 @@ pub struct SlurmOptions {
 }
 
 impl SlurmOptions {
-    /// Takes the table out of a plan and reads it. Errors: [`Error::Placed`] with line and column.
+    /// Removes the table from a plan and reads it. Errors: [`Error::Placed`] with line and column.
     pub fn extract(plan: &mut Node) -> Result<SlurmOptions> {
         let batch = plan.get(BATCH).map_or(Ok(SlurmOptions::default()), |entry| entry.node.read())?;
         batch.check().map_err(|error| plan.locate(error))?;

@@ -1,4 +1,8 @@
 //! The results folder of a study: its ownership and the removal of stale files.
+//!
+//! A folder belongs to the plan that its undamaged records name. Results of another plan are an error unless `--restart` replaces them.
+//! Only files that match a record are ever removed, and files with names of temporary files; the user's own files are neither replaced nor
+//! removed.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -22,10 +26,10 @@ use crate::output::requests::FILE as REQUESTS;
 use crate::output::schema::{self, Table};
 use crate::output::sealed::{self, Found};
 
-/// The folder of counterexamples that a plan has found.
+/// The folder of counterexamples of a plan.
 pub const COUNTEREXAMPLES: &str = "counterexamples";
 
-/// The description of a study.
+/// Returns the description of a study.
 pub fn described(study: &Study) -> StudyRecord {
     let cell = |plan: &Plan| (plan.cell.clone(), plan.axes.iter().map(|(_, value)| shown(value)).collect());
     StudyRecord {
@@ -52,7 +56,7 @@ pub fn check_owner(folder: &Path) -> Result<()> {
             in_the_way = first_file(&path)?;
         }
     }
-    // Records are looked for last: other shards write them first of all.
+    // Records are searched last, because other shards write them before any other file.
     match in_the_way {
         Some(file) if !is_of_results(folder)? => {
             let problem = format!(
@@ -67,18 +71,18 @@ pub fn check_owner(folder: &Path) -> Result<()> {
     }
 }
 
-/// How many files and folders there are in a folder that is not of results. Errors: [`Error::Io`].
+/// Returns the number of foreign files and folders in a folder that contains no results. Errors: [`Error::Io`].
 pub fn strangers(folder: &Path) -> Result<usize> {
     let is_strange = |name: &&String| !is_left_over(name) && !is_a_name_of_ours(name);
     Ok(if is_of_results(folder)? { 0 } else { entries(folder)?.iter().filter(is_strange).count() })
 }
 
-/// Whether a name is one that only processes which were killed leave.
+/// Returns whether only a killed process leaves a file of this name.
 fn is_left_over(name: &str) -> bool {
     is_temporary(name) || is_lock(name)
 }
 
-/// The names in a folder, in order; none if it is not there. Errors: [`Error::Io`].
+/// Returns the sorted names in a folder; none if the folder does not exist. Errors: [`Error::Io`].
 fn entries(folder: &Path) -> Result<Vec<String>> {
     let fail = |source| Error::io(folder, source);
     let entries = match std::fs::read_dir(folder) {
@@ -109,15 +113,15 @@ fn is_of_results(folder: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether a name is that of a record in the results folder itself.
+/// Returns whether a name is that of a record in the results folder itself.
 fn is_a_record(name: &str) -> bool {
     RECORDS.contains(&name) || (name.starts_with("run-") && name.ends_with(".json"))
 }
 
-/// The records in the results folder itself.
+/// The names of records in the results folder itself.
 const RECORDS: [&str; 4] = [CONTENTS, STUDY, MADE, "run.json"];
 
-/// Whether results use a name in their folder.
+/// Returns whether results use a name in their folder.
 fn is_a_name_of_ours(name: &str) -> bool {
     let tables = || Table::all().map(|table| table.name());
     let others = [RECEIPTS, FIGURES, STATISTICS, REPORT, REQUESTS, COUNTEREXAMPLES];
@@ -127,7 +131,7 @@ fn is_a_name_of_ours(name: &str) -> bool {
         || name.strip_suffix(".parquet").is_some_and(|table| FAILOVER.contains(&table))
 }
 
-/// The first file that is no temporary one at a path or below it, by name; links count as files. Errors: [`Error::Io`].
+/// Returns the first file, by name, at or below a path, except temporary files; links count as files. Errors: [`Error::Io`].
 fn first_file(path: &Path) -> Result<Option<PathBuf>> {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     match path.symlink_metadata() {
@@ -145,7 +149,7 @@ fn first_file(path: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
-/// The folder of results with those of the cells of a sweep. Errors: [`Error::Io`].
+/// Returns the results folder and the folders of its cells. Errors: [`Error::Io`].
 fn places(folder: &Path) -> Result<Vec<PathBuf>> {
     let cells = entries(folder)?.into_iter().filter(|name| name.starts_with("cell=")).map(|name| folder.join(name));
     Ok(std::iter::once(folder.to_owned()).chain(cells.filter(|path| path.is_dir())).collect())
@@ -174,7 +178,7 @@ pub fn check(study: &Study, folder: &Path) -> Result<()> {
     })
 }
 
-/// The error for results of another plan; of another command if a replay and a plan meet.
+/// Returns the error for results of another plan, or of another command if either of the two is a replay.
 fn other_results(study: &Study, folder: &Path, there: &str) -> Result<Error> {
     let command = Contents::read(folder).map(|contents| contents.command).unwrap_or_default();
     if is_replay(&command) != study.cells.iter().any(|plan| is_replay(&plan.command)) {
@@ -189,7 +193,7 @@ fn other_results(study: &Study, folder: &Path, there: &str) -> Result<Error> {
     Ok(another(folder, there, &study.text, ADVICE))
 }
 
-/// Whether a command is a replay. Its trace is an argument.
+/// Returns whether a command is a replay. Its trace is an argument.
 fn is_replay(command: &str) -> bool {
     command.starts_with("plimsoll replay ")
 }
@@ -199,7 +203,7 @@ fn check_inputs(plan: &Plan, digests: &Digests, place: &Path) -> Result<()> {
     let Ok(there) = Contents::read(place) else { return Ok(()) };
     let refuse = |what: String| Err(Error::Mismatch { problem: format!("{} {what}. {ADVICE}", place.display()) });
     let Some(inputs) = &there.inputs else {
-        // Results of a program that recorded no digests.
+        // An earlier version of the program wrote the results and recorded no digests.
         let is_other = there.command != plan.command;
         return if is_other { refuse(format!("has results of `{}`", there.command)) } else { Ok(()) };
     };
@@ -220,7 +224,7 @@ fn check_inputs(plan: &Plan, digests: &Digests, place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether runs in a folder are those of a study, or there are none. Errors: [`Error::Io`].
+/// Returns whether the folder has runs of a study, or no runs. Errors: [`Error::Io`].
 fn has_runs_of(study: &Study, folder: &Path) -> Result<bool> {
     let mut none = true;
     for place in places(folder)? {
@@ -237,7 +241,7 @@ fn has_runs_of(study: &Study, folder: &Path) -> Result<bool> {
     Ok(none)
 }
 
-/// The same for a plan without runs. Errors: as [`check`].
+/// Checks that a folder has no results of another plan, for a plan without runs. Errors: as [`check`].
 pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
     match plan_there(folder)? {
         Found::Whole(there) if there != plan => Err(another(folder, &there, plan, ADVICE)),
@@ -276,7 +280,7 @@ pub fn clear(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(removed)
 }
 
-/// Removes the folders below `folder` that the removal of these files left empty.
+/// Removes the folders below `folder` that are empty after the removal of these files.
 pub fn remove_empty(folder: &Path, removed: &[PathBuf]) {
     for path in removed {
         let above = path.ancestors().skip(1).take_while(|above| *above != folder && above.starts_with(folder));
@@ -287,7 +291,7 @@ pub fn remove_empty(folder: &Path, removed: &[PathBuf]) {
 /// Returns the plan of the results in a folder. Errors: [`Error::Io`], or a version that this program does not read.
 fn plan_there(folder: &Path) -> Result<Found<String>> {
     match runs_there(folder)? {
-        // A damaged manifest has no owner: it will be written again.
+        // A damaged manifest identifies no plan: it is written again.
         Found::Missing => Ok(Manifest::known(folder)?.about.map_or(Found::Missing, |about| Found::Whole(about.plan))),
         found => Ok(found),
     }
@@ -312,7 +316,7 @@ fn another(folder: &Path, there: &str, plan: &str, advice: &str) -> Error {
     Error::Mismatch { problem: format!("{} has results of another plan:\n{differs}\n{advice}", folder.display()) }
 }
 
-/// The differences between two plans, a line a key: `-` of the old one, `+` of the new one.
+/// Returns the differences between two plans, one line per key and plan: `-` for the old plan, `+` for the new one.
 pub fn difference(old: &str, new: &str) -> String {
     let flat = |text: &str| {
         let mut lines = Vec::new();
@@ -400,7 +404,7 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
         let _ = std::fs::remove_dir(place.join(RECEIPTS));
         remove_temporary(&place, &place)?;
         if !ours.contains(&place) && Contents::read(&place).is_ok() {
-            // Of another plan, or beside the cells of this one.
+            // The description is of another plan, or of a cell that this plan does not have.
             remove(&place.join(CONTENTS))?;
             if place != folder {
                 Manifest::remove(&place)?;
@@ -409,7 +413,7 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
         }
     }
     if Manifest::known(folder)?.about.is_some() {
-        // Of a plan without runs.
+        // The manifest is of a plan without runs.
         Manifest::remove(folder)?;
     }
     match StudyRecord::find(folder)? {
@@ -423,7 +427,7 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
 fn remove_temporary(place: &Path, folder: &Path) -> Result<()> {
     for name in entries(folder)? {
         let path = folder.join(&name);
-        // The folder's own lock is held by this process.
+        // This process holds the folder's own lock.
         if is_left_over(&name) && name != LOCK && path.is_file() {
             remove(&path)?;
             let left = folder.ancestors().take_while(|above| *above != place);

@@ -1,4 +1,8 @@
-//! The identity of a run, in a name: a digest of everything that its results depend on.
+//! The identity of a run: a digest of everything that its results depend on.
+//!
+//! The digest covers the version, commit and schema of the program, the resolved plan, the contents of all input files, the policy and the
+//! seed. Names, and settings of the study as a whole, do not change it. Input files are opened and hashed once ([`Digests`]), and every use
+//! of a file checks that it is unchanged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,7 +20,7 @@ use crate::workload::Input;
 /// Keys of a plan that do not affect a single run: names, and settings of the whole study.
 const MANY: [&str; 6] = ["name", "question", "policies", "baseline", "seeds", "seed"];
 
-/// The digest of everything in a plan that its runs depend on. Errors: it cannot be written as text.
+/// Computes the digest of everything in a plan that its runs depend on. Errors: the plan cannot be written as text.
 pub fn digest(mut plan: toml::Table) -> Result<String> {
     MANY.iter().for_each(|key| {
         plan.remove(*key);
@@ -25,7 +29,7 @@ pub fn digest(mut plan: toml::Table) -> Result<String> {
     Ok(blake3::hash(resolved.as_bytes()).to_hex().to_string())
 }
 
-/// The files that a study reads, each as it was when it was first looked at, with their digests.
+/// The files that a study reads, as opened for the first time, with their digests.
 #[derive(Debug, Default)]
 pub struct Digests(Mutex<HashMap<PathBuf, (Input, Option<String>)>>);
 
@@ -48,7 +52,7 @@ impl Digests {
         Digests(Mutex::new(known))
     }
 
-    /// A file as it was when it was first looked at. Errors: it cannot be read.
+    /// Opens a file; later calls return the same input. Errors: the file cannot be read.
     pub fn input(&self, path: &Path) -> Result<Input> {
         let mut known = self.0.lock().map_err(|_| Error::Interrupted)?;
         if let Some((input, _)) = known.get(path) {
@@ -59,7 +63,7 @@ impl Digests {
         Ok(input)
     }
 
-    /// The file's BLAKE3 digest. Errors: it cannot be read, or is another one by now.
+    /// Returns the BLAKE3 digest of a file. Errors: the file cannot be read, or has changed.
     pub fn digest(&self, path: &Path) -> Result<String> {
         let input = self.input(path)?;
         let known = |known: &HashMap<PathBuf, (Input, Option<String>)>| known.get(path)?.1.clone();
@@ -81,7 +85,7 @@ impl Digests {
     }
 }
 
-/// The role of a file that decides the results of a plan.
+/// The role of a file that affects the results of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role<'a> {
     /// The trace.
@@ -92,12 +96,12 @@ pub enum Role<'a> {
     Machines,
     /// The events of machines.
     MachineEvents,
-    /// A file of the policy of this name: its quota groups, or their users.
+    /// A file of the policy with this name: its quota groups, or their users.
     Policy(&'a str),
 }
 
 impl Role<'_> {
-    /// The key of a plan that names such a file.
+    /// Returns the key of a plan that names such a file.
     pub fn key(self) -> &'static str {
         match self {
             Role::Trace => "workload.trace",
@@ -108,7 +112,7 @@ impl Role<'_> {
         }
     }
 
-    /// The key of its digest in the metadata of tables.
+    /// Returns the key of the file's digest in the metadata of tables.
     fn metadata(self) -> &'static str {
         match self {
             Role::Trace => "plimsoll.trace_blake3",
@@ -126,7 +130,7 @@ pub fn inputs(plan: &Plan) -> Vec<(Role<'_>, &Path)> {
     all_inputs(plan).filter(|(role, path)| *role != Role::Trace || path.is_file()).collect()
 }
 
-/// The same, and the trace whatever it is.
+/// Returns all input files, including a trace that can be read only once.
 fn all_inputs(plan: &Plan) -> impl Iterator<Item = (Role<'_>, &Path)> {
     let own = [
         (Role::Trace, trace(plan)),
@@ -149,8 +153,8 @@ fn trace(plan: &Plan) -> Option<&Path> {
     }
 }
 
-/// The inputs of all cells of a study: names, from the folder of the plan, and digests. A trace that could be read only
-/// once has none. Errors: a file cannot be read.
+/// Returns the inputs of all cells of a study: names relative to the folder of the plan, and digests; `None` for a trace that could be read
+/// only once. Errors: a file cannot be read.
 pub fn record(study: &Study, digests: &Digests) -> Result<BTreeMap<String, Option<String>>> {
     let folder = study.file().and_then(Path::parent).unwrap_or(Path::new(""));
     let name = |path: &Path| slashed(path.strip_prefix(folder).unwrap_or(path));
@@ -166,8 +170,8 @@ pub fn record(study: &Study, digests: &Digests) -> Result<BTreeMap<String, Optio
     Ok(record)
 }
 
-/// The digests of the input files of a plan, by the key that names each; `None` for standard input or a pipe. Together with
-/// the plan they decide whether results are of the same study. Errors: a file cannot be read.
+/// Returns the digests of the input files of a plan, by the key that names each; `None` for standard input or a pipe. Together with the
+/// plan they determine whether results belong to the same study. Errors: a file cannot be read.
 pub fn digests_by_key(plan: &Plan, digests: &Digests) -> Result<BTreeMap<String, Option<String>>> {
     let mut by_key = BTreeMap::new();
     for (number, (role, path)) in all_inputs(plan).enumerate() {
@@ -181,7 +185,7 @@ pub fn digests_by_key(plan: &Plan, digests: &Digests) -> Result<BTreeMap<String,
     Ok(by_key)
 }
 
-/// A path as text: one way to write it, whatever the system.
+/// Formats a path in the same way on every system.
 pub fn slashed(path: &Path) -> String {
     match path.has_root() {
         true => path.to_string_lossy().into_owned(),
@@ -189,7 +193,7 @@ pub fn slashed(path: &Path) -> String {
     }
 }
 
-/// Returns the metadata of every file of a plan's results: nothing that differs between two ways to run the same plan.
+/// Returns the metadata of every file of a plan's results. It contains nothing that differs between two ways to run the same plan.
 pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>> {
     let mut metadata = program();
     metadata.extend([
@@ -215,12 +219,12 @@ pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>>
     Ok(metadata)
 }
 
-/// Whether the same results can be made again: not of standard input.
+/// Returns whether the results can be reproduced: not if the trace is standard input.
 pub fn is_repeatable(plan: &Plan) -> bool {
     trace(plan).is_none_or(Path::is_file)
 }
 
-/// The ids of the runs of a plan, `[policy][seed]`: 16 hexadecimal digits of the digest of version, commit, schema, resolved
+/// Returns the ids of the runs of a plan, `[policy][seed]`: 16 hexadecimal digits of the digest of version, commit, schema, resolved
 /// configuration, inputs, policy and seed.
 ///
 /// Errors: a file that the plan names cannot be read.
@@ -250,7 +254,7 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
             }
             let id = |(run, seed): (usize, &u64)| {
                 let seed = if plan.workload.is_seeded() { seed.to_string() } else { String::new() };
-                // Lengths keep parts apart.
+                // Lengths separate the parts unambiguously.
                 let mut hasher = blake3::Hasher::new();
                 for part in parts.iter().chain([&run.to_string(), &seed]) {
                     hasher.update(&(part.len() as u64).to_le_bytes());
@@ -268,7 +272,7 @@ mod tests {
     use super::*;
     use crate::policy::Registry;
 
-    /// The check covers the opened file, whatever the input's name refers to at the end.
+    /// The check applies to the opened file, whatever the input's name refers to at the end.
     #[test]
     fn an_input_that_is_gone_or_another_one_is_noticed() {
         let dir = tempfile::tempdir().expect("a temporary folder");

@@ -1,4 +1,8 @@
 //! A study: a plan with everything that it sweeps over, as cells that are plans without a sweep.
+//!
+//! [`Study::read`] merges the included plans, applies the changes of the command line, separates the sweep, the figures and the batch
+//! options, and validates the plan of every cell in parallel. It reads input files only to compute their digests. Errors have the file,
+//! line and column of the value, also if the error is found later, when a cell is run ([`Study::located`]).
 
 mod batch;
 pub mod folder;
@@ -33,10 +37,10 @@ pub use shard::Shard;
 use source::Sources;
 use sweep::{SWEEP, Sweep, SweepCell, column, constant};
 
-/// A plan, checked, with all cells of its sweep.
+/// A validated plan with all cells of its sweep.
 #[derive(Clone)]
 pub struct Study {
-    /// The experiment's name: the folder under `results/`.
+    /// The name of the experiment, which is also the folder under `results/`.
     pub name: String,
     /// The resolved plan as text before the sweep: the identity of the study.
     pub text: String,
@@ -46,27 +50,26 @@ pub struct Study {
     pub batch: SlurmOptions,
     /// The requested figures; they do not affect the simulation.
     pub figures: Requests,
-    /// The plans, in the order of the sweep; one without a name if there is no sweep.
+    /// The plans of the cells, in the order of the sweep; one plan with an empty cell name if there is no sweep.
     pub cells: Vec<Plan>,
-    /// The files that it reads.
+    /// The files that the study reads.
     pub(in crate::experiment) files: Arc<Digests>,
-    /// The changes that were made to it.
+    /// The `key=value` changes that were applied to the plan.
     pub set: Vec<String>,
     /// The unswept plan and the changes of each cell, for messages.
     origin: Option<(Node, Vec<SweepCell>)>,
 }
 
-/// Number of cells that are read at a time.
+/// The number of cells that are read at a time.
 const TOGETHER: usize = 256;
 
-/// More characters than this are no good name of a folder.
+/// The maximum length of a cell's name, which is also a folder's name.
 const NAME: usize = 100;
 
 impl Study {
-    /// Reads and checks a plan, with all that it includes and all cells of its sweep; `set` are `key=value` changes made to it first.
+    /// Reads and validates a plan with its includes and all cells of its sweep; `set` has `key=value` changes that are applied first.
     ///
-    /// Paths in it are relative to its folder. Errors: [`Error::Placed`] with line and column, the key, and what
-    /// would be accepted.
+    /// Paths in the plan are relative to its folder. Errors: [`Error::Placed`] with line and column, the key, and the accepted values.
     pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Study> {
         let (sources, mut tree) = Sources::read(path)?;
         let mut swept = tree.take_entry(SWEEP);
@@ -99,7 +102,7 @@ impl Study {
         };
         let mut plans: Vec<Plan> = Vec::with_capacity(cells.len());
         for (cells, names) in cells.chunks(TOGETHER).zip(names.chunks(TOGETHER)) {
-            // Reads some cells at a time, so that an error in the first one is reported at once, and always the same one.
+            // Reads some cells at a time, so that an error in the first one is reported soon, and the reported error is always the same.
             let read: Vec<Result<Plan>> = cells.par_iter().zip(names).map(plan).collect();
             for plan in read {
                 plans.push(plan?);
@@ -122,7 +125,7 @@ impl Study {
         Ok(Study { name, text, columns, batch, figures, cells: plans, files, set, origin: Some((tree, cells)) })
     }
 
-    /// A study of one plan.
+    /// Creates a study of one plan.
     pub fn from_plan(plan: Plan) -> Study {
         let (name, text) = (plan.name.clone(), plan.text.clone());
         let (batch, figures) = (SlurmOptions::default(), Requests::default());
@@ -131,8 +134,8 @@ impl Study {
         Study { name, text, columns, batch, figures, cells, files, set, origin: None }
     }
 
-    /// Gives an error about a key, found when a cell was run, the place of that key in the plan; also one about a file that
-    /// the plan names, about a policy, or about what the workload asks of the cluster.
+    /// Adds the location of the key in the plan to an error that was found when a cell was run. This includes errors about a file that the
+    /// plan names, about a policy, and about requirements of the workload that the cluster does not fulfil.
     pub fn located(&self, cell: usize, error: Error) -> Error {
         let Some((tree, cells)) = &self.origin else { return error };
         let (plan, cell) = (&self.cells[cell], &cells[cell]);
@@ -154,26 +157,26 @@ impl Study {
                     None => error,
                 }
             }
-            // A policy that knows all its users.
+            // The policy has a fixed list of users.
             Error::Plan { ref key, .. } if key == "user" => about("policies", error.to_string()),
-            // The workload is as it is: it is the cluster that does not go with it.
+            // The workload is given, so the error refers to the cluster.
             Error::Mismatch { ref problem } => about("cluster", format!("cluster: {problem}")),
             other => other,
         };
         cell.named(cell.located(&tree, error), &plan.cell)
     }
 
-    /// Gives an error about an input file of a cell the place of its key.
+    /// Adds the location of its key to an error about an input file of a cell.
     pub(in crate::experiment) fn located_input(&self, cell: usize, error: Error) -> Error {
         if matches!(error, Error::Mismatch { .. }) { error } else { self.located(cell, error) }
     }
 
-    /// The file that it was read from, if it was.
+    /// Returns the file of the plan, if it was read from a file.
     pub fn file(&self) -> Option<&Path> {
         self.origin.as_ref().map(|(tree, _)| tree.place.file())
     }
 
-    /// Whether it has a sweep.
+    /// Returns whether the study has a sweep.
     pub fn is_swept(&self) -> bool {
         !self.columns.is_empty()
     }
@@ -186,11 +189,11 @@ impl Plan {
         slows.then(|| "memory".to_owned()).into_iter().collect()
     }
 
-    /// The key that names a file.
+    /// Returns the key that names a file.
     fn key_of(&self, path: &Path) -> Option<&'static str> {
         let trace = matches!(&self.workload, WorkloadPlan::Trace { path: trace, .. } if trace == path);
         let role = identity::inputs(self).into_iter().find(|(_, input)| *input == path).map(|(role, _)| role);
-        // A trace that is not there is no input yet.
+        // A trace that does not exist is not listed among the inputs.
         role.or(trace.then_some(identity::Role::Trace)).map(identity::Role::key)
     }
 
@@ -204,7 +207,7 @@ impl Plan {
     }
 }
 
-/// The axes, policies, resources and tables that the results of these cells will have.
+/// Returns the axes, policies, resources and tables that the results of these cells will have.
 fn scope(plans: &[Plan]) -> Scope {
     let first = &plans[0];
     let mut scope = Scope { tables: first.tables.clone(), ..Scope::default() };
@@ -227,7 +230,7 @@ fn scope(plans: &[Plan]) -> Scope {
     scope
 }
 
-/// A plan as text: in one order, whatever order it was written in.
+/// Formats a plan in a canonical order of keys.
 fn canonical(plan: &toml::Table) -> Result<String> {
     toml::to_string(plan).map_err(|error| Error::plan("plan", "its text", error.to_string()))
 }
@@ -246,7 +249,7 @@ fn read(tree: &Node, cell: &SweepCell, path: &Path, registry: &Registry) -> Resu
 }
 
 impl SweepCell {
-    /// The plan of this cell.
+    /// Applies the changes of this cell to the plan.
     fn resolve(&self, tree: &Node) -> Result<Node> {
         let mut tree = tree.clone();
         for (key, place, node) in &self.changes {
@@ -265,7 +268,7 @@ impl SweepCell {
         }
     }
 
-    /// Gives an error about a key its place.
+    /// Adds the location of its key to an error.
     fn located(&self, tree: &Node, error: Error) -> Error {
         match path_of(&error) {
             Some(path) => self.place(tree, &path).wrong("", error),
@@ -284,7 +287,7 @@ impl SweepCell {
     }
 }
 
-/// The names of cells: the last words of keys with their values, `load-0.7,machines-100x16c32g`.
+/// Returns the names of cells: the last words of keys with their values, `load-0.7,machines-100x16c32g`.
 fn names(cells: &[SweepCell]) -> Vec<String> {
     let last = |column: &str| match steps(column).pop() {
         Some(PathStep::Key(word)) => word,
@@ -310,7 +313,7 @@ fn names(cells: &[SweepCell]) -> Vec<String> {
     let mut many: HashMap<&String, usize> = HashMap::new();
     names.iter().for_each(|name| *many.entry(name).or_default() += 1);
     let clear = |name: &String| name.len() <= NAME && many[name] == 1;
-    // Names that are too long or not alone get a part of a digest.
+    // Names that are too long or not unique get a part of a digest.
     let named = |(name, cell): (&String, &SweepCell)| {
         if clear(name) {
             return name.clone();
@@ -325,24 +328,24 @@ fn names(cells: &[SweepCell]) -> Vec<String> {
 /// One run of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedRun {
-    /// Its id: the name of its receipt.
+    /// The id, which is also the name of the receipt.
     pub id: String,
-    /// Place of its cell.
+    /// The index of the cell.
     pub cell: usize,
-    /// Its policy.
+    /// The policy.
     pub policy: String,
-    /// The policy's place in the plan.
+    /// The index of the policy in the plan.
     pub policy_at: usize,
-    /// Its number among those of the policy.
+    /// The number of the run among those of the policy.
     pub run: usize,
-    /// Its seed; `None` for a trace.
+    /// The seed; `None` for a trace.
     pub seed: Option<u64>,
-    /// Whether its results are there and whole.
+    /// Whether the results exist and are complete.
     pub there: bool,
 }
 
-/// All runs that a study can have, of a shard its own; cell by cell. Errors: a file that the plan names cannot be read, or
-/// the folder has results of another plan.
+/// Lists all runs that a study can have, or those of a shard, by cell. Errors: a file that the plan names cannot be read, or the folder has
+/// results of another plan.
 pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Result<Vec<ListedRun>> {
     if let Some(folder) = folder {
         folder::check(study, folder)?;
@@ -375,7 +378,7 @@ pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Res
     Ok(runs)
 }
 
-/// An axis as text: what a table or a message shows.
+/// Formats the value of an axis for tables and messages.
 pub fn shown(constant: &Constant) -> String {
     match constant {
         Constant::Int(value) => value.to_string(),

@@ -12,20 +12,20 @@ use crate::output::paper::Paper;
 use crate::output::requests::{KEYS, Requests, Scope};
 use crate::tree::{Node, Place};
 
-/// Such a plan, as it was read.
+/// A plan without runs, as it was read.
 pub struct Plain {
     /// The resolved plan as text, stored in every file of the results.
     pub text: String,
-    /// The paper that figures are drawn on: `[figures]`.
+    /// The paper size of figures: `[figures]`.
     pub paper: Paper,
-    /// All but that.
+    /// The plan without the figure requests.
     tree: Node,
 }
 
 impl Plain {
-    /// Reads a plan; `set` are `key=value` changes made to it first, such as `example`.
+    /// Reads a plan; `set` has `key=value` changes that are applied first, such as `example`.
     ///
-    /// Errors: [`Error::Placed`] with line and column, also for `[[figure]]`: such plans draw their own.
+    /// Errors: [`Error::Placed`] with line and column, also for `[[figure]]`, because such plans define their own figures.
     pub fn read(path: &Path, text: &str, set: &[String], example: &str) -> Result<Plain> {
         let mut tree = Node::toml(&Place::whole_text(path, text))?;
         set.iter().try_for_each(|change| apply(&mut tree, change, example))?;
@@ -38,12 +38,12 @@ impl Plain {
         Ok(Plain { text, paper: figures.paper, tree })
     }
 
-    /// Its contents. Errors: [`Error::Placed`] with line and column.
+    /// Parses the contents of the plan. Errors: [`Error::Placed`] with line and column.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
         self.tree.read()
     }
 
-    /// Gives an error about a key its line and column.
+    /// Adds line and column to an error about a key.
     pub fn located(&self, error: Error) -> Error {
         self.tree.locate(error)
     }

@@ -1,7 +1,7 @@
 //! The receipt of a run: the outcome and the digests of its tables. A run is complete if its receipt exists and the digests match.
 //!
-//! It is written before the tables get their names, so that no table ever stands under its name that no receipt lists: what
-//! a folder holds of an earlier plan, or of a process that was killed, is known by its digest.
+//! It is written before the tables are renamed to their final names, so that every table under its final name is listed in a receipt.
+//! Tables of an earlier plan or of a killed process are recognised by their digests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,32 +20,32 @@ use crate::output::sealed;
 /// The receipt of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The run's id.
+    /// The id of the run.
     pub id: String,
-    /// Its tables, below the folder of the results, and their BLAKE3 digests.
+    /// The tables, relative to the results folder, and their BLAKE3 digests.
     pub tables: BTreeMap<String, String>,
     /// The results of the run.
     pub summary: RunSummary,
 }
 
-/// The part of a run that is there.
+/// The state of a run in a results folder.
 #[derive(Clone, Debug)]
 pub enum ReceiptState {
-    /// All of it.
+    /// The run is complete.
     Whole(Box<Receipt>),
-    /// Something, but not as it was when the run ended; why.
+    /// The run is damaged, with the reason.
     Broken(String),
-    /// Nothing.
+    /// The run has no receipt.
     Missing,
 }
 
 impl Receipt {
-    /// The file of a receipt.
+    /// Returns the path of a receipt.
     pub fn path(folder: &Path, id: &str) -> PathBuf {
         folder.join(RECEIPTS).join(format!("{id}.json"))
     }
 
-    /// Writes the receipt of a run, and then gives its tables their names in `folder`. Errors: [`crate::Error::Output`].
+    /// Writes the receipt of a run, and then renames its tables to their final names in `folder`. Errors: [`crate::Error::Output`].
     pub fn write(folder: &Path, id: &str, tables: Vec<Pending>, summary: RunSummary) -> Result<Receipt> {
         let digest = |table: &Pending| (below(folder, &table.written().path), table.written().digest.clone());
         let receipt = Receipt { id: id.to_owned(), tables: tables.iter().map(digest).collect(), summary };
@@ -56,7 +56,7 @@ impl Receipt {
         Ok(receipt)
     }
 
-    /// Whether it is of a run of this policy with this number, and of tables of that run alone.
+    /// Returns whether the receipt belongs to a run of this policy with this number and lists only tables of that run.
     pub fn is_of(&self, policy: &str, run: u64) -> bool {
         let own: Vec<String> =
             Table::all().map(|table| below(Path::new(""), &table.path(Path::new(""), policy, run))).collect();

@@ -1,21 +1,24 @@
-//! A part of a study's runs: one of several machines or jobs.
+//! A shard: the part of a study's runs that one of several machines or jobs executes.
+//!
+//! Runs are assigned to shards by their ids, without communication. Index and number of shards are given, or are read from the environment
+//! of a job array.
 
 use crate::error::{Error, Result};
 
-/// One shard of several.
+/// One of several shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Which, from 0.
+    /// The index, from 0.
     pub index: u64,
-    /// Of how many.
+    /// The number of shards.
     pub of: u64,
 }
 
-/// The array variables of job schedulers: index, first index, step, and how many or the last.
+/// The environment variables of a job scheduler's arrays: index, first index, step, and the number of jobs or the last index.
 struct Array {
     index: &'static str,
     first: Option<&'static str>,
-    /// The first index if none is given.
+    /// The first index if the environment does not specify it.
     from: u64,
     step: Option<&'static str>,
     count: Option<&'static str>,
@@ -55,7 +58,7 @@ const ARRAYS: [Array; 7] = [
 
 impl Shard {
     /// Parses `I/N` with I from 0, `auto` (the index and the size of a job array, from the environment) or `auto/N` (only the index,
-    /// counted from the scheduler's usual first one, of N). Errors: [`Error::Plan`].
+    /// relative to the scheduler's usual first index, of N). Errors: [`Error::Plan`].
     pub fn parse(text: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Shard> {
         let wrong = |expected: &str| Error::plan("--shard", format!("'{text}'"), expected);
         let usual = "I/N with I from 0 to N - 1, such as 0/4; auto; or auto/N";
@@ -81,7 +84,7 @@ impl Shard {
             return Err(Error::plan("--shard", "'auto'", expected));
         };
         if let Some(of) = of {
-            // A repeated part of an array has other bounds, but its indices keep their meaning.
+            // A repeated part of an array has other bounds, but the same indices.
             return Ok(Shard { index: index.saturating_sub(array.from), of });
         }
         let first = array.first.and_then(read).unwrap_or(array.from);
@@ -94,8 +97,8 @@ impl Shard {
         Ok(Shard { index: index.saturating_sub(first) / step, of: count })
     }
 
-    /// Returns whether each of these belongs to the shard: every `of`-th in the order of the ids. Ids are practically random, so that long
-    /// and short runs mix.
+    /// Returns whether each of these runs belongs to the shard: every `of`-th in the order of the ids. Ids are practically random, so that
+    /// long and short runs mix.
     pub fn own(&self, ids: &[&str]) -> Vec<bool> {
         let mut order: Vec<usize> = (0..ids.len()).collect();
         order.sort_by_key(|&at| ids[at]);
@@ -132,7 +135,7 @@ mod tests {
         assert_eq!(read("auto", &sge), shard(2, 5));
         assert_eq!(read("auto/3", &[("JOB_COMPLETION_INDEX", "0")]), shard(0, 3));
         assert_eq!(read("auto", &[("AWS_BATCH_JOB_ARRAY_INDEX", "1"), ("AWS_BATCH_JOB_ARRAY_SIZE", "2")]), shard(1, 2));
-        // A job of SGE that is no array.
+        // A job of SGE that is not an array.
         assert!(
             read("auto", &[("SGE_TASK_ID", "undefined")]).is_err_and(|error| error.contains("SLURM_ARRAY_TASK_ID"))
         );

@@ -1,4 +1,7 @@
 //! The source files of a plan: its own file and the plans that it includes.
+//!
+//! Each file is read once, however often it is included. Depth, number of files and total size are limited, and cycles are refused. Every
+//! value keeps its location in the file that it comes from, for messages.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -7,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::rows::read_text;
 use crate::tree::{Node, Place, Value};
 
-/// The key that names plans to start from.
+/// The key that names the included plans.
 const INCLUDE: &str = "include";
 
 /// Maximum depth of includes.
@@ -42,7 +45,7 @@ impl Sources {
     }
 }
 
-/// Files while they are read, each once however often it is included.
+/// The files that were read so far, each once however often it is included.
 #[derive(Default)]
 struct PlanReader {
     texts: Vec<Place>,
@@ -54,9 +57,9 @@ struct PlanReader {
 /// A file that was read, with its includes.
 struct Read {
     table: Node,
-    /// Its text and the included ones, by position, the one with the highest precedence first.
+    /// The file's text and the included texts, by index, the one with the highest precedence first.
     files: Vec<usize>,
-    /// How many files include one another from here on.
+    /// The length of the longest chain of includes that starts with this file.
     depth: usize,
 }
 
@@ -76,7 +79,7 @@ impl PlanReader {
         Ok(())
     }
 
-    /// Counts bytes of a file, or of those below it. Errors: there are too many.
+    /// Counts the bytes of a file or of its includes. Errors: there are too many.
     fn count(&mut self, at: usize, bytes: usize) -> Result<()> {
         self.bytes += bytes;
         if self.texts.len() <= FILES_MOST && self.bytes <= BYTES_MOST {
@@ -86,7 +89,7 @@ impl PlanReader {
         Err(self.texts[at].wrong("", format!("a plan of more than {most} with all it includes")))
     }
 
-    /// Merges the table of a file over those that it includes.
+    /// Merges the table of a file over the tables that it includes.
     fn include(&mut self, at: usize, mut table: Node, above: &mut Vec<PathBuf>) -> Result<Read> {
         let path = self.texts[at].file().to_owned();
         let none = Node { value: Value::List(Vec::new()), ..Node::default() };

@@ -1,4 +1,8 @@
-//! The table `[sweep]` of a plan: which keys take which values, and the cells that this makes.
+//! The table `[sweep]` of a plan: axes with their values, and the resulting cells.
+//!
+//! A key with a list or a range is an axis; `zip` combines keys that change together, and `variant` has named sets of changes. The cells
+//! are all combinations of the axes' points, with the first axis slowest, except the excluded ones. Keys that are compared within every
+//! run, such as policies and seeds, cannot be axes.
 
 use std::collections::HashMap;
 
@@ -13,32 +17,33 @@ use crate::tree::{Entry, Node, Place, Value as Found, steps};
 /// The key of the table.
 pub const SWEEP: &str = "sweep";
 
-/// The column of the names of variants.
+/// The column that contains the names of variants.
 const VARIANT: &str = "variant";
 
-/// More cells than this are taken for a mistake.
+/// The maximum number of cells; more are considered a mistake.
 const CELLS: usize = 100_000;
 
-/// Keys of a plan that are compared within every run, and its names: they cannot be axes.
+/// Keys of a plan that cannot be axes: names, tables, figures, and the policies and seeds that are compared within every cell.
 const FIXED: [&str; 11] =
     ["name", "question", "policies", "baseline", "seeds", "seed", "tables", "include", "figure", "figures", SWEEP];
 
-/// One direction of a sweep: a key, keys that go together, or named variants.
+/// An axis of a sweep: a key, keys that change together, or named variants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepAxis {
-    /// Its columns and their labels in the names of cells; for variants one column, `variant`.
+    /// The columns of the axis, which also label its values in the names of cells; the single column `variant` for variants.
     pub columns: Vec<String>,
-    /// Its points, in order.
+    /// The points of the axis, in order.
     pub points: Vec<AxisPoint>,
-    /// The place of its key, and a number of it for the order of axes.
+    /// The location of the axis in the plan.
     place: Place,
+    /// The position of the axis in the order of the plan.
     at: (usize, usize),
 }
 
 /// One point of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisPoint {
-    /// The changes that it makes: the path of the key, the place of that path, and the value.
+    /// The changes of this point: the path of the key, the location of that path, and the value.
     pub changes: Vec<(String, Place, Node)>,
     /// The value in each column of the axis.
     pub values: Vec<Value>,
@@ -47,22 +52,22 @@ pub struct AxisPoint {
 /// One cell of a sweep: a point of every axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SweepCell {
-    /// The changes that it makes, as in [`Point`].
+    /// The changes of this cell, as in [`AxisPoint`].
     pub changes: Vec<(String, Place, Node)>,
-    /// Columns and values.
+    /// The columns and values of this cell.
     pub values: Vec<(String, Value)>,
 }
 
 /// The axes and the excluded cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sweep {
-    /// In the order of the plan.
+    /// The axes in the order of the plan.
     pub axes: Vec<SweepAxis>,
-    /// Excludes cells with all values of one of these.
+    /// Excluded combinations: a cell with all values of one of them is omitted.
     exclude: Vec<Vec<(String, Value)>>,
 }
 
-/// A key of an axis as a column: dots and brackets become `_`.
+/// Converts the key of an axis to the name of a column: dots and brackets become `_`.
 pub fn column(path: &str) -> String {
     let plain = path.replace("].", "_").replace(['.', '['], "_");
     plain.chars().filter(|c| *c != ']' && *c != '"').collect()
@@ -104,7 +109,7 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// A key with its values; a table is a range, or a part of a longer key.
+    /// Adds the axis of a key with its values; a table is a range, or contains longer keys.
     fn single(&mut self, name: String, key: &Place, node: &Node, sources: &Sources) -> Result<()> {
         let values = match &node.value {
             Found::List(values) => values.clone(),
@@ -178,7 +183,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Puts other values in place of those of an axis: what `--set` says of a key that is swept. Whether there is one.
+    /// Replaces the values of the axis of a key, for `--set` with a swept key. Returns whether the key is swept.
     ///
     /// Errors: [`Error::Plan`] for a key that is swept together with others.
     pub fn replace(&mut self, path: &str, value: &Node) -> Result<bool> {
@@ -203,7 +208,7 @@ impl Sweep {
         Ok(true)
     }
 
-    /// All cells, the first axis slowest; one that changes nothing if there is no axis.
+    /// Returns all cells that are not excluded, with the first axis slowest; a single cell without changes if there is no axis.
     pub fn cells(&self) -> Vec<SweepCell> {
         let mut cells = vec![SweepCell::default()];
         for axis in &self.axes {
@@ -244,7 +249,7 @@ impl Sweep {
     }
 }
 
-/// A value of a column of this type.
+/// Converts a value to the type of its column.
 pub fn constant(kind: Kind, value: &Value) -> Constant {
     match (kind, value) {
         (Kind::Int, Value::Integer(int)) => Constant::Int(*int),
@@ -255,7 +260,7 @@ pub fn constant(kind: Kind, value: &Value) -> Constant {
     }
 }
 
-/// Whether two values are the same; a whole number and a float of its value are.
+/// Returns whether two values are equal; an integer equals a float of the same value.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Integer(int), Value::Float(float)) | (Value::Float(float), Value::Integer(int)) => {
@@ -265,7 +270,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Keys with their places and values of a table and the tables in it, with dots between.
+/// Flattens a table: returns its keys and those of nested tables, joined by dots, with locations and values.
 fn flat(table: &[Entry]) -> Vec<(String, Place, Node)> {
     let below = |entry: &Entry| match &entry.node.value {
         Found::Table(below) => {
@@ -276,7 +281,7 @@ fn flat(table: &[Entry]) -> Vec<(String, Place, Node)> {
     table.iter().flat_map(below).collect()
 }
 
-/// Keys that move together: lists of one length.
+/// Reads an axis of keys that change together: lists of equal length.
 fn zipped(group: &Node, sources: &Sources) -> Result<SweepAxis> {
     let wrong = |place: &Place, problem: &str| place.wrong("sweep.zip", problem);
     let table = group.table().ok_or_else(|| wrong(&group.place, "expected tables of keys and lists"))?;
@@ -319,7 +324,7 @@ fn named(variants: &[Entry], place: &Place, sources: &Sources) -> Result<SweepAx
     Ok(SweepAxis { columns: vec![VARIANT.to_owned()], points, place: place.clone(), at })
 }
 
-/// The values of `{ from, to, step }`, both ends included.
+/// Returns the values of `{ from, to, step }`, both ends included.
 fn spread(range: &Node, name: &str) -> Result<Vec<Node>> {
     let wrong = |why: &str| {
         let expected = "expected { from, to, step } with a step above 0 and at most 10000 values";
@@ -344,7 +349,7 @@ fn spread(range: &Node, name: &str) -> Result<Vec<Node>> {
     let whole = range.entries().iter().all(|entry| matches!(entry.node.value, Found::Integer(_)));
     let value = |n: u64| {
         let value = from + n as f64 * step;
-        // As people would write it: 0.1 + 2 × 0.1 is 0.3.
+        // Rounds as a person would write the value: 0.1 + 2 × 0.1 is 0.3.
         let rounded = format!("{value:.12}").parse::<f64>().unwrap_or(value);
         let value = if whole { Found::Integer((value as i64).to_string()) } else { Found::Float(rounded.to_string()) };
         Node { place: range.place.clone(), value }

@@ -1,4 +1,4 @@
-//! Sweeps as they are written, and the cells that they make.
+//! Tests of reading sweeps and of the resulting cells.
 
 use super::*;
 

@@ -13,10 +13,10 @@ use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
 
-/// Places along the time axis at which distributions are compared.
+/// Number of places along the time axis at which distributions are compared.
 const STEPS: usize = 240;
 
-/// The distribution of completion times: the mean over seeds of each seed's distribution, with its interval.
+/// Draws the distribution of completion times: the mean over seeds of each seed's distribution, with its interval.
 pub fn completion(results: &Results, paper: &Paper) -> Result<Gallery> {
     let parts = results.table(Table::Quantiles, &["metric", "q", "value"], None)?;
     if parts.is_empty() {
@@ -54,7 +54,7 @@ pub fn completion(results: &Results, paper: &Paper) -> Result<Gallery> {
     Ok(Gallery::with_figure("completion", caption, svg, data))
 }
 
-/// The mean of distributions, and its interval where there are several.
+/// Returns the mean of distributions, with its interval if there are several.
 fn pooled(policy: &str, axis: &[f64], curves: &[&[(f64, f64)]]) -> Series {
     let (mut points, mut band, mut n) = (Vec::new(), Vec::new(), Vec::new());
     for &x in axis {
@@ -69,7 +69,7 @@ fn pooled(policy: &str, axis: &[f64], curves: &[&[(f64, f64)]]) -> Series {
     Series { band: (!band.is_empty()).then_some(band), n, ..Series::new(policy, points) }
 }
 
-/// The fraction of values at or below `x`, read between the quantiles `(value, q)`.
+/// Returns the fraction of values at or below `x`, interpolated between the quantiles `(value, q)`.
 fn fraction(quantiles: &[(f64, f64)], x: f64) -> f64 {
     let after = quantiles.partition_point(|(value, _)| *value <= x);
     match (after.checked_sub(1).map(|at| quantiles[at]), quantiles.get(after)) {
@@ -79,7 +79,7 @@ fn fraction(quantiles: &[(f64, f64)], x: f64) -> f64 {
     }
 }
 
-/// By how much mean completion time is smaller than under the baseline, by job size (the DRF paper's Figure 14).
+/// Draws the reduction of mean completion time relative to the baseline, by job size (the DRF paper's Figure 14).
 pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
     let Some(comparison) = comparison(results)? else {
         return Ok(Gallery::without("reduction", "there is nothing to compare: one policy, or no job that finished"));
@@ -94,7 +94,7 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
         tested.and_then(|tested| tested.reduction()).map(|interval| Interval {
             mean: interval.mean,
             low: interval.low.unwrap_or(interval.mean),
-            // No time can be reduced by more than all of it.
+            // A time cannot be reduced by more than 100 %.
             high: interval.high.unwrap_or(interval.mean).min(1.0),
             n: interval.n as u64,
         })
@@ -103,14 +103,14 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
         .policies
         .iter()
         .map(|policy| {
-            // All jobs come last.
+            // The column of all jobs is the last one.
             let mut values: Vec<_> = policy.against_baseline.iter().map(bar).collect();
             values.rotate_left(1);
             BarSeries { label: policy.name.clone(), key: policy.name.clone(), values }
         })
         .collect();
     let y = Axis::fraction("Reduction of mean completion time");
-    // Of many policies one is poor enough somewhere that all others would be slivers.
+    // If there are many policies, one is so poor somewhere that the bars of all others would be slivers.
     let many = series.len() > MANY;
     let y = if many { y.range(-1.0, 1.0) } else { y };
     let chart = Chart { size_pt: (Chart::PAGE.0, 190.0), ..Chart::new(Axis::number("Job size (tasks)"), y) };

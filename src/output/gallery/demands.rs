@@ -1,4 +1,4 @@
-//! The demands of tasks: one bubble a kind of demand, as in Figure 1 of the DRF paper (Ghodsi et al., NSDI 2011).
+//! The demands of tasks: one bubble per kind of demand, as in Figure 1 of the DRF paper (Ghodsi et al., NSDI 2011).
 
 use super::{Drawn, Gallery, HALF, seed_of};
 use crate::error::Result;
@@ -9,13 +9,13 @@ use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
 use crate::units::{Dim, resource_name};
 
-/// More stages than this are one kind.
+/// Maximum number of stages that are distinguished.
 const STAGES: usize = 4;
 
-/// Demands that spread wider than this are shown on a logarithm.
+/// The ratio of demands above which the axis is logarithmic.
 const WIDE: f64 = 20.0;
 
-/// Every further resource against the first: `demands`, and `demands-NAME` from the third on.
+/// Draws every further resource against the first: `demands`, and `demands-NAME` from the third on.
 pub fn demands(results: &Results, paper: &Paper) -> Result<Gallery> {
     let Some((first, others)) = results.dims.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Ok(Gallery::without("demands", "the workload has one resource"));
@@ -24,7 +24,7 @@ pub fn demands(results: &Results, paper: &Paper) -> Result<Gallery> {
     let mut names = vec!["stage", "tasks"];
     names.extend(columns.iter().map(String::as_str));
     let parts = results.table(Table::Demands, &names, Some(0))?;
-    // Submissions do not depend on the policy, unless users wait for their own jobs.
+    // Submissions do not depend on the policy, except in a closed loop.
     let Some(part) = parts.first() else { return Ok(Gallery::without_table("demands", Table::Demands)) };
     let mut gallery = Gallery::default();
     for (nth, other) in others.iter().enumerate() {
@@ -45,7 +45,7 @@ pub fn demands(results: &Results, paper: &Paper) -> Result<Gallery> {
     Ok(gallery)
 }
 
-/// One series a stage.
+/// Returns one series per stage.
 fn series(part: &Part, x: &Dim, y: &Dim) -> Result<Vec<BubbleSeries>> {
     let stages = part.names("stage")?;
     let each = [format!("demand_{}", x.name), format!("demand_{}", y.name), "tasks".to_owned()];
@@ -68,7 +68,7 @@ fn series(part: &Part, x: &Dim, y: &Dim) -> Result<Vec<BubbleSeries>> {
     Ok(series)
 }
 
-/// The axis of a resource; a logarithm where demands are above 0 and spread far.
+/// Returns the axis of a resource; logarithmic if all demands are above 0 and their range is wide.
 fn axis(dim: &Dim, series: &[BubbleSeries], coordinate: usize) -> Axis {
     let values = series.iter().flat_map(|one| &one.points).map(|&(x, y, _)| if coordinate == 0 { x } else { y });
     let (low, high) = values.fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
@@ -76,7 +76,7 @@ fn axis(dim: &Dim, series: &[BubbleSeries], coordinate: usize) -> Axis {
     if low > 0.0 && high / low > WIDE { axis.log() } else { axis }
 }
 
-/// A resource's name as a part of a file's.
+/// Converts a resource's name to a part of a file name.
 fn file_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' }).collect()
 }

@@ -1,4 +1,4 @@
-//! How far shares were from fluid DRF how much of the time, all seeds together.
+//! Distances of shares from fluid DRF: distributions over time, all seeds together.
 
 use super::fairness::panels;
 use super::{Gallery, seeds_of};
@@ -11,7 +11,7 @@ use crate::output::schema::Table;
 /// The panels: a heading and a column of the `fairness` table.
 const PANELS: [(&str, &str); 2] = [("Mean over users", "deviation_mean"), ("Largest", "deviation_max")];
 
-/// Distances of dominant shares from divisible DRF while two or more users wait.
+/// Draws the distances of dominant shares from divisible DRF while two or more users wait.
 pub fn deviation(results: &Results, paper: &Paper) -> Result<Gallery> {
     let Some(panels) = panels(results, PANELS, 0.0)? else {
         return Ok(Gallery::without_table("deviation", Table::Fairness));

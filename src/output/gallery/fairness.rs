@@ -1,6 +1,6 @@
-//! How evenly backlogged users shared, how much of the time: distributions over time, all seeds together.
+//! The evenness of shares among backlogged users: distributions over time, all seeds together.
 //!
-//! Curves over time would jump with every user that arrives or leaves, and break off wherever no demand is pending.
+//! Curves over time would jump with every user that arrives or leaves, and would be interrupted while no demand is pending.
 
 use super::{Gallery, RunEnds, seeds_of};
 use crate::error::Result;
@@ -13,7 +13,7 @@ use crate::output::schema::Table;
 const PANELS: [(&str, &str); 2] =
     [("Jain index of backlogged users", "jain_backlogged"), ("Share gap of backlogged users", "share_gap_backlogged")];
 
-/// Jain index and share gap while two or more users wait.
+/// Draws the Jain index and the share gap while two or more users wait.
 pub fn fairness(results: &Results, paper: &Paper) -> Result<Gallery> {
     let Some(panels) = panels(results, PANELS, 1.0)? else {
         return Ok(Gallery::without_table("fairness", Table::Fairness));
@@ -35,11 +35,11 @@ pub fn fairness(results: &Results, paper: &Paper) -> Result<Gallery> {
 /// Distributions over the time with two or more waiting users, one panel per column of the `fairness` table.
 pub(super) struct Panels {
     panels: Vec<Panel>,
-    /// The largest value of all.
+    /// The largest of all values.
     pub largest: f64,
 }
 
-/// All seeds together; the axis reaches `least` at least. `None` where the table was not written.
+/// Reads the distributions, all seeds together; the axis reaches at least `least`. `None` if the table was not written.
 pub(super) fn panels(results: &Results, columns: [(&str, &str); 2], least: f64) -> Result<Option<Panels>> {
     let names: Vec<&str> = ["time_us", "backlogged_users"].into_iter().chain(columns.map(|(_, name)| name)).collect();
     let parts = results.table(Table::Fairness, &names, None)?;
@@ -65,17 +65,17 @@ pub(super) fn panels(results: &Results, columns: [(&str, &str); 2], least: f64) 
 }
 
 impl Panels {
-    /// Returns whether at no time two users were waiting.
+    /// Returns whether two users never waited at the same time.
     pub fn empty(&self) -> bool {
         self.panels.iter().all(|panel| panel.series.iter().all(|series| series.points.is_empty()))
     }
 
-    /// The data that are drawn.
+    /// Returns the drawn data.
     pub fn data(&self, value: &str) -> Data {
         Data::of_panels(["measure", "policy", value, "fraction_of_time"], &self.panels)
     }
 
-    /// Side by side, over values from 0 to the largest.
+    /// Draws the panels side by side, over values from 0 to the largest.
     pub fn draw(&self, x: Axis, paper: &Paper) -> String {
         let chart = Chart {
             size_pt: (Chart::PAGE.0, 160.0),
@@ -86,7 +86,7 @@ impl Panels {
     }
 }
 
-/// `(value, seconds)` while two or more users wait: a row holds until the next one, the last until the run's end.
+/// Returns `(value, seconds)` while two or more users wait: a row applies until the next one, the last one until the run's end.
 fn spans(part: &Part, column: &str, ends: &RunEnds) -> Result<Vec<(f64, f64)>> {
     let (times, waiting, values) = (part.numbers("time_us")?, part.numbers("backlogged_users")?, part.numbers(column)?);
     let end = times.last().copied().flatten().map(|last| ends.after(part, last / 1e6) * 1e6);
@@ -99,7 +99,7 @@ fn spans(part: &Part, column: &str, ends: &RunEnds) -> Result<Vec<(f64, f64)>> {
     Ok(rows.filter_map(span).collect())
 }
 
-/// Points `(value, share of time at or below it)`, from 0 on.
+/// Returns the points `(value, share of time at or below it)`, starting at 0.
 pub(super) fn distribution(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let whole: f64 = spans.iter().map(|(_, seconds)| seconds).sum();

@@ -7,44 +7,44 @@ use crate::error::Result;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
 
-/// The groups of a run that share together: of the default tree, or of a label's.
+/// The groups of a run that share resources: those of the default tree, or of a label's tree.
 pub(super) struct Family {
     /// Index of the policy in the plan.
     pub policy: usize,
     /// The label; empty for the default tree.
     pub label: String,
-    /// Minimums are below the water level.
+    /// Whether minimums are below the water level's zero.
     pub sunk: bool,
-    /// In the order of the policy.
+    /// The groups, in the order of the policy.
     pub groups: Vec<GroupPanel>,
-    /// When the run ended, in seconds.
+    /// The end of the run, in seconds.
     pub end: f64,
 }
 
 /// A group.
 pub(super) struct GroupPanel {
     pub name: String,
-    /// The group above it, by place.
+    /// The index of the parent group.
     pub parent: Option<usize>,
-    /// By resource.
+    /// The values by resource.
     pub at: Vec<GroupValues>,
 }
 
-/// A group in one resource, in the unit people write.
+/// The values of a group for one resource, in display units.
 #[derive(Default)]
 pub(super) struct GroupValues {
-    /// The capacity of the cluster, or the largest that the machines of its tree had.
+    /// The capacity of the cluster, or the largest one that the machines of its tree had.
     pub capacity: f64,
     pub ratio: f64,
     pub min: f64,
     pub max: f64,
-    /// The amount that it used, times seconds.
+    /// The integral of the usage over time, in seconds.
     pub used_s: f64,
-    /// Changes, in order of time.
+    /// The changes, in order of time.
     pub points: Vec<GroupPoint>,
 }
 
-/// A group in one resource from a time on.
+/// The values of a group for one resource from a time on.
 #[derive(Clone, Copy, Default)]
 pub(super) struct GroupPoint {
     pub time: f64,
@@ -57,31 +57,31 @@ pub(super) struct GroupPoint {
 }
 
 impl GroupValues {
-    /// The point that holds at a time, in seconds.
+    /// Returns the point that applies at a time, in seconds.
     pub fn at(&self, time: f64) -> GroupPoint {
         let after = self.points.partition_point(|point| point.time <= time);
         after.checked_sub(1).map(|at| self.points[at]).unwrap_or_default()
     }
 
-    /// The amount that it asks for at a point, as far as its maximum lets it.
+    /// Returns the requested amount at a point, limited by the group's maximum.
     pub fn demand(&self, point: &GroupPoint) -> f64 {
         point.request.min(self.max)
     }
 }
 
 impl Family {
-    /// Its policy, and the label of the machines that it shares.
+    /// Returns the policy, and the label of the machines that the family shares.
     pub fn name(&self, results: &Results) -> String {
         let policy = &results.contents.policies[self.policy];
         if self.label.is_empty() { policy.clone() } else { format!("{policy}, label {}", self.label) }
     }
 
-    /// The groups right under one, or under the cluster.
+    /// Returns the direct children of a group, or of the cluster.
     pub fn children(&self, parent: Option<usize>) -> Vec<usize> {
         (0..self.groups.len()).filter(|&at| self.groups[at].parent == parent).collect()
     }
 
-    /// Whether there are no groups under one.
+    /// Returns whether a group has no children.
     pub fn is_leaf(&self, group: usize) -> bool {
         self.groups.iter().all(|other| other.parent != Some(group))
     }
@@ -89,7 +89,7 @@ impl Family {
 
 /// The contents of the tables about groups.
 pub(super) enum GroupTables {
-    /// No policy has groups, or their table was not written.
+    /// No data: no policy has groups, or their table was not written.
     Nothing,
     /// There are groups, but no table of their levels.
     NoLevels,
@@ -97,7 +97,7 @@ pub(super) enum GroupTables {
     Families(Vec<Family>),
 }
 
-/// Reads the groups of one run of every policy that has some.
+/// Reads the groups of one run of every policy that has groups.
 pub(super) fn read(results: &Results, run: usize) -> Result<GroupTables> {
     let names = ["group", "parent", "label", "resource", "capacity", "variant", "ratio", "min", "max", "used_s"];
     let about = results.table(Table::Groups, &names, Some(run))?;
@@ -114,7 +114,7 @@ pub(super) fn read(results: &Results, run: usize) -> Result<GroupTables> {
     for about in &about {
         if let Some(levels) = levels.iter().find(|levels| levels.policy == about.policy) {
             let mut labels = about.names("label")?;
-            // The rows of a tree stand together.
+            // The rows of a tree are adjacent.
             labels.dedup();
             for label in labels {
                 families.push(family(results, about, levels, label, &ends)?);
@@ -167,7 +167,7 @@ fn family(results: &Results, about: &Part, levels: &Part, label: String, ends: &
     Ok(Family { policy: about.policy, label, sunk, groups, end: ends.after(levels, last) })
 }
 
-/// The name of a figure of which there is one a family.
+/// Returns the name of a figure that is drawn once per family.
 pub(super) fn name(kind: &str, nth: usize, families: usize) -> String {
     if families > 1 { format!("{kind}-{}", nth + 1) } else { kind.to_owned() }
 }

@@ -1,6 +1,6 @@
 //! The figures of a results folder, drawn from its tables alone.
 //!
-//! A figure without its tables is left out, and a note reports this. A figure of a single run shows the first seed; figures that compare
+//! A figure without its tables is omitted, and a note reports this. A figure of a single run shows the first seed; figures that compare
 //! delays pool all seeds and show confidence intervals.
 
 mod delays;
@@ -29,13 +29,13 @@ use crate::error::Result;
 /// A figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drawn {
-    /// Its name: the file's stem.
+    /// The name, which is the stem of its files.
     pub name: String,
     /// A description of its content.
     pub caption: String,
     /// The drawing.
     pub svg: String,
-    /// The data that are drawn.
+    /// The drawn data.
     pub data: Data,
 }
 
@@ -44,23 +44,23 @@ pub struct Drawn {
 pub struct Gallery {
     /// The figures, in the order of a report.
     pub figures: Vec<Drawn>,
-    /// Why others are missing, or what one leaves out.
+    /// The reasons why figures are missing, or what a figure omits.
     pub notes: Vec<String>,
 }
 
 impl Gallery {
-    /// Puts the figures and notes of another one behind those of this one.
+    /// Appends the figures and notes of another gallery.
     pub fn add(&mut self, other: Gallery) {
         self.figures.extend(other.figures);
         self.notes.extend(other.notes);
     }
 
-    /// No figure, and why.
+    /// Creates a gallery with no figure, and a note with the reason.
     pub fn without(name: &str, why: &str) -> Gallery {
         Gallery { figures: Vec::new(), notes: vec![format!("no figure '{name}': {why}")] }
     }
 
-    /// No figure, because its table was not written.
+    /// Creates a gallery with no figure and a note that its table was not written.
     pub fn without_table(name: &str, table: Table) -> Gallery {
         Gallery::without(name, &format!("the {} table was not written", table.name()))
     }
@@ -94,7 +94,7 @@ pub const NAMES: [&str; KINDS.len()] = {
     names
 };
 
-/// Draws the figures of one kind; none for a name that is no kind's. Errors: a damaged table.
+/// Draws the figures of one kind; an unknown name gives none. Errors: a damaged table.
 pub fn draw(results: &Results, kind: &str, paper: &Paper) -> Result<Gallery> {
     let Some((_, draw)) = KINDS.iter().find(|(name, _)| *name == kind) else { return Ok(Gallery::default()) };
     let mut gallery = draw(results, paper)?;
@@ -104,17 +104,17 @@ pub fn draw(results: &Results, kind: &str, paper: &Paper) -> Result<Gallery> {
     Ok(gallery)
 }
 
-/// The size of a figure beside another one in the report, in points.
+/// The size of a figure that is beside another one in the report, in points.
 const HALF: (f64, f64) = (270.0, 205.0);
 
-/// The chart of one curve a policy, half as wide as the page unless there are many.
+/// Returns the chart with one curve per policy; it is half as wide as the page unless there are many policies.
 fn by_policy(results: &Results, x: Axis, y: Axis) -> Chart {
     let many = results.contents.policies.len() > MANY;
     let reference = Some(results.contents.baseline.clone());
     Chart { size_pt: if many { Chart::PAGE } else { HALF }, reference, ..Chart::new(x, y) }
 }
 
-/// The folder of figures, below that of the results.
+/// The folder of figures, below the results folder.
 pub const FOLDER: &str = "figures";
 
 /// Writes figures to `figures/NAME.svg`, `.png`, `.pdf` and `.csv` in a results folder; returns the files.
@@ -125,8 +125,7 @@ pub fn write(folder: &Path, figures: &[Drawn], about: &Provenance) -> Result<Vec
     Ok(figures.iter().map(one).collect::<Result<Vec<_>>>()?.concat())
 }
 
-/// When runs ended, in seconds, by policy and run: until then what the last row of a series says holds, for rows are
-/// written at changes only.
+/// The ends of runs in seconds, by policy and run. The last row of a series applies until then, since rows are written only at changes.
 struct RunEnds(BTreeMap<(usize, usize), f64>);
 
 impl RunEnds {
@@ -137,19 +136,19 @@ impl RunEnds {
         Ok(RunEnds(ends.into_iter().filter_map(|(key, end)| Some((key, end? / 1e6))).collect()))
     }
 
-    /// When the run of a table ended; never before `last`, its last row.
+    /// Returns the end of the run of a table, which is never before `last`, the time of its last row.
     fn after(&self, part: &Part, last: f64) -> f64 {
         self.0.get(&(part.policy, part.run)).copied().unwrap_or(last).max(last)
     }
 }
 
-/// Which run a figure of one run shows, in words: `, seed 3`, or nothing for a trace.
+/// Describes the run of a figure of one run: `, seed 3`, or empty for a trace.
 fn seed_of(results: &Results, run: usize) -> String {
     let seed = results.contents.seeds.get(run).copied().flatten();
     seed.map(|seed| format!(", seed {seed}")).unwrap_or_default()
 }
 
-/// All seeds together, in words.
+/// Describes the number of seeds; empty for one.
 fn seeds_of(results: &Results) -> String {
     match results.contents.seeds.len() {
         1 => String::new(),

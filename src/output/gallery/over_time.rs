@@ -11,7 +11,7 @@ use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
 use crate::units::resource_name;
 
-/// More users than this in a run are no figure.
+/// Maximum number of users in a run; with more, no figure is drawn.
 const USERS_MOST: f64 = 60.0;
 
 /// Maximum number of users with a curve.
@@ -37,7 +37,7 @@ fn prolong(points: &mut Vec<(f64, f64)>, part: &Part, ends: &RunEnds) {
     }
 }
 
-/// One panel a column of the `fairness` table, one curve a policy.
+/// Returns one panel per column of the `fairness` table with one curve per policy.
 fn by_column(results: &Results, parts: &[Part], columns: &[(String, String)], ends: &RunEnds) -> Result<Vec<Panel>> {
     let panel = |(title, column): &(String, String)| -> Result<Panel> {
         let series = parts
@@ -58,7 +58,7 @@ pub(super) fn chart(y: Axis, panels: usize, columns: usize) -> Chart {
     }
 }
 
-/// How much of each resource is in use, one panel a resource.
+/// Draws the used fraction of each resource, one panel per resource.
 pub fn utilisation(results: &Results, paper: &Paper) -> Result<Gallery> {
     let columns: Vec<(String, String)> =
         results.dims.iter().map(|dim| (capital(&resource_name(&dim.name)), format!("used_{}", dim.name))).collect();
@@ -79,7 +79,7 @@ pub fn utilisation(results: &Results, paper: &Paper) -> Result<Gallery> {
     Ok(Gallery::with_figure("utilisation", caption, small_multiples(&chart, Join::Steps, &panels), data))
 }
 
-/// Dominant shares of the users that hold most, one panel a policy.
+/// Draws the dominant shares of the users with the largest shares, one panel per policy.
 pub fn shares(results: &Results, paper: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let users = results.table(Table::Runs, &["users"], Some(run))?;
@@ -122,7 +122,7 @@ pub fn shares(results: &Results, paper: &Paper) -> Result<Gallery> {
     Ok(Gallery::with_figure("shares", caption, small_multiples(&chart, Join::Steps, &panels), data))
 }
 
-/// The share of each user at every grid point: 0 where the table has no row of it, since it is not active then.
+/// Returns the share of each user at every grid point: 0 if the table has no row of the user, since it is then not active.
 fn curves(part: &Part, grid: Option<Vec<f64>>) -> Result<BTreeMap<String, Vec<(f64, f64)>>> {
     let (times, users, shares) = (seconds(part)?, part.names("user")?, part.numbers("dominant_share")?);
     let mut grid = grid.unwrap_or_else(|| times.clone());
@@ -145,7 +145,7 @@ fn curves(part: &Part, grid: Option<Vec<f64>>) -> Result<BTreeMap<String, Vec<(f
     Ok(curves)
 }
 
-/// The users with the largest integrals of their shares over all panels, largest first; ties by name.
+/// Returns the users with the largest integrals of their shares over all panels, largest first; ties by name.
 fn largest(curves: &[BTreeMap<String, Vec<(f64, f64)>>]) -> Vec<String> {
     let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
     for (user, curve) in curves.iter().flatten() {

@@ -1,4 +1,4 @@
-//! Use, runtime quota and demand of every group over time: a panel a group and resource, of the first seed.
+//! Usage, runtime quota and demand of every group over time, for the first seed: one panel per group and resource.
 
 use super::groups::{Family, GroupPoint, GroupTables, GroupValues, name, read};
 use super::over_time::chart;
@@ -17,7 +17,7 @@ const GROUPS: usize = 8;
 /// Maximum number of resources with panels.
 const RESOURCES: usize = 3;
 
-/// One figure a policy that has groups.
+/// Draws one figure per policy with groups.
 pub fn quotas(results: &Results, paper: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let families = match read(results, run)? {
@@ -63,8 +63,8 @@ fn draw(results: &Results, run: usize, family: &Family, (name, paper): (String, 
     Drawn { name, caption, svg: small_multiples(&chart, Join::Steps, &panels), data }
 }
 
-/// The groups with panels: all of them if they are few, else the leaves that used most of any resource; in the order
-/// of the policy.
+/// Returns the groups with panels, in the order of the policy: all groups if they are few, else the leaves with the largest usage of any
+/// resource.
 fn largest(family: &Family) -> Vec<usize> {
     let mut chosen: Vec<usize> = (0..family.groups.len()).collect();
     if chosen.len() > GROUPS {
@@ -79,7 +79,7 @@ fn largest(family: &Family) -> Vec<usize> {
     chosen
 }
 
-/// Shares of the cluster in steps, up to the end of the run.
+/// Returns steps as shares of the cluster, up to the end of the run.
 fn curves(account: &GroupValues, end: f64) -> Vec<Series> {
     let share = |amount: f64| if account.capacity > 0.0 { amount / account.capacity } else { 0.0 };
     let curve = |label: &str, of: &dyn Fn(&GroupPoint) -> f64| {

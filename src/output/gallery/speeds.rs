@@ -1,4 +1,4 @@
-//! How fast users were served against ideal fair sharing: the distribution over users, all seeds together.
+//! The speed of users relative to ideal fair sharing: the distribution over users, all seeds together.
 
 use super::fairness::distribution;
 use super::{Gallery, by_policy, seeds_of};
@@ -8,10 +8,10 @@ use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
 
-/// Speeds that spread wider than this are shown on a logarithm.
+/// The ratio of speeds above which the axis is logarithmic.
 const WIDE: f64 = 20.0;
 
-/// One curve a policy over the speeds of the `users` table.
+/// Draws one curve per policy over the speeds of the `users` table.
 pub fn speeds(results: &Results, paper: &Paper) -> Result<Gallery> {
     let parts = results.table(Table::Users, &["speed"], None)?;
     if parts.is_empty() {

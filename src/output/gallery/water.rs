@@ -1,4 +1,6 @@
 //! Water levels at selected instants of the first seed: each group is a bucket, as in the figures of the Fuxi article.
+//!
+//! The instants are the first ones at which the most is lent, missed and refused. At most `BUCKETS` groups of a parent have a bucket.
 
 use super::groups::{Family, GroupPoint, GroupTables, GroupValues, name, read};
 use super::{Drawn, Gallery, seed_of};
@@ -13,13 +15,13 @@ use crate::units::resource_name;
 /// Maximum number of resources with panels, side by side.
 const RESOURCES: usize = 2;
 
-/// More panels than this are no picture.
+/// Maximum number of panels.
 const PANELS: usize = 12;
 
 /// Maximum number of groups of one parent with a bucket.
 const BUCKETS: usize = 24;
 
-/// One figure a policy that has groups.
+/// Draws one figure per policy with groups.
 pub fn water(results: &Results, paper: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let families = match read(results, run)? {
@@ -43,7 +45,7 @@ pub fn water(results: &Results, paper: &Paper) -> Result<Gallery> {
     Ok(gallery)
 }
 
-/// A description of the figure, and the panels. `None` if nothing ever was asked for.
+/// Returns a description of the figure, and the panels. `None` if no demand was ever requested.
 fn draw(results: &Results, family: &Family) -> Option<(String, Vec<BucketPool>)> {
     let instants = telling(family);
     if instants.is_empty() {
@@ -82,7 +84,7 @@ fn draw(results: &Results, family: &Family) -> Option<(String, Vec<BucketPool>)>
     Some((what, pools))
 }
 
-/// A time of a run in words, to the second.
+/// Formats a time of a run, to the second.
 fn clock(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match (whole / 3600, whole / 60 % 60, whole % 60) {
@@ -94,14 +96,14 @@ fn clock(seconds: f64) -> String {
     }
 }
 
-/// Returns the first instants at which the most is lent, missed and refused, in order of time, with the reason for their selection.
+/// Returns the first instants with the largest lent, missing and refused amounts, in order of time, with the reason for their selection.
 fn telling(family: &Family) -> Vec<(f64, String)> {
     let mut times: Vec<f64> =
         family.groups.iter().flat_map(|group| &group.at).flat_map(|at| &at.points).map(|point| point.time).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();
     let leaves: Vec<usize> = (0..family.groups.len()).filter(|&group| family.is_leaf(group)).collect();
-    // One pass over time, with the present state of every leaf.
+    // One pass over time, with the current state of every leaf.
     let resources = family.groups.first().map_or(0, |group| group.at.len());
     let mut best = [(0.0, 0.0); 3];
     let mut at = vec![0; family.groups.len() * resources];
@@ -125,7 +127,7 @@ fn telling(family: &Family) -> Vec<(f64, String)> {
             }
         }
         for (best, score) in best.iter_mut().zip(scores) {
-            // A difference in the last digits is none.
+            // A difference in the last digits is ignored.
             if score > best.1 * (1.0 + 1e-9) {
                 *best = (time, score);
             }
@@ -145,7 +147,7 @@ fn telling(family: &Family) -> Vec<(f64, String)> {
     instants
 }
 
-/// Returns per leaf: usage above the minimum, unused minimum, deficit, unmet demand.
+/// Returns for a leaf: usage above the minimum, unused minimum, deficit, unmet demand.
 fn parts(account: &GroupValues, point: &GroupPoint) -> [f64; 4] {
     let due = account.demand(point).min(account.min);
     [point.used - account.min, account.min - point.used, due - point.used, point.reach - point.runtime]
@@ -206,7 +208,7 @@ mod tests {
         let lender = group("lender", 50.0, &[[60.0, 0.0, 80.0, 65.0, 80.0], [120.0, 65.0, 190.0, 65.0, 190.0]]);
         let borrower = group("borrower", 0.0, &[[0.0, 90.0, 90.0, 90.0, 90.0], [60.0, 90.0, 90.0, 35.0, 90.0]]);
         let family = Family { policy: 0, label: String::new(), sunk: true, groups: vec![lender, borrower], end: 200.0 };
-        // Before it asks for something the lender has no row: 50 of the 90 in use are not yet known to be its own.
+        // The lender has no row before its first request, so 50 of the 90 in use are not yet known to be its own.
         let instants = [(60.0, "most lent and most short of a min".to_owned()), (120.0, "most refused".to_owned())];
         assert_eq!(telling(&family), instants);
         let none = group("idle", 50.0, &[[0.0; 5]]);

@@ -1,4 +1,7 @@
-//! Checks what a plan asks for against what its results will have.
+//! Checks the figures that a plan requests against the results that it will have.
+//!
+//! `Checker` resolves names of fields and columns, applies the defaults of each kind, and refuses a figure that its kind cannot show.
+//! Errors name the figure and the key, and suggest similar names. No table is read.
 
 use super::field::{Datum, Field, FigureColumn, seconds};
 use super::file::{FigureFile, Words};
@@ -12,7 +15,7 @@ use crate::output::portable;
 use crate::output::schema::Table;
 use crate::units::Dim;
 
-/// The axes, policies, resources and tables that results have.
+/// The axes, policies, resources and tables of results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scope {
     /// The axes of the sweep: columns, and the values of each, in order.
@@ -25,15 +28,15 @@ pub struct Scope {
     pub tables: Vec<Table>,
 }
 
-/// A figure that is asked for, checked.
+/// A requested figure, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Its name: the files' stem.
+    /// The name, which is the stem of its files.
     pub name: String,
     pub(super) kind: FigureKind,
     pub(super) table: Table,
     pub(super) x: Option<Field>,
-    /// Which columns are shown.
+    /// The shown columns.
     pub(super) y: Vec<FigureColumn>,
     /// The second field of pairs: rows of a heat map.
     pub(super) rows: Option<Field>,
@@ -55,12 +58,12 @@ pub struct Request {
     pub(super) axes: Vec<Field>,
 }
 
-/// A value that is let through.
+/// A condition of a filter on a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FilterValue {
-    /// This one.
+    /// The field has this value.
     Value(Datum),
-    /// Names that begin like this.
+    /// The field is a name with this prefix.
     Begins(String),
 }
 
@@ -74,19 +77,19 @@ impl FilterValue {
 }
 
 impl Request {
-    /// The columns of the `runs` table that it shows.
+    /// Returns the shown columns of the `runs` table.
     pub(super) fn metrics(&self) -> impl Iterator<Item = &str> {
         let shown = self.builtin().is_none() && self.table == Table::Runs;
         self.y.iter().filter(move |_| shown).map(|column| column.name.as_str())
     }
 
-    /// One of the columns that it shows in words.
+    /// Returns the heading of one of the shown columns.
     pub(super) fn heading(&self, name: &str) -> String {
         let shown = self.y.iter().find(|column| column.name == name);
         shown.map_or_else(|| name.to_owned(), |column| column.heading.clone())
     }
 
-    /// Whether the figure is a built-in one: drawn for every cell of a sweep.
+    /// Returns the names of a built-in figure, which is drawn for every cell of a sweep; `None` for other figures.
     pub fn builtin(&self) -> Option<&'static [&'static str]> {
         match self.kind {
             FigureKind::BuiltIn(names) => Some(names),
@@ -94,13 +97,13 @@ impl Request {
         }
     }
 
-    /// Whether this runs along its x.
+    /// Returns whether the figure has this x.
     pub(super) fn x_is(&self, x: X) -> bool {
         self.kind.row().is_some_and(|kind| kind.x == x)
     }
 }
 
-/// Finds what a figure asks for; `at` is its place in the plan.
+/// Resolves a requested figure; `at` is its location in the plan.
 pub(super) struct Checker<'a> {
     pub scope: &'a Scope,
     pub file: &'a FigureFile,
@@ -112,13 +115,13 @@ impl Checker<'_> {
         format!("figure[{}].{key}", self.at)
     }
 
-    /// A name among those known.
+    /// Creates an error for an unknown name, with similar known ones.
     fn unknown<'k>(&self, key: &str, name: &str, known: impl Iterator<Item = &'k str> + Clone) -> Error {
         let hint = did_you_mean(name, known.clone());
         Error::plan(self.key(key), format!("'{name}'"), format!("{}{hint}", alternatives(name, known, "")))
     }
 
-    /// A column that the table does not have; names the same measure in this table and in others.
+    /// Creates an error for a column that the table does not have; it names the same measure in this table and in others.
     fn unknown_column<'k>(
         &self,
         (key, table): (&str, Table),
@@ -178,7 +181,7 @@ impl Checker<'_> {
         Ok(request)
     }
 
-    /// A built-in figure defines its own content.
+    /// Checks that a built-in figure, which defines its own content, has no other keys.
     fn nothing_else(&self, request: Request) -> Result<Request> {
         let file = self.file;
         let given = [
@@ -255,7 +258,7 @@ impl Checker<'_> {
         }
     }
 
-    /// One number for all columns, or one a column.
+    /// Returns one factor per column; a single number applies to all.
     fn scale(&self, columns: usize) -> Result<Vec<f64>> {
         let Some(given) = &self.file.scale else { return Ok(vec![1.0; columns]) };
         let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|int| int as f64));
@@ -286,7 +289,7 @@ impl Checker<'_> {
         let list = |key: &str, words: &Option<Words>| -> Result<Option<Vec<Field>>> {
             words.as_ref().map(|words| words.0.iter().map(|name| field(key, name)).collect()).transpose()
         };
-        // A heat map's y is its second axis; its values are in `value`.
+        // The y of a heat map is its second axis; its values are in `value`.
         let map = kind.pairs;
         let shown = if map { file.value.clone().map(|name| Words(vec![name])) } else { file.y.clone() };
         let shown_key = if map { "value" } else { "y" };
@@ -357,7 +360,7 @@ impl Checker<'_> {
         Ok(Request { x, y, rows, series, facet, filter, stat, scale, ..request })
     }
 
-    /// The field that a name means: policy, cell, seed, metric, an axis or its last words, a column of the table.
+    /// Returns the field of a name: policy, cell, seed, metric, an axis or its last words, a column of the table.
     fn field(&self, key: &str, name: &str, columns: &[FigureColumn]) -> Result<Field> {
         match name {
             "policy" => return Ok(Field::Policy),
@@ -368,14 +371,14 @@ impl Checker<'_> {
         }
         let axes = &self.scope.axes;
         let plain = name.replace("].", "_").replace(['.', '['], "_").replace(']', "");
-        // Without the table that it is in, which the words after it imply.
+        // The table prefix is implied by the words after it.
         let word = |at: usize| {
             let axis = &axes[at].0;
             let short = ["workload_", "cluster_"].iter().find_map(|table| axis.strip_prefix(table)).unwrap_or(axis);
             let alone = axes.iter().filter(|(other, _)| other.ends_with(short)).count() == 1;
             if alone { short.to_owned() } else { axis.clone() }
         };
-        // Its last word, where no other axis ends with it.
+        // The last word is sufficient if no other axis ends with it.
         let ends = |at: usize| axes[at].0.ends_with(&format!("_{plain}"));
         let ending: Vec<usize> = (0..axes.len()).filter(|&at| ends(at)).collect();
         let spans = |at: usize| axes[at].1.iter().all(|text| seconds(text).is_some()) && !axes[at].1.is_empty();
@@ -429,7 +432,7 @@ impl Checker<'_> {
     }
 }
 
-/// A column that people would want to see.
+/// Returns a typical column of a table, for messages.
 fn example(table: Table) -> &'static str {
     match table {
         Table::Runs | Table::Users | Table::Bins => "completion_mean_s",
@@ -440,7 +443,7 @@ fn example(table: Table) -> &'static str {
     }
 }
 
-/// The names of the built-in figures.
+/// Returns the figures that a built-in name selects; `None` for other names.
 pub(super) fn builtin(name: &str) -> Option<&'static [&'static str]> {
     match gallery::NAMES.iter().position(|known| *known == name) {
         Some(at) => Some(&gallery::NAMES[at..=at]),

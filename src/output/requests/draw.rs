@@ -1,4 +1,4 @@
-//! Draws what a plan asks for: the chart around the data, the caption, and the drawing of each kind.
+//! Draws the requested figures: the chart around the data, the caption, and the drawing of each kind.
 
 use super::check::Request;
 use super::field::{Field, FigureColumn};
@@ -10,14 +10,14 @@ use crate::output::figure::{Axis, Chart, Data, Measure};
 use crate::output::gallery::{Drawn, Gallery};
 use crate::output::numbers::capital;
 
-/// Height of a panel including the text below it, and of the margins around all panels.
+/// Heights of a panel with the text below it, and of the margins around all panels.
 const PANEL: f64 = 120.0;
 const AROUND: f64 = 40.0;
 
-/// The most panels side by side.
+/// Maximum number of panels side by side.
 const COLUMNS: usize = 3;
 
-/// Fewer jobs than this behind a value are few.
+/// A value with fewer jobs than this is marked as based on few.
 pub(super) const FEW: u64 = 10;
 
 /// A drawing with its data and description.
@@ -29,7 +29,7 @@ pub(super) struct Picture {
 }
 
 impl Request {
-    /// Draws it. Errors: a damaged table.
+    /// Draws the figure. Errors: a damaged table.
     pub(super) fn draw(&self, whole: &Whole) -> Result<Gallery> {
         let draw = match self.kind.row().map(|kind| &kind.draw) {
             None => return Ok(Gallery::default()),
@@ -67,7 +67,7 @@ impl Request {
         let mut chart = Chart::new(with(0, x), with(1, y));
         chart.title.clone_from(&self.title);
         if panels > 1 {
-            // The fewest columns for that number of rows: no row is left nearly empty.
+            // The fewest columns for that number of rows, so that the last row is not nearly empty.
             let rows = panels.div_ceil(COLUMNS);
             (chart.size_pt, chart.columns) =
                 ((Chart::PAGE.0, AROUND + PANEL * rows as f64), Some(panels.div_ceil(rows)));
@@ -75,8 +75,8 @@ impl Request {
         self.paper.fit(chart, panels)
     }
 
-    /// Returns the lower and upper bound of the shown quantity, from some of its values: at least 0 if none is negative, and at most the
-    /// whole for parts of a whole.
+    /// Returns the lower and upper bound of the shown quantity, given some of its values: at least 0 if none is negative, and at most 1
+    /// for fractions.
     pub(super) fn bounds(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
         let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
         let part =
@@ -88,7 +88,7 @@ impl Request {
     pub(super) fn y_axis(&self) -> Axis {
         let first = self.y[0].axis();
         let axis = match &self.y[..] {
-            // In other units than those of the column.
+            // The unit differs from that of the column.
             [only] if self.scale != [1.0] => Axis::number(only.heading.clone()),
             [_] => first,
             all if all.iter().any(|one| one.measure() != all[0].measure()) => Axis::number("Value"),
@@ -105,7 +105,7 @@ impl Request {
         }
     }
 
-    /// The quantities that are shown, in words.
+    /// Describes the shown quantities.
     pub(super) fn subject(&self) -> String {
         let names: Vec<String> = self.y.iter().map(|column| column.heading.clone()).collect();
         let what = match self.y.len() {
@@ -122,7 +122,7 @@ impl Request {
         }
     }
 
-    /// By what, in words: ` by load`, or nothing.
+    /// Describes the x field: ` by load`, or empty.
     pub(super) fn by(&self) -> String {
         match &self.x {
             Some(Field::Column(column)) if column.name == "bin" => " by job size".to_owned(),
@@ -142,7 +142,7 @@ impl Request {
     }
 }
 
-/// The first letter small, unless it is a name of capitals.
+/// Converts the first letter to lower case, unless the word is in capitals.
 pub(super) fn lower(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next();
@@ -153,7 +153,7 @@ pub(super) fn lower(text: &str) -> String {
     }
 }
 
-/// The remark on means over seeds, and on the settings that are averaged within each seed.
+/// Formats the remark on means over seeds, and on the settings that are averaged within each seed.
 pub(super) fn over((least, most): (usize, usize), averaged: &[String], whiskers: &str) -> String {
     let what = if averaged.is_empty() { "runs" } else { "seeds" };
     let within = list(averaged);
@@ -168,7 +168,7 @@ pub(super) fn over((least, most): (usize, usize), averaged: &[String], whiskers:
     }
 }
 
-/// Names in words: `a, b and c`.
+/// Formats names as a list: `a, b and c`.
 pub(super) fn list(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -177,7 +177,7 @@ pub(super) fn list(names: &[String]) -> String {
     }
 }
 
-/// Rows by panel and curve, each in the order of first appearance.
+/// Splits rows by panel and curve, each in the order of first appearance.
 pub(super) fn split(rows: &[FigureRow]) -> (Vec<String>, Vec<super::rows::Series>, Vec<Vec<Vec<&FigureRow>>>) {
     let (mut facets, mut series) = (super::rows::NameOrder::new(), super::rows::NameOrder::new());
     let mut groups: Vec<Vec<Vec<&FigureRow>>> = Vec::new();

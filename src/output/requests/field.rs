@@ -1,4 +1,7 @@
 //! The fields that figures can show: columns of the tables, axes of the sweep, policies, cells, seeds; and their names.
+//!
+//! A column is either in its table or computed from its columns, such as seconds from microseconds or a slowdown. Each field has a unit, a
+//! heading and an axis.
 
 use crate::column::{Better, Described, Kind, Unit};
 use crate::output::figure::{Axis, Measure};
@@ -6,7 +9,7 @@ use crate::output::numbers::{self, capital};
 use crate::output::schema::Table;
 use crate::units::{Dim, span};
 
-/// Something that has a value in every row.
+/// A field with a value in every row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Field {
     /// The policy.
@@ -15,9 +18,9 @@ pub(super) enum Field {
     Cell,
     /// The seed of the run.
     Seed,
-    /// Which of several columns a value comes from.
+    /// The name of the column that a value is from.
     Metric,
-    /// An axis of the sweep, by place, with the last word of its key and what its numbers are.
+    /// An axis of the sweep: its index, the last word of its key, and the measure of its numbers.
     Axis(usize, String, Measure),
     /// A column.
     Column(FigureColumn),
@@ -28,32 +31,32 @@ pub(super) enum Field {
 pub(super) struct FigureColumn {
     /// Its name.
     pub name: String,
-    /// How it comes from the table's own columns.
+    /// The derivation from the table's own columns.
     pub from: ValueSource,
     /// The unit of its numbers.
     pub unit: Unit,
-    /// Its name for people, without the unit.
+    /// Its heading, without the unit.
     pub heading: String,
-    /// Whether it holds names.
+    /// Whether its values are names.
     pub text: bool,
-    /// Which end is the good one.
+    /// The direction of better values.
     pub better: Better,
 }
 
-/// How a column comes from those of the table.
+/// The derivation of a column from those of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ValueSource {
-    /// The value itself.
+    /// The column itself.
     Itself,
-    /// Microseconds there, seconds here.
+    /// A column in microseconds, converted to seconds.
     Seconds(String),
     /// The seconds between two instants in microseconds.
     Between(&'static str, &'static str),
-    /// The same over a third column.
+    /// The seconds between two instants, divided by a third column.
     Ratio(&'static str, &'static str, &'static str),
 }
 
-/// Columns that are computed: table, name, unit, name for people, the good end, and how.
+/// Computed columns: table, name, unit, heading, direction of better values, and derivation.
 const COMPUTED: [(Table, &str, Unit, &str, Better, ValueSource); 5] = [
     (
         Table::Jobs,
@@ -84,7 +87,7 @@ const COMPUTED: [(Table, &str, Unit, &str, Better, ValueSource); 5] = [
 ];
 
 impl FigureColumn {
-    /// All columns of a table: its own, those in microseconds also in seconds, and the computed ones.
+    /// Returns all columns of a table: its own, those in microseconds also in seconds, and the computed ones.
     pub fn all(table: Table, dims: &[Dim]) -> Vec<FigureColumn> {
         let mut columns: Vec<FigureColumn> = Vec::new();
         for described in table.columns(dims) {
@@ -116,7 +119,7 @@ impl FigureColumn {
         columns
     }
 
-    /// The columns of the table that it needs.
+    /// Returns the table's columns that it is derived from.
     pub fn needs(&self) -> Vec<&str> {
         match &self.from {
             ValueSource::Itself => vec![&self.name],
@@ -126,12 +129,12 @@ impl FigureColumn {
         }
     }
 
-    /// Whether it is a part of a whole: 0 to 1, unless more is used than there is.
+    /// Returns whether it is a fraction of a whole: 0 to 1, or more if the whole is exceeded.
     pub fn is_part(&self) -> bool {
         matches!(self.unit, Unit::Share | Unit::Index)
     }
 
-    /// The kind of its numbers.
+    /// Returns the measure of its numbers.
     pub fn measure(&self) -> Measure {
         match self.unit {
             Unit::Seconds => Measure::Seconds,
@@ -140,19 +143,19 @@ impl FigureColumn {
         }
     }
 
-    /// The axis of a chart that shows it.
+    /// Returns the axis of a chart that shows it.
     pub fn axis(&self) -> Axis {
         Axis { label: self.heading.clone(), measure: self.measure(), ..Axis::default() }
     }
 }
 
-/// A column of the `runs` table in words, without its unit.
+/// Describes a column of the `runs` table, without its unit.
 pub fn heading(name: &str, dims: &[Dim]) -> String {
     let named = FigureColumn::all(Table::Runs, dims).into_iter().find(|column| column.name == name);
     named.map_or_else(|| name.to_owned(), |column| column.heading)
 }
 
-/// A column in words, without its unit.
+/// Describes a column, without its unit.
 fn in_words(column: &Described) -> String {
     match column.words.as_str() {
         "" if column.unit == Unit::Micros => plain_heading(&column.name),
@@ -175,12 +178,12 @@ pub(super) enum Datum {
 }
 
 impl Datum {
-    /// A value of an axis as it is written in a plan: a number, a time span in seconds, or a name.
+    /// Parses the value of an axis in a plan: a number, a time span in seconds, or a name.
     pub fn of_axis(text: &str) -> Datum {
         number(text).map_or_else(|| Datum::Text(text.to_owned()), Datum::Number)
     }
 
-    /// As a name.
+    /// Formats the value as a name.
     pub fn words(&self) -> String {
         match self {
             Datum::Number(value) => plain(*value),
@@ -189,24 +192,24 @@ impl Datum {
     }
 }
 
-/// A number as an axis writes it: its own digits where they are few.
+/// Formats a number for an axis: with its own digits if they are few.
 pub(super) fn plain(value: f64) -> String {
     let text = value.to_string();
     if text.len() <= 6 { text } else { numbers::number(Some(value)) }
 }
 
-/// A number, or a time span in seconds.
+/// Parses a number, or a time span in seconds.
 pub(super) fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|value| value.is_finite()).or_else(|| seconds(text))
 }
 
-/// A time span in seconds.
+/// Parses a time span in seconds.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     text.ends_with(|c: char| c.is_ascii_alphabetic()).then(|| span(text).ok()).flatten().map(|span| span.seconds())
 }
 
 impl Field {
-    /// Its name in the data.
+    /// Returns its name in the data.
     pub fn name(&self) -> &str {
         match self {
             Field::Policy => "policy",
@@ -218,7 +221,7 @@ impl Field {
         }
     }
 
-    /// The axis of a chart that shows it.
+    /// Returns the axis of a chart that shows it.
     pub fn axis(&self) -> Axis {
         match self {
             Field::Column(column) => column.axis(),
@@ -226,7 +229,7 @@ impl Field {
                 Axis { label: capital(&word.replace('_', " ")), measure: *measure, ..Axis::default() }
             }
             Field::Seed => Axis::number("Seed"),
-            // Self-explanatory categories.
+            // The categories need no axis label.
             Field::Policy | Field::Cell | Field::Metric => Axis::number(""),
         }
     }

@@ -1,4 +1,4 @@
-//! `[[figure]]` and `[figures]` as they are written.
+//! The tables `[[figure]]` and `[figures]` of a plan file.
 
 use std::fmt;
 

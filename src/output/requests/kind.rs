@@ -1,4 +1,4 @@
-//! The kinds of figures that a plan can ask for, and how rows of one run become one value.
+//! The kinds of figures that a plan can request, and the reduction of the rows of one run to one value.
 
 use super::check::builtin;
 use super::kinds::{KINDS, KindRow};
@@ -9,9 +9,9 @@ use crate::output::gallery;
 /// A kind of figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum FigureKind {
-    /// One that is described.
+    /// A kind that needs a description.
     Described(&'static KindRow),
-    /// Figures that need no description: their names.
+    /// Built-in figures, which need no description: their names.
     BuiltIn(&'static [&'static str]),
 }
 
@@ -21,18 +21,18 @@ impl FigureKind {
         described.or_else(|| builtin(name).map(FigureKind::BuiltIn))
     }
 
-    /// The names of all kinds.
+    /// Returns the names of all kinds.
     pub fn names() -> impl Iterator<Item = &'static str> + Clone {
         KINDS.iter().map(|kind| kind.name).chain(["standard"]).chain(gallery::NAMES)
     }
 
-    /// The row of a kind that is described.
+    /// Returns the row of a kind that needs a description.
     pub fn row(self) -> Option<&'static KindRow> {
         if let FigureKind::Described(row) = self { Some(row) } else { None }
     }
 }
 
-/// How the rows of one run become one value.
+/// The statistic that reduces the rows of one run to one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stat {
     Mean,
@@ -63,7 +63,7 @@ impl Stat {
         STATS.into_iter().map(|(name, _)| name)
     }
 
-    /// Of values of which there is one at least.
+    /// Computes the statistic of at least one value.
     pub fn value(self, values: &[f64]) -> f64 {
         let quantile = |at: usize| Spread::from_values(values).map_or(f64::NAN, |spread| spread.quantiles[at]);
         match self {
@@ -77,7 +77,7 @@ impl Stat {
         }
     }
 
-    /// In words, before a quantity.
+    /// Describes the statistic, as a prefix of a quantity.
     pub fn words(self) -> &'static str {
         match self {
             Stat::Mean => "",

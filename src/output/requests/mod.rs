@@ -1,4 +1,4 @@
-//! The figures that a plan asks for: `[[figure]]`, each described by kind, x, y, series and facet.
+//! The figures that a plan requests: `[[figure]]`, each described by kind, x, y, series and facet.
 //!
 //! Requests are checked before the runs, are not part of a run's identity, and are stored with the results in `figures.toml`, so that
 //! figures can be drawn again, or replaced, from the tables alone.
@@ -38,10 +38,10 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
     kinds::KINDS.iter().map(|kind| (kind.name, kind.about))
 }
 
-/// The keys of a plan that speak of figures.
+/// The keys of a plan about figures.
 pub const KEYS: [&str; 2] = ["figure", "figures"];
 
-/// Takes what a plan says of figures out of it, to be read later.
+/// Removes the tables about figures from a plan and returns them, to be read later.
 pub fn split(plan: &mut Node) -> Node {
     let said = KEYS.iter().filter_map(|key| plan.take_entry(key)).collect();
     Node { place: plan.place.clone(), value: Value::Table(said) }
@@ -52,14 +52,14 @@ pub fn split(plan: &mut Node) -> Node {
 pub struct Requests {
     /// The plan's text about figures, as TOML; empty if there is none.
     pub text: String,
-    /// The paper for figures that do not say otherwise.
+    /// The default paper of figures.
     pub paper: Paper,
     /// The requested figures, in order; if empty, those of every report.
     pub list: Vec<Request>,
 }
 
 impl Requests {
-    /// Takes what a plan says of figures out of it, and checks it. Errors: [`Error::Placed`].
+    /// Removes the tables about figures from a plan, and checks them. Errors: [`Error::Placed`].
     pub fn extract(plan: &mut Node, scope: &Scope) -> Result<Requests> {
         let said = split(plan);
         Requests::read(&said, scope).map_err(|error| said.locate(error))
@@ -104,7 +104,7 @@ impl Requests {
     /// remains and defines the figures; a note reports this.
     pub fn write(&self, folder: &Path) -> Result<Option<String>> {
         let path = folder.join(FILE);
-        // One that says the same was written by a process that was killed before it could list it.
+        // A file with the same content was written by a process that was killed before it could record it.
         let known =
             Manifest::known(folder)?.files.get(FILE).cloned().into_iter().chain([digest_of(self.text.as_bytes())]);
         let states: Vec<FileState> = known.map(|digest| state(folder, FILE, &digest)).collect();
@@ -118,7 +118,7 @@ impl Requests {
         Manifest::renew(folder, None, &[FILE], written.as_slice()).map(|()| None)
     }
 
-    /// The same on other paper, whatever the plan says.
+    /// Replaces the paper of all figures.
     pub fn on(mut self, paper: Paper) -> Requests {
         self.paper = paper;
         for request in &mut self.list {
@@ -136,7 +136,7 @@ impl Requests {
         }
     }
 
-    /// The columns of the `runs` table that the figures show, in their order.
+    /// Returns the columns of the `runs` table that the figures show, in their order.
     pub fn metrics(&self) -> Vec<String> {
         let mut metrics: Vec<String> = Vec::new();
         for name in self.list.iter().flat_map(Request::metrics) {
@@ -147,15 +147,15 @@ impl Requests {
         metrics
     }
 
-    /// The text about figures, to be put behind a plan.
+    /// Returns the text about figures, to be appended to a plan.
     pub fn appendix(&self) -> String {
         if self.text.is_empty() { String::new() } else { format!("\n{}", self.text) }
     }
 
-    /// Draws the figures of a study: the requested ones, or those of every report; of a sweep those over all its cells. `only` are names of
-    /// figures or of built-in kinds; all if empty.
+    /// Draws the figures of a study: the requested ones, or those of every report; for a sweep those over all its cells. `only` are names
+    /// of figures or of built-in kinds; all if empty.
     ///
-    /// Errors: a name that is none, a damaged table.
+    /// Errors: an unknown name, a damaged table.
     pub fn draw(&self, whole: &Whole, only: &[String]) -> Result<Gallery> {
         let sensible;
         let list = match self.list.is_empty() {
@@ -185,7 +185,7 @@ impl Requests {
             }
         }
         if let Some(results) = whole.alone() {
-            // Without any description all of them, plus the named ones.
+            // Without any description, all built-in figures are drawn, and the named ones.
             let listed: Vec<&str> = list.iter().flat_map(|one| one.builtin().unwrap_or_default()).copied().collect();
             let more =
                 |kind: &&str| !listed.contains(kind) && (self.list.is_empty() || !only.is_empty()) && wanted(kind);
@@ -197,8 +197,8 @@ impl Requests {
     }
 }
 
-/// The headline metrics, one figure each: over the first axis, with panels for what the other axes vary; without axes in order
-/// where there are many policies.
+/// Returns one figure per headline metric: over the first axis, with panels for the other axes; without axes, in rank order if there are
+/// many policies.
 fn sensible_ones(scope: &Scope, paper: Paper) -> Result<Vec<Request>> {
     let (first, others) = scope.axes.split_first().map_or((None, &[][..]), |(first, others)| (Some(first), others));
     let kind = match first {

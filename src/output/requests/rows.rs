@@ -1,4 +1,7 @@
 //! The rows that a figure shows: of all cells, policies and seeds, from the tables alone.
+//!
+//! [`Whole`] opens a results folder with or without a sweep. `FigureRows` are the rows of one figure with their origins, and `Means`
+//! reduces them: runs of one seed are averaged first, since they are one sample, then the mean is taken over seeds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -19,18 +22,18 @@ use crate::output::schema::Table;
 
 /// All results of a study.
 pub struct Whole {
-    /// Its folder.
+    /// The results folder.
     pub folder: PathBuf,
     /// The plan.
     pub plan: String,
     /// The columns of the axes of the sweep.
     axes: Vec<String>,
-    /// The cells: names, values of the axes as text, results. One without a name if there is no sweep.
+    /// The cells: names, values of the axes as text, results. Without a sweep there is one cell without a name.
     pub cells: Vec<(String, Vec<String>, Results)>,
 }
 
 impl Whole {
-    /// Opens a results folder, of a sweep or not. Errors: it is none, or a table in it is damaged.
+    /// Opens a results folder, with or without a sweep. Errors: it is no results folder, or a table in it is damaged.
     pub fn open(folder: &Path) -> Result<Whole> {
         let (plan, axes, cells) = match StudyRecord::read(folder)? {
             None => {
@@ -50,24 +53,24 @@ impl Whole {
         Ok(Whole { folder: folder.to_owned(), plan, axes, cells })
     }
 
-    /// Whether it is a sweep.
+    /// Returns whether the study is a sweep.
     pub fn is_swept(&self) -> bool {
         self.cells.iter().any(|(name, ..)| !name.is_empty())
     }
 
-    /// The results of a study that is no sweep.
+    /// Returns the results of a study without a sweep.
     pub fn alone(&self) -> Option<&Results> {
         self.cells.first().filter(|(name, ..)| name.is_empty()).map(|(.., results)| results)
     }
 
-    /// The runs of the plan that are not there, in words, cell by cell.
+    /// Describes the missing runs of the plan, by cell.
     pub fn missing(&self) -> Vec<String> {
         let of = |name: &str| if name.is_empty() { String::new() } else { format!("{name}: ") };
         self.cells.iter().filter_map(|(name, _, one)| Some(of(name) + &one.missing()?)).collect()
     }
 
-    /// Reads a whole table of the folder that does not belong to a run; `None` if it is missing. Errors: it is damaged according to the
-    /// manifest, or not listed there.
+    /// Reads a whole table of the folder that does not belong to a run; `None` if it is missing. Errors: it differs from the manifest, or
+    /// is not listed there.
     pub fn table(&self, name: &str) -> Result<Option<Frame>> {
         let (made, path) = (Manifest::read(&self.folder)?.unwrap_or_default(), self.folder.join(name));
         made.check(&self.folder, name)?;
@@ -78,7 +81,7 @@ impl Whole {
         Frame::open(&path)
     }
 
-    /// Returns the provenance of every figure of it: `plan` is the whole plan, including its requests for figures.
+    /// Returns the provenance of every figure of the study. `plan` is the whole plan, including its requests for figures.
     pub fn provenance(&self, plan: &str) -> Provenance {
         let cells = || self.cells.iter().map(|(.., results)| results);
         Provenance::of_tables(plan, cells().map(|one| &one.contents), cells().map(|one| &one.metadata[..]))
@@ -105,31 +108,31 @@ impl Whole {
     }
 }
 
-/// A row as a figure sees it.
+/// A row of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FigureRow {
     /// The panel.
     pub facet: String,
     /// The curve.
     pub series: Series,
-    /// Its x, and the second field of pairs.
+    /// The x value, and the second field of pairs.
     pub at: Vec<Datum>,
-    /// Its y.
+    /// The y value.
     pub y: f64,
-    /// Which run it is of.
+    /// Index of its run.
     pub run: usize,
     /// Its number of jobs or tasks; 0 if it represents none.
     pub weight: u64,
 }
 
-/// The name of a curve, and the key that decides its look.
+/// The name of a curve, and the key that selects its style.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Series {
     pub label: String,
     pub key: String,
 }
 
-/// Which runs a run is independent of: those with other seeds.
+/// The origin of a run; runs with different seeds are independent.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Origin {
     /// The seed, or the number of the run if there is no random input.
@@ -138,17 +141,17 @@ pub(super) struct Origin {
     pub settings: Vec<String>,
 }
 
-/// All rows, and when each run ended, in seconds.
+/// The rows of a figure, and the properties of their runs.
 #[derive(Default)]
 pub(super) struct FigureRows {
     pub rows: Vec<FigureRow>,
-    /// By run.
+    /// The origin of each run.
     pub origins: Vec<Origin>,
     /// The names of the settings of each origin.
     pub settings: Vec<String>,
-    /// By run.
+    /// The end of each run, in seconds.
     pub ends: Vec<f64>,
-    /// By run, the instants at which an absent row means a value of 0; empty if it does not.
+    /// For each run the instants at which an absent row means a value of 0; empty if it does not.
     pub grids: Vec<Vec<f64>>,
     /// Whether the table exists.
     pub there: bool,
@@ -157,7 +160,7 @@ pub(super) struct FigureRows {
 }
 
 impl Request {
-    /// Reads its rows, cell by cell, policy by policy, seed by seed, in the order of the table.
+    /// Reads the rows, cell by cell, policy by policy, seed by seed, in the order of the table.
     pub(super) fn rows(&self, whole: &Whole) -> Result<FigureRows> {
         let settings = std::iter::once("policy").chain(whole.axes.iter().map(String::as_str));
         let mut all =
@@ -202,8 +205,8 @@ impl Request {
 }
 
 impl FigureRows {
-    /// Groups the values of runs by seed. Runs of one seed used the same random numbers, so that they are one sample, whose value is their
-    /// mean. Seeds without some of the runs of other seeds are left out.
+    /// Groups the values of runs by seed. Runs of one seed used the same random numbers, so they are one sample, whose value is their
+    /// mean. Seeds without some of the runs of other seeds are omitted.
     pub fn by_seed<T>(&self, runs: impl IntoIterator<Item = (usize, T)>) -> Vec<Vec<T>> {
         let mut seeds: BTreeMap<u64, Vec<T>> = BTreeMap::new();
         for (run, value) in runs {
@@ -213,13 +216,13 @@ impl FigureRows {
         seeds.into_values().filter(|runs| runs.len() == most).collect()
     }
 
-    /// Computes the mean of a value a run over seeds, with its interval. `None` without values.
+    /// Computes the mean over seeds of one value per run, with its interval. `None` without values.
     pub fn mean(&self, runs: impl IntoIterator<Item = (usize, f64)>) -> Option<Interval> {
         let seeds: Vec<f64> = self.by_seed(runs).iter().map(|runs| mean(runs)).collect();
         mean_interval(&seeds, LEVEL)
     }
 
-    /// Adds the settings that differ among these runs, which a mean over them averages.
+    /// Adds the settings that differ among these runs, over which a mean averages.
     pub fn add_averaged(&self, runs: &[usize], averaged: &mut BTreeSet<usize>) {
         let Some((first, others)) = runs.split_first() else { return };
         let differs = |at: &usize| {
@@ -229,7 +232,7 @@ impl FigureRows {
         averaged.extend((0..self.settings.len()).filter(differs));
     }
 
-    /// The names of settings in a list, for captions.
+    /// Returns the names of settings in a list, for captions.
     pub fn named(&self, averaged: &BTreeSet<usize>) -> Vec<String> {
         averaged.iter().map(|&at| self.settings[at].clone()).collect()
     }
@@ -259,7 +262,7 @@ enum Values {
     Same(Datum),
     Numbers(Vec<Option<f64>>),
     Texts(Vec<String>),
-    /// The column that is shown.
+    /// The shown column.
     Shown,
 }
 
@@ -343,7 +346,7 @@ impl Of<'_> {
     }
 }
 
-/// The name of a curve; one of a policy and something else looks like the policy.
+/// Returns the name of a curve; a curve of a policy and another field has the style of the policy.
 pub(super) fn named(fields: &[Field], words: Vec<String>) -> Series {
     let label = words.join(", ");
     let Some(at) = fields.iter().position(|field| *field == Field::Policy) else {
@@ -360,7 +363,7 @@ fn between(from: &[Option<f64>], to: &[Option<f64>], scale: impl Fn(f64) -> Opti
 
 /// Names in the order of their first appearance.
 pub(super) struct NameOrder<T> {
-    /// In order.
+    /// The names in order.
     pub all: Vec<T>,
     places: HashMap<T, usize>,
 }
@@ -370,7 +373,7 @@ impl<T: Clone + Eq + Hash> NameOrder<T> {
         NameOrder { all: Vec::new(), places: HashMap::new() }
     }
 
-    /// The place of a name, behind all others if it is new.
+    /// Returns the index of a name; a new one is appended.
     pub fn place(&mut self, name: &T) -> usize {
         if let Some(&at) = self.places.get(name) {
             return at;
@@ -391,7 +394,7 @@ pub(super) enum Mark {
 impl Mark {
     pub fn from_datum(datum: &Datum) -> Mark {
         match datum {
-            // There is one zero.
+            // Positive and negative zero are equal.
             Datum::Number(value) => Mark::Number((value + 0.0).to_bits()),
             Datum::Text(text) => Mark::Text(text.clone()),
         }
@@ -407,19 +410,19 @@ impl Mark {
 
 /// Means over seeds, by panel, curve and place.
 pub(super) struct Means {
-    /// The settings that no key names, over which runs of one seed are averaged.
+    /// The settings without a key, over which runs of one seed are averaged.
     pub averaged: Vec<String>,
     pub facets: Vec<String>,
     pub series: Vec<Series>,
     /// The places: x, and the second field of pairs, each in the order of first appearance.
     pub places: [Vec<Datum>; 2],
     cells: HashMap<[usize; 4], (Interval, u64)>,
-    /// The least and the largest value that there can be.
+    /// The least and the largest possible value.
     bounds: (f64, f64),
 }
 
 impl Means {
-    /// One value a run by the figure's own rule, then the mean of the runs of each seed, then the mean over seeds.
+    /// Computes one value per run by the figure's statistic, then the mean of the runs of each seed, then the mean over seeds.
     pub fn new(request: &Request, all: &FigureRows) -> Means {
         let rows = &all.rows;
         let (mut facets, mut series) = (NameOrder::new(), NameOrder::new());
@@ -449,7 +452,7 @@ impl Means {
         Means { averaged, facets: facets.all, series: series.all, places, cells, bounds }
     }
 
-    /// The end of an interval as it is drawn: not where no value can be.
+    /// Clips the end of an interval to the possible values.
     pub fn clip(&self, end: f64) -> f64 {
         end.clamp(self.bounds.0, self.bounds.1)
     }
@@ -459,13 +462,13 @@ impl Means {
         self.cells.get(&[facet, series, x, row])
     }
 
-    /// The fewest and the most seeds behind a mean.
+    /// Returns the smallest and the largest number of seeds behind a mean.
     pub fn seeds(&self) -> (usize, usize) {
         let n = || self.cells.values().map(|(interval, _)| interval.n);
         (n().min().unwrap_or(0), n().max().unwrap_or(0))
     }
 
-    /// The places along x in order: numbers by size, names as they come.
+    /// Returns the places along x in order: numbers by size, names in order of appearance.
     pub fn sorted(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.places[0].len()).collect();
         if self.places[0].iter().all(|place| matches!(place, Datum::Number(_))) {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::output::schema::Table;
 
 impl Checker<'_> {
-    /// Whether the kind can show that.
+    /// Checks that the kind can show the request.
     pub(super) fn suits(&self, request: &Request, kind: &KindRow) -> Result<()> {
         let numbers = |field: &Field| match field {
             Field::Axis(at, ..) => {

@@ -39,7 +39,7 @@ impl<'a> Decided<'a> {
         }
     }
 
-    /// The resource that is short of a quota or of room, `None` for slots, and the amount in base units.
+    /// Returns the resource that lacks quota or room (`None` for slots), and the amount in base units.
     fn short(&self) -> Option<(Option<&'a Dim>, u64)> {
         let (resource, amount) = match self.decision.turn {
             Turn::NotAdmitted(Reason::Quota { resource, short, .. }) => (Some(resource), short),

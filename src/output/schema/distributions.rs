@@ -3,7 +3,7 @@
 use crate::column::{Column, ColumnValue, TableRow, Unit};
 use crate::units::Dim;
 
-/// The jobs of some sizes.
+/// The jobs of a range of sizes.
 pub(crate) struct BinRow<'a> {
     pub label: &'a str,
     pub position: u64,
@@ -53,7 +53,7 @@ impl TableRow for Quantile {
     }
 }
 
-/// Tasks of one kind of demand.
+/// The tasks of one kind of demand.
 pub(crate) struct DemandKind<'a> {
     pub stage: Option<&'a str>,
     pub mean: Vec<f64>,

@@ -1,10 +1,10 @@
-//! The tables of plans of the control plane.
+//! The tables of experiments with the control plane.
 
 use crate::column::{Column, ColumnValue, TableRow};
 use crate::control::rules::Rule;
 use crate::control::study::{FateRow, RecoveryRow};
 
-/// The workers of a class in a scenario.
+/// The fate of the workers of a class in a scenario.
 pub(crate) struct Fated<'a> {
     pub row: &'a FateRow,
     pub name: String,
@@ -32,7 +32,7 @@ impl TableRow for Fated<'static> {
     }
 }
 
-/// A scenario under some clocks.
+/// The time to recover in a scenario with one setting of the clocks.
 pub(crate) struct Recovered<'a> {
     pub row: &'a RecoveryRow,
     pub name: String,

@@ -1,4 +1,4 @@
-//! The tables of groups of users: their promises kept and broken, and their quotas over time.
+//! The tables of groups of users: their guarantees and the time below them, and their quotas over time.
 
 use crate::column::{Column, ColumnValue, TableRow};
 use crate::metrics::{GroupSums, GroupTimes, Holding};
@@ -21,7 +21,7 @@ pub(crate) struct GroupRow<'a> {
 }
 
 impl GroupRow<'_> {
-    /// An amount times seconds.
+    /// Returns an amount times seconds.
     fn area(&self, base_us: u128) -> Option<f64> {
         Some(base_us as f64 / self.dim.unit.scale() as f64 / 1e6)
     }

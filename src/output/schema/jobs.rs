@@ -5,7 +5,7 @@ use crate::names::Listed;
 use crate::record::JobRecord;
 use crate::units::{Span, Time};
 
-/// A job that has ended, or was cut off.
+/// A job that has ended, or was cut off at the horizon.
 pub(crate) struct JobRow<'a> {
     pub name: &'a str,
     pub user: Listed<'a>,

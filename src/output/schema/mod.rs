@@ -1,4 +1,4 @@
-//! The tables of an experiment: where each stands, and its columns, of which schema, writer, docs and figures are made.
+//! The tables of an experiment: their paths and columns. Schema, writer, documentation and figures are derived from these declarations.
 
 use std::path::{Path, PathBuf};
 
@@ -45,23 +45,23 @@ named! {
 }
 
 impl Table {
-    /// All of them.
+    /// Returns all tables.
     pub fn all() -> impl Iterator<Item = Table> + Clone {
         Table::ALL.iter().map(|(_, table, _)| *table)
     }
 
-    /// Returns the table of such rows. Panics: only if there is none of its name (programmer error).
+    /// Returns the table of such rows. Panics: only if there is no table of its name (programmer error).
     pub(crate) fn for_row<R: TableRow>() -> Table {
         Table::all().find(|table| table.name() == R::TABLE).expect("every kind of row has its table")
     }
 
-    /// The file of one run: `TABLE/policy=P/run=N/TABLE.parquet` in the results' folder.
+    /// Returns the file of one run: `TABLE/policy=P/run=N/TABLE.parquet` in the results folder.
     pub fn path(self, folder: &Path, policy: &str, run: u64) -> PathBuf {
         let (name, policy) = (self.name(), format!("policy={}", partition(policy)));
         folder.join(name).join(policy).join(format!("run={run}")).join(format!("{name}.parquet"))
     }
 
-    /// Its columns for a run with these resources: `policy`, `run` and `seed` come before them.
+    /// Returns its columns for a run with these resources; `policy`, `run` and `seed` precede them.
     pub fn columns(self, dims: &[Dim]) -> Vec<Described> {
         match self {
             Table::Runs => runs_columns(dims),
@@ -86,7 +86,7 @@ impl Table {
         found.expect("a column of this table")
     }
 
-    /// The fields for a writer.
+    /// Returns the fields for a writer.
     pub fn fields(self, dims: &[Dim]) -> Vec<Field> {
         fields(self.columns(dims))
     }
@@ -101,10 +101,10 @@ fn fields(columns: Vec<Described>) -> Vec<Field> {
     columns.into_iter().map(field).collect()
 }
 
-/// Writes a table as its columns say.
+/// Writes a table with the columns of its declaration.
 pub(crate) struct Writer<R: TableRow> {
     table: TableWriter,
-    /// How each cell of a row is computed, and of which resource.
+    /// The function that computes each cell of a row, and the index of its resource.
     values: Vec<(ColumnValue<R>, usize)>,
 }
 
@@ -117,7 +117,7 @@ impl<R: TableRow> Writer<R> {
         Writer { table, values: R::columns().into_iter().flat_map(each).collect() }
     }
 
-    /// A writer to a table that is no run's. Errors: as [`TableWriter::create`].
+    /// Creates a writer of a table that does not belong to a run. Errors: as [`TableWriter::create`].
     pub fn create(path: &Path, metadata: &[(String, String)]) -> Result<Writer<R>> {
         Ok(Writer::new(TableWriter::create(path, &[], fields(described::<R>(&[])), metadata)?, 0))
     }
@@ -142,7 +142,7 @@ impl<R: TableRow> Writer<R> {
         })
     }
 
-    /// Completes the file; it has no name yet. Errors: as [`TableWriter::complete`].
+    /// Completes the file, which still has a temporary name. Errors: as [`TableWriter::complete`].
     pub fn complete(self) -> Result<Pending> {
         self.table.complete()
     }
@@ -163,7 +163,7 @@ pub fn partition(value: &str) -> String {
     }
     if text.len() > MOST {
         text.truncate(MOST - DIGEST);
-        // A character that is cut in two would go on with the digest.
+        // A percent-encoded character must not be cut before the digest.
         let cut = text.len() - text.bytes().rev().take(2).position(|byte| byte == b'%').map_or(0, |at| at + 1);
         text.truncate(cut);
         text.push_str(&blake3::hash(value.as_bytes()).to_hex()[..DIGEST]);
@@ -171,11 +171,11 @@ pub fn partition(value: &str) -> String {
     text
 }
 
-/// The longest value as a part of a name, and the length of the digest in it.
+/// Maximum length of a value as a part of a name, and the length of the digest in it.
 const MOST: usize = 200;
 const DIGEST: usize = 16;
 
-/// The columns of the axes of an experiment, which come first in every table.
+/// Returns the columns of the axes of an experiment, which come first in every table.
 pub fn axes() -> Vec<Described> {
     let axes = [
         Column::new("policy", "name of the policy", Kind::Text),
@@ -185,8 +185,8 @@ pub fn axes() -> Vec<Described> {
     axes.iter().flat_map(|column| column.described(&[])).collect()
 }
 
-/// The column of an axis of a sweep in a table with these fields: its name, behind `sweep_` in a table that has a column of
-/// that name itself, as `groups` has `variant`.
+/// Returns the column of an axis of a sweep in a table with these fields: its name, with the prefix `sweep_` if the table itself has a
+/// column of that name, such as `variant` in `groups`.
 pub fn axis_column(axis: &str, fields: &[Field]) -> String {
     if fields.iter().any(|field| field.name == axis) { format!("sweep_{axis}") } else { axis.to_owned() }
 }

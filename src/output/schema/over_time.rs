@@ -5,7 +5,7 @@ use crate::column::{Column, ColumnValue, TableRow, Unit};
 use crate::names::Listed;
 use crate::units::{Time, UserId};
 
-/// A user from a change on.
+/// The usage of a user from a change on.
 pub(crate) struct Used<'a> {
     pub at: Time,
     pub user: UserId,

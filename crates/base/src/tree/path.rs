@@ -1,4 +1,4 @@
-//! Paths of keys such as `cluster.group[0].count`: reads, changes and locates the value at a path.
+//! Paths of keys such as `cluster.group[0].count`: reading them, and finding or changing the value at a path.
 
 use std::collections::HashMap;
 
@@ -40,13 +40,14 @@ pub fn steps(path: &str) -> Vec<PathStep> {
 }
 
 impl Node {
-    /// Takes a key with its value away.
+    /// Removes a key and returns it with its value.
     pub fn take_entry(&mut self, key: &str) -> Option<Entry> {
         let Value::Table(entries) = &mut self.value else { return None };
         entries.iter().position(|entry| entry.key == key).map(|at| entries.remove(at))
     }
 
-    /// Takes the value at a path away, written as one quoted key or as a path of tables; a table without keys goes with it.
+    /// Removes the value at a path. The path may be written as one quoted key or as a path of tables. Tables that become empty are removed,
+    /// too.
     pub fn remove(&mut self, path: &[PathStep]) {
         let Value::Table(entries) = &mut self.value else { return };
         entries.retain(|entry| steps(&entry.key) != path);
@@ -60,7 +61,7 @@ impl Node {
         }
     }
 
-    /// Puts an entry into a table, in place of that of the same key.
+    /// Adds an entry to a table, or replaces the entry with the same key.
     pub fn insert(&mut self, entry: Entry) {
         let Value::Table(entries) = &mut self.value else { return };
         match entries.iter().position(|known| known.key == entry.key) {
@@ -69,7 +70,7 @@ impl Node {
         }
     }
 
-    /// Sets the value at a path, making tables on the way where there are none. Errors: the step that is none, in words.
+    /// Sets the value at a path and creates missing tables on the way. Errors: a description of the expected path.
     pub fn insert_at(&mut self, path: &[PathStep], node: Node) -> Result<(), String> {
         let place = node.place.clone();
         if !matches!(path.first(), Some(PathStep::Key(_))) {
@@ -101,7 +102,7 @@ impl Node {
         Ok(())
     }
 
-    /// Puts the keys of another table over these: tables go together key by key, everything else is replaced whole.
+    /// Merges another table over this one: tables are merged key by key, every other value is replaced.
     pub fn merge(&mut self, over: Node) {
         match (&mut self.value, over) {
             (Value::Table(below), Node { place, value: Value::Table(above) }) => {
@@ -122,14 +123,14 @@ impl Node {
         }
     }
 
-    /// Returns the place of the value at a path, or, if there is none, of the table that lacks it.
+    /// Returns the place of the value at a path. If there is none, returns the place of the table that lacks it.
     pub fn place_of(&self, path: &[PathStep]) -> Place {
         let (mut at, mut key) = (self, None);
         for step in path {
             let below = match (step, &at.value) {
                 (PathStep::Key(name), Value::Table(_)) => at.get(name).map(|entry| (&entry.node, Some(&entry.place))),
                 (PathStep::At(index), Value::List(items)) => items.get(*index).map(|item| (item, None)),
-                // One value in place of a list of one.
+                // A single value in place of a list with one item.
                 (PathStep::At(_), value) if !matches!(value, Value::Table(_)) => Some((at, key)),
                 _ => None,
             };
@@ -142,7 +143,7 @@ impl Node {
         at.place.clone()
     }
 
-    /// Gives an error about a key its line and column.
+    /// Adds line and column to an error about a key.
     pub fn locate(&self, error: Error) -> Error {
         match path_of(&error) {
             Some(path) => self.place_of(&path).wrong("", error),
@@ -151,7 +152,7 @@ impl Node {
     }
 }
 
-/// The path of the key that an error is about, and of the item of the list there.
+/// Returns the path of the key that an error is about, with the index of the item in a list.
 pub fn path_of(error: &Error) -> Option<Vec<PathStep>> {
     let Error::Plan { key, item, .. } = error else { return None };
     Some(steps(key).into_iter().chain(item.map(PathStep::At)).collect())

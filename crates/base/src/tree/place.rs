@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use crate::error::Error;
 
-/// A text, and its name.
+/// A text and its name.
 #[derive(Default)]
 struct TextSource {
     name: PathBuf,
     text: String,
 }
 
-/// A place in a text: bytes of it, or nothing nearer than the whole.
+/// A place in a text: a range of bytes, or the whole text.
 #[derive(Clone, Default)]
 pub struct Place {
     source: Arc<TextSource>,
@@ -22,61 +22,61 @@ pub struct Place {
 }
 
 impl Place {
-    /// A whole text, which messages call `name`.
+    /// Creates the place of a whole text, which messages call `name`.
     pub fn whole_text(name: impl Into<PathBuf>, text: impl Into<String>) -> Place {
         Place { source: Arc::new(TextSource { name: name.into(), text: text.into() }), span: None }
     }
 
-    /// These bytes of the text.
+    /// Returns the place of these bytes of the text.
     pub fn at(&self, span: Range<usize>) -> Place {
         Place { source: self.source.clone(), span: Some(span) }
     }
 
-    /// The same file with an unknown position.
+    /// Returns the same file with an unknown position.
     pub(super) fn unknown(&self) -> Place {
         Place { source: self.source.clone(), span: None }
     }
 
-    /// The name of the file.
+    /// Returns the name of the file.
     pub fn file(&self) -> &Path {
         &self.source.name
     }
 
-    /// The text at this place, as it is written.
+    /// Returns the text at this place as written.
     pub fn text(&self) -> &str {
         self.span.clone().map_or(Some(&*self.source.text), |span| self.source.text.get(span)).unwrap_or_default()
     }
 
-    /// The line number, from 1; 0 if unknown.
+    /// Returns the line number, from 1; 0 if unknown.
     pub fn line(&self) -> usize {
         self.span.as_ref().map_or(0, |span| self.source.text[..self.boundary(span.start)].matches('\n').count() + 1)
     }
 
-    /// A number that orders the places of one text.
+    /// Returns the first byte; it orders the places of one text.
     pub fn start(&self) -> usize {
         self.span.as_ref().map_or(0, |span| span.start)
     }
 
-    /// Whether both are in one text.
+    /// Returns whether both places are in the same text.
     pub fn shares_text(&self, other: &Place) -> bool {
         Arc::ptr_eq(&self.source, &other.source)
     }
 
-    /// Whether the other place is a part of this one.
+    /// Returns whether the other place is a part of this one.
     pub fn covers(&self, other: &Place) -> bool {
         let within =
             |span: &Range<usize>| other.span.as_ref().is_some_and(|o| span.start <= o.start && o.end <= span.end);
         self.shares_text(other) && self.span.as_ref().is_none_or(within)
     }
 
-    /// An error here, about a key unless that is empty.
+    /// Returns an error at this place, about a key unless `key` is empty.
     pub fn wrong(&self, key: &str, problem: impl fmt::Display) -> Error {
         let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
         Error::Placed { place: self.clone(), problem: format!("{key}{problem}") }
     }
 
-    /// A message about this place: with the file, line and column (both from 1) where they are known, and the line itself with
-    /// marks below.
+    /// Returns a message about this place: with file, line and column (both from 1) if they are known, and the line itself with marks
+    /// below.
     pub fn marked(&self, problem: &str) -> String {
         let file = self.source.name.display();
         let Some(span) = &self.span else { return format!("{file}: {problem}") };
@@ -86,7 +86,7 @@ impl Place {
         let line = text[line_start..].lines().next().unwrap_or_default();
         let number = self.line();
         let column = text[line_start..start].chars().count() + 1;
-        // A place behind the line, at the carriage return that ends it, has one mark.
+        // A place after the end of the line, at its carriage return, has one mark.
         let end = self.boundary(span.end.clamp(start, start.max(line_start + line.len())));
         let marks = "^".repeat(text[start..end].chars().count().clamp(1, 60));
         let shown: String = line.chars().take(160).collect();
@@ -100,7 +100,7 @@ impl Place {
         format!("{file}: line {number}, column {column}: {problem}{snippet}")
     }
 
-    /// The last place at which a character begins, not behind `at`.
+    /// Returns the last position up to `at` where a character begins.
     fn boundary(&self, at: usize) -> usize {
         let text = &self.source.text;
         (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)

@@ -1,4 +1,7 @@
-//! Deserialises typed values from a tree. Errors have the place of the value at fault.
+//! Deserialises typed values from a tree; errors have the place of the wrong key or value.
+//!
+//! A text, or a table with one key, can be read as an enum; a list is never read as a struct. Rust types in serde's messages are replaced
+//! by words. The place of an error without one is found by its key or value, if that occurs only once.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,8 +14,7 @@ use super::{Entry, Node, Place, Value, float, too_large, too_large_for_a_double}
 use crate::error::{Error, either, nearest};
 
 impl Node {
-    /// The tree as a typed value. Errors: [`Error::Placed`] at the key that is unknown, or at the value that is of another
-    /// type or out of range.
+    /// Returns the tree as a typed value. Errors: [`Error::Placed`] at an unknown key, or at a value of another type or out of range.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
         At { node: self, key: None }
             .read(PhantomData::<T>)
@@ -20,7 +22,7 @@ impl Node {
     }
 }
 
-/// An error, and its place as soon as that is known.
+/// An error, and its place once that is known.
 #[derive(Debug)]
 struct Wrong {
     place: Option<Place>,
@@ -28,13 +30,13 @@ struct Wrong {
     message: String,
 }
 
-/// The part of a table that an error is about. An enum with its tag among its fields is read after all of them, so that its errors have
-/// lost their places.
+/// The key or value that an error is about. An enum with its tag among its fields is read after all of its fields, so its errors have lost
+/// their places.
 #[derive(Debug)]
 enum Culprit {
-    /// A key that is none.
+    /// An unknown key.
     Key(String),
-    /// A value of another type, or out of range, as it is written.
+    /// A value of another type or out of range, as written.
     Value(String),
 }
 
@@ -50,7 +52,7 @@ impl Culprit {
         }))
     }
 
-    /// Adds all its places in a node and below.
+    /// Adds the places where the key or value occurs in a node and below.
     fn find<'n>(&self, node: &'n Node, found: &mut Vec<&'n Place>) {
         match (&node.value, self) {
             (Value::Table(entries), _) => {
@@ -70,7 +72,7 @@ impl Culprit {
 }
 
 impl Wrong {
-    /// An unknown name.
+    /// Creates an error about an unknown name.
     fn unknown(what: &str, name: &str, expected: &[&str]) -> Wrong {
         let quoted: Vec<String> = expected.iter().map(|name| format!("`{name}`")).collect();
         let hint = nearest(name, expected.iter().copied()).map(|hint| format!("\nDid you mean '{hint}'?"));
@@ -78,7 +80,7 @@ impl Wrong {
         de::Error::custom(format_args!("unknown {what} `{name}`, expected {names}{}", hint.unwrap_or_default()))
     }
 
-    /// An unexpected value. The expected values are described in words instead of Rust types.
+    /// Creates an error about an unexpected value. The expected values are described in words instead of Rust types.
     fn invalid(what: &str, value: Unexpected, expected: &dyn de::Expected) -> Wrong {
         let expected = expected.to_string();
         let words = match expected.as_str() {
@@ -94,7 +96,7 @@ impl Wrong {
         Wrong { culprit: Culprit::from_unexpected(value), ..wrong }
     }
 
-    /// The same at a node, unless a place below it is known.
+    /// Sets the place to a node, or to the only matching place below it, unless a place is known already.
     fn at(mut self, at: At) -> Wrong {
         if self.place.is_none() {
             let mut found = Vec::new();
@@ -137,7 +139,7 @@ impl de::Error for Wrong {
     }
 }
 
-/// A node to be read, and the place of the key that has it as its value.
+/// A node to be read, and the place of its key, if it has one.
 #[derive(Clone, Copy)]
 struct At<'n> {
     node: &'n Node,
@@ -211,7 +213,7 @@ impl<'de> Deserializer<'de> for At<'_> {
         visitor: V,
     ) -> Result<V::Value, Wrong> {
         match &self.node.value {
-            // Which would otherwise be taken for the fields without their names.
+            // A list would otherwise be read as the fields without their names.
             Value::List(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
             _ => self.deserialize_any(visitor),
         }

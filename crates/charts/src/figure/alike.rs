@@ -7,10 +7,10 @@ use super::lines::Join;
 use super::scale::{drawable, shown};
 use super::{Chart, Series};
 
-/// Curves nowhere further apart than this part of the vertical extent are one to the eye.
+/// Largest distance of curves that look the same to a reader, as a fraction of the vertical extent.
 const NEAR: f64 = 0.005;
 
-/// The note on panels with coincident curves, by their headings; `extent` is the vertical one.
+/// Returns the note on panels with coincident curves, which names the panels by their headings. `extent` is the vertical extent.
 pub(super) fn coinciding_note(
     chart: &Chart,
     join: Join,
@@ -28,7 +28,7 @@ pub(super) fn coinciding_note(
     Some(format!("Coinciding curves: {}", each.collect::<Vec<_>>().join("; ")))
 }
 
-/// Names of curves that lie on one another, as `a = b`.
+/// Returns the names of coincident curves, as `a = b`.
 fn groups(chart: &Chart, join: Join, series: &[&Series], extent: (f64, f64)) -> Vec<String> {
     let mut groups: Vec<Vec<&Series>> = Vec::new();
     let drawn = |one: &&&Series| one.points.iter().any(|p| shown(&chart.x, p.0) && shown(&chart.y, p.1));
@@ -42,7 +42,7 @@ fn groups(chart: &Chart, join: Join, series: &[&Series], extent: (f64, f64)) -> 
     groups.iter().filter(|group| group.len() > 1).map(names).collect()
 }
 
-/// Whether two curves are as good as the same wherever either has a point. Cost: O(points).
+/// Returns whether two curves nearly coincide wherever either has a point. Cost: O(points).
 fn are_alike(chart: &Chart, join: Join, a: &Series, b: &Series, (low, high): (f64, f64)) -> bool {
     let place = |y: f64| if chart.y.log { y.ln() } else { y };
     let near = NEAR * (place(high) - place(low)).abs();
@@ -57,7 +57,7 @@ fn are_alike(chart: &Chart, join: Join, a: &Series, b: &Series, (low, high): (f6
     })
 }
 
-/// The values of a curve at rising places.
+/// Evaluates a curve at increasing places.
 struct CurveWalk<'a> {
     points: &'a [(f64, f64)],
     join: Join,
@@ -69,7 +69,7 @@ impl<'a> CurveWalk<'a> {
         CurveWalk { points, join, next: 0 }
     }
 
-    /// The value at `x`, which is not below any earlier one; of several points at one place the last counts.
+    /// Returns the value at `x`, which must not be below an earlier one. Of several points at one place, the last one counts.
     fn value(&mut self, x: f64) -> Option<f64> {
         while self.points.get(self.next).is_some_and(|point| point.0 <= x) {
             self.next += 1;

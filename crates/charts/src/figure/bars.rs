@@ -1,4 +1,7 @@
-//! Grouped bars with intervals: one group a category, one bar a series.
+//! Grouped bars with intervals: one group per category, one bar per series.
+//!
+//! Bars start at 0 on a linear axis, since their length is the value. A whisker shows the interval if it has a length. Charts with too
+//! many series are transposed (`many`).
 
 use plotters::style::{RGBColor, WHITE};
 
@@ -11,7 +14,7 @@ use super::scale::{RangeEnds, drawable, extent, shown};
 use super::style::{SeriesStyle, looks};
 use super::{Axis, Chart, many};
 
-/// How much of a category's room its bars take.
+/// Fraction of a category's width that its bars take.
 const FILLED: f64 = 0.78;
 
 /// The widest bar, in points.
@@ -20,29 +23,29 @@ const WIDEST: f64 = 26.0;
 /// One group of bars.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Category {
-    /// The text under it.
+    /// The text under the group.
     pub label: String,
     /// Further lines under the label, such as the number of jobs.
     pub notes: Vec<String>,
 }
 
 impl Category {
-    /// A category without notes.
+    /// Creates a category without notes.
     pub fn new(label: impl Into<String>) -> Category {
         Category { label: label.into(), notes: Vec::new() }
     }
 }
 
-/// A mean and the interval around it.
+/// A mean and its interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     /// The height of the bar.
     pub mean: f64,
-    /// Where the whisker starts.
+    /// The lower end of the whisker.
     pub low: f64,
-    /// Where it ends.
+    /// The upper end of the whisker.
     pub high: f64,
-    /// Of how many values; 0 where that is no question.
+    /// Number of values behind the mean; 0 if it does not apply.
     pub n: u64,
 }
 
@@ -51,7 +54,7 @@ pub struct Interval {
 pub struct BarSeries {
     /// Its name in the legend.
     pub label: String,
-    /// The key that decides its colour; the category does where it is empty.
+    /// The key that selects its colour; if empty, the category does.
     pub key: String,
     /// One value per category; `None` draws no bar.
     pub values: Vec<Option<Interval>>,
@@ -66,12 +69,12 @@ pub struct BarPanel {
     pub series: Vec<BarSeries>,
 }
 
-/// A chart of grouped bars. The vertical axis is linear and includes 0; values may be negative.
+/// Draws a chart of grouped bars. The vertical axis is linear and includes 0; values may be negative.
 pub fn bars(chart: &Chart, categories: &[Category], series: &[BarSeries]) -> String {
     bar_panels(chart, categories, &[BarPanel { title: String::new(), series: series.to_vec() }])
 }
 
-/// Charts of grouped bars that share their axes, categories and legend.
+/// Draws charts of grouped bars that share their axes, categories and legend.
 pub fn bar_panels(chart: &Chart, categories: &[Category], panels: &[BarPanel]) -> String {
     let listed = |panel: &'_ BarPanel| -> Vec<Named<Interval>> {
         panel.series.iter().map(|one| (one.label.clone(), one.values.clone())).collect()
@@ -82,7 +85,7 @@ pub fn bar_panels(chart: &Chart, categories: &[Category], panels: &[BarPanel]) -
         return draw(chart, categories, panels, None);
     };
     let values = || turned.panels.iter().flat_map(|(_, values)| values.iter().flatten());
-    // Bars begin at 0.
+    // Bars start at 0.
     let means: Vec<f64> = values().map(|value| value.mean).chain([0.0]).collect();
     let ends: Vec<(f64, f64)> = values().map(|value| (value.low, value.high)).collect();
     let near = many::near(&turned.chart.y, &means, &ends);
@@ -98,7 +101,7 @@ pub fn bar_panels(chart: &Chart, categories: &[Category], panels: &[BarPanel]) -
 
 fn draw(chart: &Chart, categories: &[Category], panels: &[BarPanel], note: Option<String>) -> String {
     let mut chart = chart.clone();
-    // Bars are lengths, and a logarithm has no 0 to measure from.
+    // Bars are lengths, and a logarithmic axis has no 0 to measure them from.
     chart.y = Axis { log: false, ..chart.y };
     let all: Vec<&BarSeries> = panels.iter().flat_map(|panel| &panel.series).collect();
     let keys: Vec<&str> = all.iter().map(|one| one.key.as_str()).collect();
@@ -135,7 +138,7 @@ fn draw(chart: &Chart, categories: &[Category], panels: &[BarPanel], note: Optio
     frame.canvas.finish()
 }
 
-/// The bars of one panel, and its line at 0; `categories` are the looks of categories.
+/// Draws the bars of one panel, and its line at 0. `categories` are the styles of the categories.
 fn panel_bars(
     frame: &mut Frame,
     chart: &Chart,
@@ -173,7 +176,7 @@ fn panel_bars(
     });
 }
 
-/// The bars of one series with their whiskers.
+/// Draws the bars of one series with their whiskers.
 fn series_bars(
     frame: &mut Frame,
     group: LayerGroup,
@@ -182,7 +185,7 @@ fn series_bars(
     values: &[(f64, Interval, &SeriesStyle)],
 ) {
     let y = |value: f64| panel.y(frame.y.at(value));
-    // A sliver of paper between the bars of a group.
+    // Leaves a narrow gap between the bars of a group.
     let half = width / 2.0 - (width * 0.06).min(0.5);
     let zero = y(0.0);
     let tops: Vec<(f64, f64, &SeriesStyle)> =
@@ -198,7 +201,7 @@ fn series_bars(
         }
     });
     let cap = (half * 0.5).clamp(0.8, 2.2);
-    // A halo of paper keeps a whisker visible on a dark bar.
+    // A white halo keeps a whisker visible on a dark bar.
     for (class, color, stroke) in [("halo", WHITE, 2.0), ("whisker", INK, 0.75)] {
         frame.canvas.layer(LayerGroup { class, key: None, tip: None, ..group.clone() }, |pen| {
             whiskers.iter().for_each(|&(centre, low, high)| whisker(pen, centre, (low, high), cap, &color, stroke));
@@ -206,7 +209,7 @@ fn series_bars(
     }
 }
 
-/// A vertical line with its ends marked.
+/// Draws a vertical line with marked ends.
 pub(super) fn whisker(pen: &mut Pen, x: f64, (low, high): (f64, f64), cap: f64, color: &RGBColor, stroke: f64) {
     pen.path(&[(x, low), (x, high)], color, stroke);
     pen.path(&[(x - cap, low), (x + cap, low)], color, stroke);

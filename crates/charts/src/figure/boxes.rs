@@ -1,4 +1,7 @@
-//! Boxes: distributions side by side, by their quantiles.
+//! Box plots: distributions side by side, drawn from their quantiles.
+//!
+//! Distributions of at most `POINTS` values are drawn as points, since their quantiles say nothing. Charts with too many series are
+//! transposed (`many`).
 
 use plotters::style::{Color, WHITE};
 
@@ -11,13 +14,13 @@ use super::scale::{RangeEnds, extent, shown};
 use super::style::{SeriesStyle, looks};
 use super::{Category, Chart, many};
 
-/// How much of a category's room its boxes take.
+/// Fraction of a category's width that its boxes take.
 const FILLED: f64 = 0.74;
 
 /// The widest box, in points.
 const WIDEST: f64 = 18.0;
 
-/// Up to this number, the values themselves are drawn, since quantiles of fewer values say nothing.
+/// Maximum number of values that are drawn as points, since quantiles of so few say little.
 const POINTS: usize = 5;
 
 /// The distribution of some values: quantiles by linear interpolation between the ordered values.
@@ -27,14 +30,14 @@ pub struct Spread {
     pub quantiles: [f64; 5],
     /// The mean.
     pub mean: f64,
-    /// How many values.
+    /// Number of values.
     pub n: u64,
-    /// The values themselves where they are few.
+    /// The values, if they are few.
     pub values: Vec<f64>,
 }
 
 impl Spread {
-    /// The distribution of finite values; `None` if there are none. Cost: O(n log n).
+    /// Creates the distribution of the finite values; `None` if there are none. Cost: O(n log n).
     pub fn from_values(values: &[f64]) -> Option<Spread> {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -58,7 +61,7 @@ impl Spread {
 pub struct BoxSeries {
     /// Its name in the legend.
     pub label: String,
-    /// The key that decides its colour; the category does where it is empty.
+    /// The key that selects its colour; if empty, the category does.
     pub key: String,
     /// One distribution per category; `None` draws no box.
     pub spreads: Vec<Option<Spread>>,
@@ -73,8 +76,8 @@ pub struct BoxPanel {
     pub series: Vec<BoxSeries>,
 }
 
-/// Charts of boxes: from the 25 to the 75 % quantile with a line at the median, whiskers from 5 to 95 %, and the mean as
-/// a marker. Of five values or fewer the values themselves are drawn.
+/// Draws charts of boxes. A box extends from the 25 to the 75 % quantile with a line at the median; its whiskers extend from 5 to 95 %,
+/// and a marker shows the mean. Distributions of five values or fewer are drawn as points.
 pub fn boxes(chart: &Chart, categories: &[Category], panels: &[BoxPanel]) -> String {
     let listed = |panel: &'_ BoxPanel| -> Vec<Named<Spread>> {
         panel.series.iter().map(|one| (one.label.clone(), one.spreads.clone())).collect()
@@ -136,10 +139,10 @@ fn draw_all(chart: &Chart, categories: &[Category], panels: &[BoxPanel]) -> Stri
     frame.canvas.finish()
 }
 
-/// One box.
+/// Draws one box.
 fn draw(frame: &mut Frame, panel: Panel, one: &BoxSeries, look: &SeriesStyle, (x, width): (f64, f64), spread: &Spread) {
     let group = LayerGroup { key: Some(&one.key), tip: Some(&one.label), ..LayerGroup::class("series") };
-    // What a logarithm cannot show is at its low end.
+    // Values that a logarithmic axis cannot show are drawn at its low end.
     let y = |value: f64| panel.y(frame.y.at(value).clamp(0.0, 1.0));
     if !spread.values.is_empty() {
         let points: Vec<f64> = spread.values.iter().map(|&value| y(value)).collect();

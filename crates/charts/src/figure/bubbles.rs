@@ -1,4 +1,4 @@
-//! Bubbles: points with a size, such as demands and how many tasks have them.
+//! Bubbles: points with a size, such as demands and their numbers of tasks.
 //!
 //! A bubble's area is the logarithm of its size, as in Figure 1 of the DRF paper (Ghodsi et al., NSDI 2011).
 
@@ -11,26 +11,26 @@ use super::scale::{RangeEnds, drawable, extent, shown};
 use super::style::{SeriesStyle, looks};
 use super::{Axis, Chart};
 
-/// The radius of the largest bubble, in points, by number of bubbles: many bubbles are smaller.
+/// The radius of the largest bubble, in points, by number of bubbles; it decreases with their number.
 const LARGEST: [(usize, f64); 3] = [(80, 8.0), (800, 6.0), (usize::MAX, 4.5)];
 
-/// More bubbles than this are merged into cells.
+/// Maximum number of bubbles; more are merged into cells.
 const MOST: usize = 3_000;
 
-/// One kind of bubbles.
+/// The bubbles of one kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BubbleSeries {
     /// Its name in the legend.
     pub label: String,
-    /// The key that decides its colour.
+    /// The key that selects its colour.
     pub key: String,
     /// `(x, y, size)`; sizes below 1 count as 1.
     pub points: Vec<(f64, f64, f64)>,
 }
 
-/// A chart of bubbles with a legend of sizes under the heading `size_label` (such as `tasks`).
+/// Draws a chart of bubbles with a legend of sizes under the heading `size_label` (such as `tasks`).
 ///
-/// Thousands of bubbles are merged: those in one cell of at most 2 points add their sizes.
+/// More than 3,000 bubbles are merged: bubbles in one cell of at most 2 points add their sizes.
 pub fn bubbles(chart: &Chart, size_label: &str, series: &[BubbleSeries]) -> String {
     let keys: Vec<&str> = series.iter().map(|one| one.key.as_str()).collect();
     let looks = looks(&keys);
@@ -69,7 +69,7 @@ pub fn bubbles(chart: &Chart, size_label: &str, series: &[BubbleSeries]) -> Stri
         let place =
             |point: &(f64, f64, f64)| (panel.x(frame.x.at(point.0)), panel.y(frame.y.at(point.1)), point.2.max(1.0));
         let mut placed = merged(one.points.iter().filter(visible).map(place).collect());
-        // Large ones first, so that none hides another.
+        // Large bubbles are drawn first, so that they do not hide smaller ones.
         placed.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.total_cmp(&b.0)).then(a.1.total_cmp(&b.1)));
         let group =
             LayerGroup { key: Some(&one.key), tip: Some(&one.label), clip: Some(clip), ..LayerGroup::class("series") };
@@ -82,13 +82,13 @@ pub fn bubbles(chart: &Chart, size_label: &str, series: &[BubbleSeries]) -> Stri
     frame.canvas.finish()
 }
 
-/// The radius of a bubble: its area grows with the logarithm of its size, up to the radius `most`.
+/// Returns the radius of a bubble; its area grows with the logarithm of its size, up to the radius `most`.
 fn radius(size: f64, largest: f64, most: f64) -> f64 {
     let share = (1.0 + size.max(1.0)).ln() / (1.0 + largest).ln();
     most * share.sqrt()
 }
 
-/// Some room around the bubbles, so that the outermost are whole where the range is free.
+/// Widens an extent, so that the outermost bubbles are completely visible if the axis has no fixed range.
 pub(super) fn padded(axis: &Axis, extent: Option<(f64, f64)>) -> Option<(f64, f64)> {
     let (low, high) = extent?;
     if axis.log {
@@ -99,7 +99,7 @@ pub(super) fn padded(axis: &Axis, extent: Option<(f64, f64)>) -> Option<(f64, f6
     Some((if low >= 0.0 { (low - pad).max(0.0) } else { low - pad }, high + pad))
 }
 
-/// The legend of sizes: powers of ten, at most four of them.
+/// Returns the legend of sizes: powers of ten, at most four of them.
 fn size_entries(label: &str, largest: f64, radius: impl Fn(f64) -> f64) -> Vec<LegendEntry> {
     let top = (largest.log10() + 1e-9).floor().max(0.0) as i32;
     let every = (top / 4 + 1).max(1);
@@ -120,7 +120,7 @@ fn size_entries(label: &str, largest: f64, radius: impl Fn(f64) -> f64) -> Vec<L
     entries
 }
 
-/// At most [`MOST`] bubbles: bubbles in one cell add their sizes, in the least cells (up to 2 points wide) that do.
+/// Merges bubbles to at most [`MOST`]: bubbles in one cell add their sizes. Cells are as small as possible, and at most 2 points wide.
 fn merged(bubbles: Vec<(f64, f64, f64)>) -> Vec<(f64, f64, f64)> {
     let mut bubbles = bubbles;
     for cell in [0.1, 0.5, 1.0, 2.0] {

@@ -1,7 +1,7 @@
 //! Water in buckets: the division of a resource among groups, as drawn in the Fuxi article.
 //!
-//! A bucket is as wide as its group's ratio, so that areas are amounts. The water has the same level in all buckets that are not full. The
-//! minimums, which are given before the water, are a dark base: below the water's zero unless they count as water.
+//! The width of a bucket is its group's ratio, so that areas are amounts. The water has the same level in all buckets that are not full.
+//! Minimums, which are granted before the water, are drawn as a dark base: below the water's zero, unless they count as water.
 
 use plotters::style::RGBColor;
 
@@ -11,22 +11,22 @@ use super::names::{SMALL, TEXT, TICK, lines};
 use super::scale::{RangeEnds, Scale, drawable};
 use crate::font;
 
-/// One group.
+/// The bucket of one group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bucket {
     /// Its name.
     pub label: String,
     /// The note under the name.
     pub note: String,
-    /// Its width: the ratio. A bucket without width has no water and is only counted.
+    /// The width, which is the ratio. A bucket without width has no water and is only counted.
     pub width: f64,
     /// The height of its base, per unit of width.
     pub base: f64,
-    /// Where it is full: the height of its rim above the water's zero.
+    /// The height of the rim above the water's zero.
     pub rim: f64,
-    /// The height of what the group does not ask for of its minimum, and lends.
+    /// The height of the part of its minimum that the group does not request and lends.
     pub lent: f64,
-    /// The height of the use, from the bottom of the base, if it is known.
+    /// The height of the usage, from the bottom of the base, if known.
     pub used: Option<f64>,
 }
 
@@ -35,34 +35,34 @@ pub struct Bucket {
 pub struct BucketPool {
     /// The heading.
     pub title: String,
-    /// How high the water stands.
+    /// The height of the water.
     pub level: f64,
-    /// Whether bases are below the zero of the water instead of in it.
+    /// Whether bases are below the water's zero instead of being part of the water.
     pub sunk: bool,
-    /// The groups; drawn in the order of their rims.
+    /// The groups; they are drawn in the order of their rims.
     pub buckets: Vec<Bucket>,
 }
 
-/// The paper around and between panels: the sheet's width with one and with more columns, and the parts of a panel.
+/// Layout in points: the sheet's width with one column and with several, and the parts of a panel.
 const WIDTHS: (f64, f64) = (300.0, 506.0);
 const AXIS: f64 = 38.0;
 const HEADING: f64 = 16.0;
 const WATER: f64 = 110.0;
 const NAMES: f64 = 24.0;
-/// The same with names that are turned, and how long those may be.
+/// The height of the names if they are rotated, and their maximum length.
 const TURNED: (f64, f64) = (46.0, 40.0);
 const LEGEND: f64 = 16.0;
-/// A further row of the legend.
+/// The height of a further row of the legend.
 const ENTRY: f64 = 10.0;
 const MARGIN: f64 = 6.0;
 
-/// The least width of a panel that has another beside it.
+/// The least width of a panel next to another one.
 const PANEL: f64 = 200.0;
 
-/// With more buckets in a pool every panel has a row to itself.
+/// A pool with more buckets has a row of panels to itself.
 const CROWD: usize = 12;
 
-/// The highest drawn point above the water, as a multiple of its level.
+/// The highest drawn point, as a multiple of the water level.
 const ABOVE: f64 = 2.6;
 
 const SURFACE: RGBColor = RGBColor(0, 114, 178);
@@ -71,10 +71,10 @@ const DARK: RGBColor = RGBColor(70, 92, 110);
 const MISSING: RGBColor = RGBColor(240, 240, 240);
 const USED: RGBColor = RGBColor(213, 94, 0);
 
-/// How far the line of the use extends beyond its bucket.
+/// The length by which the line of the usage extends beyond its bucket.
 const OVER: f64 = 1.5;
 
-/// Draws pools in panels, two per row if they are small and the sheet, of the given width, has room for both.
+/// Draws pools as panels: two per row if they are small and the sheet of the given width has room for both.
 pub fn buckets(pools: &[BucketPool], given: Option<f64>) -> String {
     let crowded = pools.iter().any(|pool| pool.buckets.len() > CROWD);
     let room = given.map_or(2, |width| if width < 2.0 * PANEL { 1 } else { 2 });
@@ -107,14 +107,14 @@ pub fn buckets(pools: &[BucketPool], given: Option<f64>) -> String {
     canvas.finish()
 }
 
-/// One panel: where its buckets stand, and its vertical scale.
+/// One panel: the positions of its buckets, and its vertical scale.
 struct Sheet<'a> {
     left: f64,
     right: f64,
     top: f64,
     low: f64,
     high: f64,
-    /// The buckets that have a width, with their sides.
+    /// The buckets with a width, and their left and right sides.
     standing: Vec<(&'a Bucket, f64, f64)>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Sheet<'a> {
         let used = most(&|bucket| bucket.used.filter(|used| drawable(*used)).unwrap_or(0.0));
         let cut = if level > 0.0 { rim.min((ABOVE * level).max(used)) } else { rim };
         let sunk = if pool.sunk { most(&|bucket| bucket.base + bucket.lent) } else { 0.0 };
-        // Bases may be far larger than the amount shared above them: they then extend to the edge.
+        // Bases may be far larger than the amount shared above them; they then extend to the edge.
         let high = 1.08 * if cut > 0.0 { cut } else { sunk.max(1.0) };
         let low = -(1.05 * sunk).min(high);
         let all: f64 = chosen.iter().map(|bucket| bucket.width).sum();
@@ -147,7 +147,7 @@ impl<'a> Sheet<'a> {
         Sheet { left, right, top: 0.0, low, high, standing: standing.collect() }
     }
 
-    /// The place of a height, cut to the panel.
+    /// Returns the position of a height, clipped to the panel.
     fn y(&self, height: f64) -> f64 {
         self.top + WATER * (1.0 - ((height - self.low) / (self.high - self.low)).clamp(0.0, 1.0))
     }
@@ -202,7 +202,7 @@ impl<'a> Sheet<'a> {
         canvas.layer(LayerGroup::class("text"), |pen| self.names(pen));
     }
 
-    /// The heading in lines.
+    /// Breaks the heading into lines.
     fn heading(&self, pool: &BucketPool) -> Vec<String> {
         let dry = pool.buckets.len() - self.standing.len();
         let note = if dry > 0 { format!(" ({dry} of ratio 0 not drawn)") } else { String::new() };
@@ -224,7 +224,7 @@ impl<'a> Sheet<'a> {
         );
         for (place, label) in &scale.ticks {
             let y = self.top + WATER * (1.0 - place);
-            // Below zero stand amounts that no level measures.
+            // Amounts below zero are not measured by the water level.
             if y <= self.y(0.0) + 0.01 {
                 pen.path(&[(self.left, y), (self.right, y)], &LIGHT, 0.5);
                 pen.path(&[(self.left - TICK, y), (self.left, y)], &INK, 0.75);
@@ -244,7 +244,7 @@ impl<'a> Sheet<'a> {
         pen.text("Level", TEXT, INK, place, Anchor::Middle, TextDirection::Up);
     }
 
-    /// Whether the names need to be turned: some bucket is too narrow for its own.
+    /// Returns whether the names must be rotated, because a bucket is narrower than its name.
     fn turns(&self) -> bool {
         let narrow = |(bucket, from, to): &(&Bucket, f64, f64)| {
             font::width(&bucket.label, SMALL) > to - from + 3.0 && to - from < 26.0
@@ -252,7 +252,7 @@ impl<'a> Sheet<'a> {
         self.standing.iter().any(narrow)
     }
 
-    /// Names and notes under the buckets, rotated if there is only room for a line.
+    /// Draws names and notes under the buckets, rotated if a bucket has room for only one line.
     fn names(&self, pen: &mut Pen) {
         let (below, turns) = (self.top + WATER, self.turns());
         for &(bucket, from, to) in &self.standing {
@@ -275,7 +275,7 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// The quantity that a colour or a line of the legend is a sample of.
+/// The item of the drawing that a legend entry explains.
 #[derive(Clone, Copy)]
 enum Sample {
     Fill(RGBColor),
@@ -284,12 +284,12 @@ enum Sample {
     Used,
 }
 
-/// An entry of the legend: its sample, its words, and the room that both take.
+/// An entry of the legend: its sample, its text, and the width of both.
 type Key = (Sample, &'static str, f64);
 
 const SQUARE: f64 = 6.5;
 
-/// The meanings of the colours, in as many rows as a sheet of this width needs.
+/// Returns the entries of the legend, in as many rows as a sheet of this width needs.
 fn keys(width: f64, lent: bool, used: bool) -> Vec<Vec<Key>> {
     let fills = [("must be given", DARK), ("share of the rest", BLUE), ("not granted", MISSING)];
     let mut all: Vec<(Sample, &'static str)> = fills.map(|(text, color)| (Sample::Fill(color), text)).into();
@@ -311,7 +311,7 @@ fn keys(width: f64, lent: bool, used: bool) -> Vec<Vec<Key>> {
     rows
 }
 
-/// One row of the legend.
+/// Draws one row of the legend.
 fn legend(pen: &mut Pen, baseline: f64, width: f64, row: &[Key]) {
     let all: f64 = row.iter().map(|(.., room)| room).sum();
     let mut x = ((width - all) / 2.0).max(2.0);
@@ -340,7 +340,7 @@ fn legend(pen: &mut Pen, baseline: f64, width: f64, row: &[Key]) {
     }
 }
 
-/// A square in dots, as in the panels.
+/// Draws a dotted square, as in the panels.
 fn dotted(pen: &mut Pen, x: f64, (top, bottom): (f64, f64)) {
     for side in 0..4 {
         for at in [0.0, 0.4, 0.8] {
@@ -383,7 +383,7 @@ mod tests {
         for text in ["cpu (1 of ratio 0 not drawn)", "5 of 9", "Level", "must be given"] {
             assert!(svg.contains(text), "{text} is missing");
         }
-        // In a column of a paper the legend has two rows and panels stand one above the other.
+        // In a column of a paper, the legend has two rows and panels are stacked.
         let narrow = buckets(&[pool.clone(), pool], Some(241.1));
         assert!(narrow.contains(" width=\"241.1\"") && narrow.contains("used"));
         assert!(keys(241.1, true, true).len() == 2 && keys(506.0, true, true).len() == 1);

@@ -1,5 +1,5 @@
-//! The sheet that everything is drawn on: layers of plotters' SVG, wrapped into groups that carry what plotters has no
-//! words for (dashes, clipping, names). All lengths are points of the final size.
+//! The sheet for all drawing: layers of SVG from plotters, wrapped into groups for features that plotters lacks (dashes, clipping, names).
+//! All lengths are points of the final size.
 
 use std::fmt::Write;
 
@@ -12,19 +12,19 @@ use crate::font;
 /// Units of the drawing per point of the final size.
 const SCALE: f64 = 10.0;
 
-/// Far outside of every sheet; keeps the integers of plotters from overflowing.
+/// A coordinate far outside of every sheet; it keeps the integers of plotters from overflowing.
 const FAR: f64 = 1e6;
 
-/// Black, of text and axes.
+/// The colour of text and axes.
 pub(super) const INK: RGBColor = RGBColor(0, 0, 0);
 
-/// Notes and secondary lines.
+/// The colour of notes and secondary lines.
 pub(super) const GREY: RGBColor = RGBColor(96, 96, 96);
 
-/// The mesh.
+/// The colour of the mesh.
 pub(super) const LIGHT: RGBColor = RGBColor(224, 224, 224);
 
-/// The side of its anchor for text.
+/// The alignment of text relative to its anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     /// Starts at the anchor.
@@ -35,7 +35,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// Which way text runs.
+/// The direction of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextDirection {
     /// From left to right.
@@ -44,29 +44,29 @@ pub(super) enum TextDirection {
     Up,
 }
 
-/// The attributes of a layer's group.
+/// The attributes of a layer's SVG group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LayerGroup<'a> {
-    /// Its class, which a style sheet can refer to.
+    /// The class, which a style sheet can refer to.
     pub class: &'a str,
-    /// The key of the series, if it is one.
+    /// The key of the series, if the layer is one.
     pub key: Option<&'a str>,
     /// A tooltip.
     pub tip: Option<&'a str>,
-    /// Dash and gap lengths; none for a solid line.
+    /// Dash and gap lengths; empty for a solid line.
     pub dash: &'a [f64],
-    /// The clip of [`Canvas::clip`] that applies.
+    /// The clip of [`Canvas::clip`] that applies, if any.
     pub clip: Option<usize>,
 }
 
 impl<'a> LayerGroup<'a> {
-    /// A group with a class only.
+    /// Creates a group with only a class.
     pub fn class(class: &'a str) -> LayerGroup<'a> {
         LayerGroup { class, ..LayerGroup::default() }
     }
 }
 
-/// An SVG in the making.
+/// An SVG under construction.
 pub(super) struct Canvas {
     width: f64,
     height: f64,
@@ -76,14 +76,14 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// An empty white sheet. Screen readers read its name.
+    /// Creates an empty white sheet. Screen readers read its name.
     pub fn new(width: f64, height: f64, name: &str) -> Canvas {
         let mut canvas = Canvas { width, height, name: name.to_owned(), body: String::new(), clips: 0 };
         canvas.layer(LayerGroup::class("paper"), |pen| pen.rectangle((0.0, 0.0), (width, height), &WHITE));
         canvas
     }
 
-    /// A rectangle that layers can be clipped to.
+    /// Adds a rectangle that layers can be clipped to, and returns its index.
     pub fn clip(&mut self, (left, top): (f64, f64), (right, bottom): (f64, f64)) -> usize {
         let id = self.clips;
         self.clips += 1;
@@ -106,7 +106,7 @@ impl Canvas {
             draw(&mut pen);
             pen.backend.present().expect(NEVER_FAILS);
         }
-        // Only the shapes are kept of plotters' document.
+        // Only the shapes of the document that plotters writes are used.
         let shapes = text.split_once(">\n").map_or("", |(_, rest)| rest);
         let shapes = shapes.strip_suffix("</svg>\n").unwrap_or(shapes);
         if shapes.is_empty() {
@@ -132,7 +132,7 @@ impl Canvas {
         self.body += "</g>\n";
     }
 
-    /// The whole document.
+    /// Returns the complete document.
     pub fn finish(self) -> String {
         let (width, height) = (unit(self.width), unit(self.height));
         format!(
@@ -154,17 +154,17 @@ pub(super) struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    /// A filled rectangle.
+    /// Draws a filled rectangle.
     pub fn rectangle(&mut self, from: (f64, f64), to: (f64, f64), fill: &impl Color) {
         self.backend.draw_rect(place(from), place(to), &fill.to_rgba().filled(), true).expect(NEVER_FAILS);
     }
 
-    /// A line through the points; nothing for fewer than two.
+    /// Draws a line through the points; fewer than two points draw nothing.
     pub fn path(&mut self, points: &[(f64, f64)], color: &impl Color, width: f64) {
         let mut places: Vec<(i32, i32)> = points.iter().map(|&point| place(point)).collect();
         places.dedup();
         if places.len() == 1 && points.len() > 1 {
-            // A line shorter than a unit still shows as a dot of its width.
+            // A line shorter than a unit is drawn as a dot of its width.
             places.push((places[0].0 + 1, places[0].1));
         }
         if places.len() > 1 {
@@ -172,26 +172,26 @@ impl Pen<'_> {
         }
     }
 
-    /// A filled polygon.
+    /// Draws a filled polygon.
     pub fn polygon(&mut self, points: &[(f64, f64)], fill: &impl Color) {
         let places: Vec<(i32, i32)> = points.iter().map(|&point| place(point)).collect();
         self.backend.fill_polygon(places, &fill.to_rgba().filled()).expect(NEVER_FAILS);
     }
 
-    /// A filled circle.
+    /// Draws a filled circle.
     pub fn disc(&mut self, centre: (f64, f64), radius: f64, fill: &impl Color) {
         let radius = unit(radius).max(1) as u32;
         self.backend.draw_circle(place(centre), radius, &fill.to_rgba().filled(), true).expect(NEVER_FAILS);
     }
 
-    /// The outline of a circle.
+    /// Draws the outline of a circle.
     pub fn ring(&mut self, centre: (f64, f64), radius: f64, color: &impl Color, width: f64) {
         let radius = unit(radius).max(1) as u32;
         let style = color.stroke_width(unit(width) as u32);
         self.backend.draw_circle(place(centre), radius, &style, false).expect(NEVER_FAILS);
     }
 
-    /// A line of text; its baseline passes through the anchor.
+    /// Draws a line of text; its baseline passes through the anchor.
     pub fn text(
         &mut self,
         text: &str,
@@ -209,7 +209,7 @@ impl Pen<'_> {
             Anchor::Middle => HPos::Center,
             Anchor::End => HPos::Right,
         };
-        // The backend divides sizes by 1.24 and moves a top anchor down by 0.76 em: both are undone here.
+        // The backend divides sizes by 1.24 and moves a top anchor down by 0.76 em; both are compensated here.
         let lift = 0.76 * size;
         let (anchor, transform) = match run {
             TextDirection::Level => ((anchor.0, anchor.1 - lift), FontTransform::None),
@@ -222,7 +222,7 @@ impl Pen<'_> {
     }
 }
 
-/// A length in units of the drawing.
+/// Converts a length to units of the drawing.
 fn unit(points: f64) -> i32 {
     (points.clamp(-FAR, FAR) * SCALE).round() as i32
 }

@@ -1,26 +1,26 @@
-//! The data that a figure draws, as a table: one row a point, a bar or a box, to be written as CSV beside the figure.
+//! The data that a figure shows, as a table with one row per point, bar or box; it is written as CSV beside the figure.
 
 use crate::escape::no_formula;
 
 use super::{BarPanel, BubbleSeries, BucketPool, Category, Panel, Stacks};
 
-/// A table of the drawn values. Numbers are written so that they read back to the bit; absent values are empty.
+/// A table of the drawn values. Numbers are written so that they parse to the same bits; absent values are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Data {
     /// The names of the columns.
     pub columns: Vec<String>,
-    /// The rows, a text a column.
+    /// The rows, with one text per column.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Data {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub fn new<S: AsRef<str>>(columns: impl IntoIterator<Item = S>) -> Data {
         Data { columns: columns.into_iter().map(|name| name.as_ref().to_owned()).collect(), rows: Vec::new() }
     }
 
-    /// Curves; `names` are those of the columns of panel, series, x and y. Columns `low`, `high` and `n` are there if
-    /// some curve has a band or counts.
+    /// Creates the table of curves. `names` are the columns of panel, series, x and y. The columns `low`, `high` and `n` exist if a curve
+    /// has a band or counts.
     pub fn of_panels(names: [&str; 4], panels: &[Panel]) -> Data {
         let all = || panels.iter().flat_map(|panel| &panel.series);
         let (bands, counts) = (all().any(|one| one.band.is_some()), all().any(|one| !one.n.is_empty()));
@@ -32,7 +32,7 @@ impl Data {
                 let mut band = one.band.iter().flatten().peekable();
                 for (at, &(x, y)) in one.points.iter().enumerate() {
                     let mut row = vec![panel.title.clone(), one.label.clone(), number(x), number(y)];
-                    // Bands may lack points that have no interval, but are in the same order.
+                    // Bands may lack points without an interval, but have the same order.
                     let ends = band.next_if(|ends| ends.0 == x).map(|&(_, low, high)| [number(low), number(high)]);
                     if bands {
                         row.extend(ends.unwrap_or_default());
@@ -47,7 +47,7 @@ impl Data {
         data
     }
 
-    /// Bars; `names` are those of the columns of panel, category, series and height.
+    /// Creates the table of bars. `names` are the columns of panel, category, series and height.
     pub fn of_bars(names: [&str; 4], categories: &[Category], panels: &[BarPanel]) -> Data {
         let mut data = Data::new(names.into_iter().chain(["low", "high", "n"]));
         for panel in panels {
@@ -56,7 +56,7 @@ impl Data {
                     let Some(value) = value else { continue };
                     let mut row = vec![panel.title.clone(), category.label.clone(), one.label.clone()];
                     row.push(number(value.mean));
-                    // A whisker without length is none.
+                    // A whisker without length is no interval.
                     let ends = (value.low < value.high).then(|| [number(value.low), number(value.high)]);
                     row.extend(ends.unwrap_or_default());
                     row.push(if value.n > 0 { value.n.to_string() } else { String::new() });
@@ -67,7 +67,7 @@ impl Data {
         data
     }
 
-    /// Bubbles; `names` are those of the columns of series, x, y and size.
+    /// Creates the table of bubbles. `names` are the columns of series, x, y and size.
     pub fn of_bubbles(names: [&str; 4], series: &[BubbleSeries]) -> Data {
         let mut data = Data::new(names);
         for one in series {
@@ -77,7 +77,7 @@ impl Data {
         data
     }
 
-    /// Buckets of water, a row each.
+    /// Creates the table of buckets, with one row per bucket.
     pub fn of_pools(pools: &[BucketPool]) -> Data {
         let mut data = Data::new(["pool", "level", "group", "ratio", "base", "rim", "lent", "used"]);
         for pool in pools {
@@ -90,7 +90,7 @@ impl Data {
         data
     }
 
-    /// Stacked bars, a row a layer of a bar; `names` are those of the columns of panel, bar, layer and height.
+    /// Creates the table of stacked bars, with one row per layer of a bar. `names` are the columns of panel, bar, layer and height.
     pub fn of_stacks(names: [&str; 4], categories: &[Category], layers: &[String], panels: &[Stacks]) -> Data {
         let mut data = Data::new(names);
         for panel in panels {
@@ -104,7 +104,7 @@ impl Data {
         data
     }
 
-    /// The table as CSV with a header, without empty columns.
+    /// Formats the table as CSV with a header, without empty columns.
     pub fn csv(&self) -> String {
         let filled = |at: &usize| self.rows.is_empty() || self.rows.iter().any(|row| !row[*at].is_empty());
         let kept: Vec<usize> = (0..self.columns.len()).filter(filled).collect();
@@ -118,7 +118,7 @@ impl Data {
     }
 }
 
-/// A number, or nothing for one that is none.
+/// Formats a number; empty if it is not finite.
 pub fn number(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
 }
@@ -146,7 +146,7 @@ mod tests {
         let expected = "policy,load,wait_s,low,high,n\n\"a, b\",1,,,,1\n\"a, b\",2,0.5,0.25,0.75,5\nc,1,3,,,\n";
         assert_eq!(data.csv(), expected);
         assert_eq!(Data::new(["a", "b"]).csv(), "a,b\n");
-        // A name is no formula to a spreadsheet, and a number stays one.
+        // A spreadsheet does not evaluate a name as a formula, and a number remains a number.
         let series = [Series::new("=HYPERLINK(\"x\",\"y\")", vec![(-1.5, -1e-9)]), Series::new("-", vec![(1.0, 2.0)])];
         let panel = Panel { title: "@a".to_owned(), series: series.to_vec() };
         let expected = "panel,policy,x,y\n'@a,\"'=HYPERLINK(\"\"x\"\",\"\"y\"\")\",-1.5,-0.000000001\n'@a,'-,1,2\n";

@@ -1,4 +1,4 @@
-//! Forest plots: one row a comparison, a marker at its mean and a line for its interval, against a line.
+//! Forest plots: one row per comparison, with a marker at its mean and a line for its interval, and a reference line.
 
 use super::canvas::{GREY, LayerGroup};
 use super::frame::{Horizontal, Outline, Vertical, frame};
@@ -14,13 +14,13 @@ pub const ROW: f64 = 11.0;
 /// One comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ForestRow {
-    /// Its name in the legend, which leaves out a row without one.
+    /// Its name in the legend; a row without a name is not listed there.
     pub label: String,
-    /// The key that decides its colour.
+    /// The key that selects its colour.
     pub key: String,
     /// The mean and its interval.
     pub interval: Interval,
-    /// Whether it is not statistically significant: its marker is hollow.
+    /// Whether the difference is not statistically significant; its marker is then hollow.
     pub open: bool,
 }
 
@@ -29,20 +29,19 @@ pub struct ForestRow {
 pub struct ForestPanel {
     /// Its heading.
     pub title: String,
-    /// One row a name.
+    /// The rows, one per name.
     pub rows: Vec<Option<ForestRow>>,
-    /// The value at which a line stands across the rows, to compare them with; none where it is no number.
+    /// The value of the reference line across the rows; no line if it is not a number.
     pub line: f64,
 }
 
-/// Charts of comparisons, side by side; `names` are left of their rows, the first one on top.
+/// Draws charts of comparisons, side by side. `names` are left of their rows, the first one on top.
 pub fn forest(chart: &Chart, names: &[String], panels: &[ForestPanel]) -> String {
     draw(chart, names, panels, &[], None)
 }
 
-/// The same of values that are compared with one another: the axis shows all means, and of intervals that are far wider than
-/// these lie apart no more than is near; a note says how many are cut. The keys have their looks in the order of `keys`,
-/// whatever the order of the rows is.
+/// Draws charts of values that are compared with one another. The axis shows all means, and of the intervals only the part near the means;
+/// a note states how many are cut. The keys have their styles in the order of `keys`, independent of the order of the rows.
 pub fn ranks(chart: &Chart, names: &[String], panels: &[ForestPanel], keys: &[&str]) -> String {
     let rows = || panels.iter().flat_map(|panel| panel.rows.iter().flatten()).map(|row| row.interval);
     let means: Vec<f64> = rows().map(|one| one.mean).chain(panels.iter().map(|panel| panel.line)).collect();
@@ -101,7 +100,7 @@ fn draw(chart: &Chart, names: &[String], panels: &[ForestPanel], first: &[&str],
             frame.canvas.layer(group, |pen| {
                 if let Some((low, high)) = ends {
                     pen.path(&[(low.clamp(left, right), y), (high.clamp(left, right), y)], &look.color, 1.0);
-                    // An interval that extends beyond the axis has no end mark there.
+                    // An interval that extends beyond the axis has no mark at that end.
                     for end in [low, high].into_iter().filter(|end| (left - 0.1..=right + 0.1).contains(end)) {
                         pen.path(&[(end, y - 1.8), (end, y + 1.8)], &look.color, 0.9);
                     }

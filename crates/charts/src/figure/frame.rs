@@ -1,4 +1,7 @@
 //! Everything around the data: panels, axes, mesh, headings and the legend.
+//!
+//! `frame` lays out a chart of any kind from an `Outline` and draws all of it except the data. Text never leaves the sheet: names are
+//! rotated or broken into lines, and a chart grows in height if the text leaves too little room for its panels.
 
 use super::canvas::{Anchor, Canvas, GREY, INK, LIGHT, LayerGroup, Pen, TextDirection};
 use super::legend::{Legend, LegendEntry};
@@ -13,24 +16,24 @@ const HAIR: f64 = 0.75;
 /// The outer margin.
 const MARGIN: f64 = 2.0;
 
-/// The least height of a panel; a chart grows rather than fall below it.
+/// The least height of a panel; the chart grows if a panel would be lower.
 const PANEL_MIN: f64 = 36.0;
 
-/// The least part of the height that the panels share; a chart with much around it grows.
+/// The least fraction of the height for panels; a chart with much text grows.
 const PANELS_PART: f64 = 0.45;
 
-/// The most of the width that names along the vertical axis take.
+/// The largest fraction of the width for names along the vertical axis.
 const NAMES_PART: f64 = 0.42;
 
-/// A legend is within this distance of the sheet's left edge, so that it is seen on a narrow screen without scrolling.
+/// Largest distance of a legend from the sheet's left edge, so that it is visible on a narrow screen without scrolling.
 pub(super) const LEGEND_MOST: f64 = 300.0;
 
-/// From one line of a heading or a label to the next.
+/// The distance of two lines of a heading or a label.
 const LINE: f64 = TEXT + 1.0;
 
 /// The values along the horizontal axis.
 pub(super) enum Horizontal<'a> {
-    /// Numbers, over this extent if there are any.
+    /// Numbers, over this extent if there is one.
     Values(Option<(f64, f64)>, RangeEnds),
     /// Categories.
     Categories(&'a [Category]),
@@ -38,25 +41,25 @@ pub(super) enum Horizontal<'a> {
 
 /// The values along the vertical axis.
 pub(super) enum Vertical<'a> {
-    /// Numbers, over this extent if there are any.
+    /// Numbers, over this extent if there is one.
     Values(Option<(f64, f64)>, RangeEnds),
-    /// Names, the first one on top; the scale is over their places from the bottom, 0 to their number.
+    /// Names, the first one on top. The scale covers their positions from the bottom, from 0 to their number.
     Names(&'a [String]),
 }
 
-/// The information that a frame needs about the data.
+/// The properties of the data that a frame depends on.
 pub(super) struct Outline<'a> {
     /// The chart.
     pub chart: &'a Chart,
-    /// The heading of each panel; without any there is one without data.
+    /// The heading of each panel; if there is none, there is one panel without data.
     pub titles: Vec<&'a str>,
     /// The horizontal axis.
     pub x: Horizontal<'a>,
     /// The vertical axis.
     pub y: Vertical<'a>,
-    /// The legend.
+    /// The groups of entries of the legend.
     pub legend: Vec<Vec<LegendEntry>>,
-    /// The note under the chart.
+    /// The note under the chart, if any.
     pub note: Option<String>,
 }
 
@@ -70,34 +73,34 @@ pub(super) struct Panel {
 }
 
 impl Panel {
-    /// The x of a place from 0 to 1.
+    /// Returns the x coordinate of a position from 0 to 1.
     pub fn x(&self, at: f64) -> f64 {
         self.left + at * self.width()
     }
 
-    /// The y of a place from 0 to 1.
+    /// Returns the y coordinate of a position from 0 to 1.
     pub fn y(&self, at: f64) -> f64 {
         self.bottom - at * (self.bottom - self.top)
     }
 
-    /// Its width.
+    /// Returns the width.
     pub fn width(&self) -> f64 {
         self.right - self.left
     }
 
-    /// Its upper left and lower right corners.
+    /// Returns the upper left and the lower right corner.
     pub fn corners(&self) -> ((f64, f64), (f64, f64)) {
         ((self.left, self.top), (self.right, self.bottom))
     }
 }
 
-/// A sheet with its axes drawn, ready for data.
+/// A sheet with drawn axes, ready for data.
 pub(super) struct Frame {
     /// The sheet.
     pub canvas: Canvas,
     /// The panels, in reading order.
     pub panels: Vec<Panel>,
-    /// The horizontal scale; over 0 to 1 for categories or without data.
+    /// The horizontal scale; it covers 0 to 1 for categories or without data.
     pub x: Scale,
     /// The vertical scale.
     pub y: Scale,
@@ -113,7 +116,7 @@ impl Frame {
     }
 }
 
-/// How the panels and what surrounds them share the sheet.
+/// The division of the sheet between the panels and the text around them.
 struct Layout {
     columns: usize,
     height: f64,
@@ -129,27 +132,27 @@ struct Layout {
     y_name: Vec<String>,
     /// The height of the area below the lowest panel.
     below: f64,
-    /// Whether the legend is above the panels: below several rows of panels it would be far from the first.
+    /// Whether the legend is above the panels; below several rows of panels it would be far from the first one.
     legend_above: bool,
-    /// The height of the panels' headings.
+    /// The height of the headings of panels.
     headings: f64,
 }
 
-/// The lines of text around the panels.
+/// The text around the panels, in lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Texts {
-    /// Of the chart's heading.
+    /// The chart's heading.
     title: Vec<String>,
-    /// Of the headings of panels.
+    /// The headings of panels.
     titles: Vec<Vec<String>>,
-    /// Of the horizontal axis' label.
+    /// The label of the horizontal axis.
     x: Vec<String>,
-    /// Of the note.
+    /// The note.
     note: Vec<String>,
 }
 
 impl Texts {
-    /// In a sheet of this width, with panels of another, and with this label.
+    /// Breaks the texts for a sheet and panels of these widths; `x` is the label of the horizontal axis.
     fn for_width(outline: &Outline, width: f64, panel: f64, x: &str) -> Texts {
         let room = width - 2.0 * MARGIN;
         let broken = |text: Option<&str>, size: f64| text.map_or(Vec::new(), |text| lines(text, size, room));
@@ -161,13 +164,13 @@ impl Texts {
         }
     }
 
-    /// The height of all lines of the panels' headings but the first.
+    /// Returns the height of all lines of the panels' headings except the first.
     fn more_titles(&self) -> f64 {
         LINE * self.titles.iter().map(Vec::len).max().unwrap_or(0).saturating_sub(1) as f64
     }
 }
 
-/// Lays a chart out and draws all of it but the data.
+/// Lays out a chart and draws all of it except the data.
 pub(super) fn frame(mut outline: Outline) -> Frame {
     if outline.titles.is_empty() {
         outline.titles.push("");
@@ -179,7 +182,7 @@ pub(super) fn frame(mut outline: Outline) -> Frame {
     let mut layout = self::layout(&outline, width, legend.height, &wording);
     let mut y = vertical(&outline, &layout);
     let mut x = horizontal(&outline, width);
-    // How wide panels are depends on the vertical axis, that on their height, and that on the lines of their headings.
+    // The width of panels depends on the vertical axis, which depends on their height, which depends on the lines of their headings.
     for _ in 0..3 {
         let widest = y.ticks.iter().map(|(_, label)| label.width(SMALL)).fold(0.0, f64::max);
         layout.y_name = lines(&y.label, TEXT, layout.height - layout.below);
@@ -215,7 +218,7 @@ pub(super) fn frame(mut outline: Outline) -> Frame {
             pen.text(line, SMALL, GREY, anchor, Anchor::End, TextDirection::Level);
         }
     });
-    // Of a wide sheet the left part is what a narrow screen shows first.
+    // On a wide sheet, text is centred on the part that a narrow screen shows first.
     let centre = (layout.left + width.min(LEGEND_MOST) - layout.right) / 2.0;
     let most = width.min(LEGEND_MOST) - MARGIN - legend.width;
     let left = (centre - legend.width / 2.0).min(most).max(MARGIN);
@@ -231,13 +234,13 @@ fn note_height(wording: &Texts) -> f64 {
     if wording.note.is_empty() { 0.0 } else { 3.0 + wording.note.len() as f64 * (SMALL + 1.0) - 1.0 }
 }
 
-/// Everything that does not depend on the vertical scale; `legend` is the height of the legend.
+/// Computes everything that does not depend on the vertical scale. `legend` is the height of the legend.
 fn layout(outline: &Outline, width: f64, legend: f64, wording: &Texts) -> Layout {
     let chart = outline.chart;
     let count = outline.titles.len();
     let roughly = width - 44.0;
     let columns = chart.columns.unwrap_or((roughly / 105.0) as usize).clamp(1, count);
-    // The fewest columns for that number of rows: no row is left nearly empty.
+    // The fewest columns for that number of rows, so that the last row is not nearly empty.
     let rows = count.div_ceil(columns);
     let columns = if chart.columns.is_some() { columns } else { count.div_ceil(rows) };
     let (ticks, labels) = match outline.x {
@@ -282,12 +285,12 @@ fn layout(outline: &Outline, width: f64, legend: f64, wording: &Texts) -> Layout
     }
 }
 
-/// A name beside its row, in lines.
+/// Breaks a name beside its row into lines.
 fn named(name: &str, width: f64) -> Vec<String> {
     lines(name, SMALL, width * NAMES_PART)
 }
 
-/// The height that a row with such a name needs.
+/// Returns the height of a row with this name.
 fn row_height(name: &[String]) -> f64 {
     name.len() as f64 * (SMALL + 1.0) + 3.0
 }
@@ -341,7 +344,7 @@ fn panels(layout: &Layout, count: usize) -> Vec<Panel> {
         .collect()
 }
 
-/// Draws the edges of the panels: axes, ticks and headings.
+/// Draws the edges of panels: axes, ticks and headings.
 struct Edge<'a> {
     layout: &'a Layout,
     panels: &'a [Panel],
@@ -353,7 +356,7 @@ impl Edge<'_> {
         at.is_multiple_of(self.layout.columns)
     }
 
-    /// Whether this is the lowest panel of its column.
+    /// Returns whether this is the lowest panel of its column.
     fn lowest(&self, at: usize) -> bool {
         at + self.layout.columns >= self.panels.len()
     }
@@ -431,7 +434,7 @@ impl Edge<'_> {
         let (Some(first), Some(last)) = (self.panels.first(), self.panels.last()) else { return };
         let right = self.panels.iter().map(|panel| panel.right).fold(first.right, f64::max);
         let middle = ((first.left + right) / 2.0, (first.top + last.bottom) / 2.0);
-        // Text wider than the panels stays on the sheet.
+        // Text that is wider than the panels remains on the sheet.
         let level = |lines: &[String]| {
             let half = widest(lines, TEXT) / 2.0;
             middle.0.min(width - MARGIN - half).max(MARGIN + half)
@@ -443,7 +446,7 @@ impl Edge<'_> {
         }
         let lowest = last.bottom + self.layout.ticks;
         for (nth, line) in self.layout.y_name.iter().enumerate() {
-            // A label longer than the panels moves down rather than off the sheet.
+            // A label longer than the panels moves down instead of leaving the sheet.
             let half = font::width(line, TEXT) / 2.0;
             let y = middle.1.max(MARGIN + half).min(lowest.max(middle.1));
             pen.text(line, TEXT, INK, (MARGIN + TEXT * 0.8 + nth as f64 * LINE, y), Anchor::Middle, TextDirection::Up);
@@ -465,7 +468,7 @@ fn tick_label(pen: &mut Pen, label: &Label, (left, baseline): (f64, f64)) {
     let lines: Vec<&str> = label.text.split('\n').collect();
     let first = baseline - (lines.len() - 1) as f64 * (SMALL + 1.0) / 2.0;
     for (nth, line) in lines.iter().enumerate() {
-        // Lines of a name end where the longest one does; a power has one line.
+        // All lines of a name are aligned on the longest one; a power has one line.
         let indent = if lines.len() > 1 { label.width(SMALL) - font::width(line, SMALL) } else { 0.0 };
         let place = (left + indent, first + nth as f64 * (SMALL + 1.0));
         pen.text(line, SMALL, INK, place, Anchor::Start, TextDirection::Level);

@@ -1,7 +1,7 @@
-//! A grid of properties and policies: a check mark where a promise holds, a cross where it fails.
+//! A grid of properties and policies: a check mark if a property holds, a cross if it fails.
 //!
-//! The look is that of Table 2 of the DRF paper (Ghodsi et al., NSDI 2011). Marks are drawn shapes, so that no font needs
-//! to have them, and differ in form and in lightness as well as in hue.
+//! The style is that of Table 2 of the DRF paper (Ghodsi et al., NSDI 2011). Marks are drawn shapes, since a font may lack them; they
+//! differ in form and lightness as well as in hue.
 
 use plotters::style::RGBColor;
 
@@ -20,7 +20,7 @@ pub enum Mark {
     Unknown,
 }
 
-/// The texts of the drawing about itself and its marks.
+/// The texts about the grid and its marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GridWords {
     /// The subject of the drawing, for screen readers.
@@ -34,7 +34,7 @@ pub struct GridWords {
 }
 
 impl GridWords {
-    /// Properties and policies.
+    /// The texts for properties and policies.
     pub const PROPERTIES: GridWords = GridWords {
         title: "Which properties hold for which policies",
         holds: "holds on all instances tried",
@@ -46,9 +46,9 @@ impl GridWords {
 /// One row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GridRow {
-    /// The text before it.
+    /// The label of the row.
     pub label: String,
-    /// One mark a column.
+    /// The marks, one per column.
     pub marks: Vec<Mark>,
 }
 
@@ -65,32 +65,32 @@ const HOLDS: RGBColor = RGBColor(0, 114, 178);
 const FAILS: RGBColor = RGBColor(213, 94, 0);
 const SHADE: RGBColor = RGBColor(253, 236, 222);
 
-/// Text, the height of a row, the room around everything and between columns, in points.
+/// The text size, the height of a row, the outer margin and the space between columns, in points.
 const TEXT: f64 = 8.0;
 const ROW: f64 = 14.0;
 const MARGIN: f64 = 6.0;
 const APART: f64 = 10.0;
 
-/// From one line of a label to the next.
+/// The distance of two lines of a label.
 const LINE: f64 = 9.0;
 
-/// Between sections.
+/// The space between sections.
 const BREAK: f64 = 5.0;
 
 /// The least width of a column.
 const COLUMN: f64 = 34.0;
 
-/// Wider names of policies than this stand upright.
+/// Names of policies that are wider than this are rotated.
 const NAME_MOST: f64 = 58.0;
 
-/// On a sheet of a given width columns are no narrower than this, and labels have at least this room.
+/// The least width of columns, and of labels, on a sheet of a given width.
 const NARROW: f64 = 12.0;
 const LABELS: f64 = 60.0;
 
 /// Half the size of a mark.
 const HALF: f64 = 3.4;
 
-/// Where columns and rows stand.
+/// The positions of columns and rows.
 struct Outline {
     labels: f64,
     left: f64,
@@ -110,7 +110,7 @@ impl Outline {
         let mut column = if upright { COLUMN } else { COLUMN.max(names + APART) };
         let many = columns.len() as f64;
         if let Some(sheet) = sheet {
-            // Names are turned first, then columns become narrower, then labels are broken into lines.
+            // Names are rotated first, then columns become narrower, then labels are broken into lines.
             let room = sheet - 2.0 * MARGIN - APART;
             upright |= labels + many * column > room;
             column = (room - labels) / many.max(1.0);
@@ -128,7 +128,7 @@ impl Outline {
     }
 }
 
-/// A grid as SVG, of the given width or as wide as its rows and columns need.
+/// Draws a grid as an SVG of the given width, or as wide as its rows and columns need.
 pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords, width: Option<f64>) -> String {
     let outline = Outline::new(columns, sections, width);
     let label = |row: &GridRow| lines(&row.label, TEXT, outline.labels);
@@ -216,7 +216,7 @@ pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords, wid
     canvas.finish()
 }
 
-/// The meanings of the marks: their places in a line, or one under the other.
+/// The explanations of the marks: their positions in a line, or one below the other.
 struct Key {
     entries: Vec<(f64, f64, Mark, &'static str)>,
     rows: f64,

@@ -1,4 +1,4 @@
-//! Hatches: filled areas that are distinct without colour, in a grey print.
+//! Hatches: they make filled areas distinct without colour, as in grey prints.
 
 use plotters::style::{RGBColor, WHITE};
 
@@ -7,21 +7,21 @@ use super::canvas::{INK, Pen};
 /// A pattern of lines over a filled area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hatch {
-    /// None.
+    /// No lines.
     Plain,
     /// Rising lines.
     Up,
     /// Falling lines.
     Down,
-    /// Both.
+    /// Rising and falling lines.
     Cross,
-    /// Level lines.
+    /// Horizontal lines.
     Level,
-    /// Upright lines.
+    /// Vertical lines.
     Upright,
-    /// Both.
+    /// Horizontal and vertical lines.
     Grid,
-    /// Short level strokes.
+    /// Short horizontal strokes.
     Dots,
     /// Rising lines, wide apart.
     Sparse,
@@ -40,7 +40,7 @@ pub(super) const HATCHES: [Hatch; 9] = [
     Hatch::Sparse,
 ];
 
-/// Between lines, in points.
+/// The distance of two lines, in points.
 const APART: f64 = 3.2;
 
 /// The width of a line.
@@ -60,7 +60,7 @@ pub(super) fn filled(pen: &mut Pen, from: SheetPoint, to: SheetPoint, color: RGB
     }
 }
 
-/// The lines of a hatch in a rectangle.
+/// Returns the lines of a hatch in a rectangle.
 fn lines(from: SheetPoint, to: SheetPoint, hatch: Hatch) -> Vec<[SheetPoint; 2]> {
     let rising = |apart| slanted(from, to, apart, false);
     let falling = |apart| slanted(from, to, apart, true);
@@ -83,18 +83,18 @@ fn lines(from: SheetPoint, to: SheetPoint, hatch: Hatch) -> Vec<[SheetPoint; 2]>
     }
 }
 
-/// Places between two ends, the first half a step from `low`.
+/// Returns positions between two ends; the first is half a step from `low`.
 fn each(low: f64, high: f64, apart: f64) -> impl Iterator<Item = f64> {
     let many = ((high - low) / apart).clamp(0.0, 2000.0).round() as usize;
     (0..many).map(move |nth| low + (nth as f64 + 0.5) * apart).filter(move |at| *at < high)
 }
 
-/// Diagonals of a rectangle, cut to it; rising to the right unless they fall.
+/// Returns diagonals, clipped to the rectangle; they rise to the right unless `falling`.
 fn slanted(from: SheetPoint, to: SheetPoint, apart: f64, falling: bool) -> Vec<[SheetPoint; 2]> {
     let (width, height) = (to.0 - from.0, to.1 - from.1);
     let step = apart * std::f64::consts::SQRT_2;
     let line = |offset: f64| {
-        // Along the lower edge from `offset - height`, to the right and up by as much.
+        // From `offset - height` on the lower edge, equally far to the right and up.
         let (start, end) = ((offset - height).max(0.0), offset.min(width));
         let up = |x: f64| height - (x - (offset - height));
         let place = |x: f64| (if falling { to.0 - x } else { from.0 + x }, from.1 + up(x));

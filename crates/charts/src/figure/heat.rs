@@ -1,4 +1,4 @@
-//! Heat maps: one cell a pair of values of two axes, the darker the larger, with its number where there is room.
+//! Heat maps: one cell per pair of values of two axes. Larger values are darker, and the number is printed if it fits.
 
 use plotters::style::{RGBColor, WHITE};
 
@@ -28,12 +28,12 @@ const SHADES: [RGBColor; 5] = [
 pub struct HeatPanel {
     /// Its heading.
     pub title: String,
-    /// Row by row, the first one on top; one value a column.
+    /// The rows, the first one on top; each has one value per column.
     pub rows: Vec<Vec<Option<f64>>>,
 }
 
-/// Maps of values over columns and rows, coloured on one scale, which is logarithmic if `scale` is; `words` writes a
-/// value. The legend says what the colours mean.
+/// Draws maps of values over columns and rows. All maps share one colour scale, which is logarithmic if `scale` is; `words` formats a
+/// value. The legend explains the colours.
 pub fn heat(
     chart: &Chart,
     columns: &[Category],
@@ -87,7 +87,7 @@ pub fn heat(
                 let (left, right) = (place.x(column as f64 * wide), place.x((column + 1) as f64 * wide));
                 let (top, bottom) = (place.y(1.0 - row as f64 * tall), place.y(1.0 - (row + 1) as f64 * tall));
                 let Some(value) = value.filter(usable) else {
-                    // Crossed out: nothing was measured.
+                    // A crossed-out cell has no value.
                     pen.rectangle((left, top), (right, bottom), &WHITE);
                     pen.path(&[(left, top), (right, bottom)], &GREY, 0.75);
                     continue;
@@ -106,7 +106,7 @@ pub fn heat(
     frame.canvas.finish()
 }
 
-/// The colour at a place from 0 to 1.
+/// Returns the colour at a position from 0 to 1.
 fn shade(part: f64) -> RGBColor {
     let place = part.clamp(0.0, 1.0) * (SHADES.len() - 1) as f64;
     let (from, to) = (SHADES[place.floor() as usize], SHADES[place.ceil() as usize]);

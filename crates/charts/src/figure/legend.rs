@@ -1,4 +1,6 @@
-//! The legend: the meaning of each look, outside of the data.
+//! The legend: it explains the style of each series, outside of the data.
+//!
+//! Entries form rows no wider than the given room: one line if they fit, else columns of equal width. Equal labels have one entry.
 
 use plotters::style::WHITE;
 
@@ -8,22 +10,22 @@ use super::names::lines;
 use super::style::{Marker, SeriesStyle};
 use crate::font;
 
-/// The size of its text.
+/// The size of the text.
 const TEXT: f64 = 7.5;
 
 /// The height of a row.
 const ROW: f64 = 10.5;
 
-/// Between the lines of an entry.
+/// The distance of two lines of an entry.
 const LINE: f64 = 8.5;
 
 /// The width of a sample.
 const SAMPLE: f64 = 19.0;
 
-/// Between a sample and its text.
+/// The gap between a sample and its text.
 const GAP: f64 = 3.5;
 
-/// Between entries of a row.
+/// The gap between entries of a row.
 const APART: f64 = 11.0;
 
 /// The sample before an entry's text.
@@ -39,11 +41,11 @@ pub(super) enum Sample {
     Point(SeriesStyle),
     /// An empty circle of this radius.
     Ring(f64),
-    /// Nothing: a heading for the entries that follow.
+    /// No sample: a heading for the entries that follow.
     Heading,
 }
 
-/// Whether a line carries markers.
+/// Whether a line has markers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marked {
     /// At its points.
@@ -61,7 +63,7 @@ pub(super) struct LegendEntry {
     pub sample: Sample,
 }
 
-/// An entry for every label but the empty one, with the first sample that it comes with.
+/// Returns an entry for each distinct label that is not empty, with the first sample of that label.
 pub(super) fn entries<'a>(labels: impl Iterator<Item = (&'a str, Sample)>) -> Vec<LegendEntry> {
     let mut entries: Vec<LegendEntry> = Vec::new();
     for (label, sample) in labels {
@@ -88,17 +90,17 @@ impl LegendEntry {
     }
 }
 
-/// Where the entries stand, relative to the upper left corner.
+/// The positions of the entries, relative to the upper left corner.
 pub(super) struct Legend {
     entries: Vec<(f64, f64, LegendEntry)>,
-    /// The width of it all.
+    /// The total width.
     pub width: f64,
-    /// The height of it all.
+    /// The total height.
     pub height: f64,
 }
 
 impl Legend {
-    /// Groups of entries, each in rows no wider than `room`: in line if that is one row, else in columns.
+    /// Lays out groups of entries, each in rows no wider than `room`: in one line if it fits, else in columns.
     pub fn rows(groups: &[Vec<LegendEntry>], room: f64) -> Legend {
         let mut legend = Legend { entries: Vec::new(), width: 0.0, height: 0.0 };
         for group in groups.iter().filter(|group| !group.is_empty()) {
@@ -106,7 +108,7 @@ impl Legend {
             let in_line: f64 = group.iter().map(|entry| entry.width() + APART).sum::<f64>() - APART;
             let widest = group.iter().map(LegendEntry::width).fold(0.0, f64::max);
             let columns = (((room + APART) / (widest + APART)) as usize).clamp(1, group.len());
-            // Rows of equal length look better than a full one and a rest.
+            // Rows of equal length look better than full rows and a short last one.
             let columns = group.len().div_ceil(group.len().div_ceil(columns));
             let row = group.iter().map(row_height).fold(ROW, f64::max);
             let mut x = 0.0;
@@ -125,7 +127,7 @@ impl Legend {
         legend
     }
 
-    /// Draws it with its upper left corner at `(left, top)`.
+    /// Draws the legend with its upper left corner at `(left, top)`.
     pub fn draw(&self, canvas: &mut Canvas, (left, top): (f64, f64)) {
         for (x, y, entry) in &self.entries {
             let (x, y) = (left + x, top + y);
@@ -170,7 +172,7 @@ fn row_height(entry: &LegendEntry) -> f64 {
     }
 }
 
-/// With its text in lines that fit the room.
+/// Breaks the text of an entry into lines that fit the room.
 fn broken(entry: &LegendEntry, room: f64) -> LegendEntry {
     let text = lines(&entry.text, TEXT, (room - entry.sample_width()).max(4.0 * TEXT)).join("\n");
     LegendEntry { text, sample: entry.sample.clone() }
@@ -188,7 +190,7 @@ pub(super) fn marker(pen: &mut Pen, (x, y): (f64, f64), look: &SeriesStyle) {
     }
 }
 
-/// Draws a marker with a hole: a value of little weight.
+/// Draws a marker with a hole, for a value from few samples.
 pub(super) fn hollow(pen: &mut Pen, (x, y): (f64, f64), look: &SeriesStyle) {
     marker(pen, (x, y), look);
     pen.disc((x, y), 1.0, &WHITE);

@@ -1,4 +1,8 @@
 //! Curves: straight or in steps, with bands, alone or in small multiples; and distributions.
+//!
+//! A value that is not finite breaks a curve. Long curves are thinned without a visible difference (`thin`), and charts with too many
+//! curves are transposed (`many`). Points that a logarithmic axis cannot show are counted in a note; distributions start with their
+//! fraction instead.
 
 use plotters::style::{Color, RGBColor};
 
@@ -13,25 +17,25 @@ use super::{Axis, Chart, Measure, alike, many};
 /// The width of a curve.
 const STROKE: f64 = 1.25;
 
-/// The colour of a curve that others are compared with.
+/// The colour of a faint curve, which others are compared with.
 const FAINT: RGBColor = RGBColor(150, 150, 150);
 
-/// The width of such a curve, and of one of more than [`DENSE`] points.
+/// The width of faint curves, and of curves with more than [`DENSE`] points.
 const FINE: f64 = 0.9;
 
-/// Curves with more points than this are drawn finer.
+/// Curves with more points than this are drawn with a finer line.
 const DENSE: usize = 400;
 
 /// Curves with at most this many points get markers.
 const MARKED: usize = 16;
 
-/// How one point leads to the next.
+/// The connection of consecutive points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Join {
-    /// By a straight line.
+    /// A straight line.
     #[default]
     Straight,
-    /// A value holds until the next point.
+    /// Steps: a value applies until the next point.
     Steps,
 }
 
@@ -40,22 +44,22 @@ pub enum Join {
 pub struct Series {
     /// Its name in the legend.
     pub label: String,
-    /// The key that decides its colour, dashes and marker: a policy's name, a resource, a user.
+    /// The key that selects its colour, dashes and marker: a policy's name, a resource, a user.
     pub key: String,
-    /// The points in order of x. A value that is not finite breaks the curve.
+    /// The points in ascending order of x. A value that is not finite breaks the curve.
     pub points: Vec<(f64, f64)>,
-    /// `(x, low, high)` around the curve, if it has one.
+    /// `(x, low, high)` of the band around the curve, if it has one.
     pub band: Option<Vec<(f64, f64, f64)>>,
-    /// Of how many values each point is made; empty where that is no question.
+    /// The number of values behind each point; empty if it does not apply.
     pub n: Vec<u64>,
-    /// Points that few values made, by place: their markers are hollow.
+    /// Indices of points that few values contribute to; their markers are hollow.
     pub few: Vec<usize>,
-    /// Whether it stands thin and grey behind the others, to compare them with.
+    /// Whether the curve is thin and grey behind the others, which are compared with it.
     pub faint: bool,
 }
 
 impl Series {
-    /// A curve with its key as its label.
+    /// Creates a curve with its key as its label.
     pub fn new(key: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
         let key = key.into();
         Series { label: key.clone(), key, points, ..Series::default() }
@@ -71,7 +75,7 @@ pub struct Panel {
     pub series: Vec<Series>,
 }
 
-/// The empirical distribution of some values, as points `(value, fraction at or below it)`.
+/// Returns the empirical distribution of some values, as points `(value, fraction at or below it)`.
 ///
 /// Values that are not numbers are ignored. Cost: O(values · log values).
 pub fn ecdf(values: &[f64]) -> Vec<(f64, f64)> {
@@ -82,29 +86,29 @@ pub fn ecdf(values: &[f64]) -> Vec<(f64, f64)> {
     (0..sorted.len()).filter(last_of_equals).map(|at| (sorted[at], (at + 1) as f64 / count)).collect()
 }
 
-/// A chart of curves.
+/// Draws a chart of curves.
 pub fn lines(chart: &Chart, join: Join, series: &[Series]) -> String {
     let panel = Panel { title: String::new(), series: series.to_vec() };
     let legend = series.len() > 1 || series.iter().any(|one| !one.label.is_empty());
     draw(chart, &[panel], join, legend)
 }
 
-/// A chart of curves in several panels that share their axes and their legend: one a policy, one a resource.
+/// Draws a chart of curves in several panels that share axes and legend, such as one panel per policy or per resource.
 pub fn small_multiples(chart: &Chart, join: Join, panels: &[Panel]) -> String {
-    // A curve that bears its panel's heading needs no legend.
+    // A curve with its panel's heading as its label needs no legend.
     let repeats = |panel: &Panel| panel.series.len() <= 1 && panel.series.iter().all(|one| one.label == panel.title);
     draw(chart, panels, join, !panels.iter().all(repeats))
 }
 
-/// A chart of distributions: points `(value, fraction at or below it)`, as [`ecdf`] makes them.
+/// Draws a chart of distributions: points `(value, fraction at or below it)`, as returned by [`ecdf`].
 ///
-/// The vertical axis shows 0 to 100 % unless the chart says otherwise. On a logarithmic axis the curve starts with the
-/// fraction of values that the axis cannot show.
+/// The vertical axis shows 0 to 100 % unless the chart has a range. On a logarithmic axis, the curve starts with the fraction of values
+/// that the axis cannot show.
 pub fn cdf(chart: &Chart, series: &[Series]) -> String {
     cdf_panels(chart, &[Panel { title: String::new(), series: series.to_vec() }])
 }
 
-/// Charts of distributions that share their axes and their legend.
+/// Draws charts of distributions that share axes and legend.
 pub fn cdf_panels(chart: &Chart, panels: &[Panel]) -> String {
     let mut chart = chart.clone();
     chart.y = Axis { measure: Measure::Fraction, range: chart.y.range.or(Some((0.0, 1.0))), ..chart.y };
@@ -117,14 +121,14 @@ pub fn cdf_panels(chart: &Chart, panels: &[Panel]) -> String {
     small_multiples(&chart, Join::Steps, &panels)
 }
 
-/// The curve from its rise at the left to the right end of the axis.
+/// Extends the curve from its rise at the left to the right end of the axis.
 fn complete_cdf(series: &Series, range: Option<(f64, f64)>, log: bool) -> Series {
     let Some((low, high)) = range else { return series.clone() };
     let mut points: Vec<(f64, f64)> =
         series.points.iter().copied().filter(|(x, y)| drawable(*x) && drawable(*y)).collect();
     let hidden = if log { points.iter().take_while(|(x, _)| *x <= 0.0).count() } else { 0 };
     match (hidden.checked_sub(1), points.first()) {
-        // What a logarithm cannot show is at the left edge, all of it.
+        // Values that a logarithm cannot show are all at the left edge.
         (Some(last), _) => {
             let start = (low, points[last].1);
             points.splice(..hidden, [start]);
@@ -147,16 +151,16 @@ fn draw(chart: &Chart, panels: &[Panel], join: Join, legend: bool) -> String {
     }
 }
 
-/// Which curves the legend has.
+/// The curves that the legend lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Legend {
     None,
     All,
-    /// Series without the heading of their panel.
+    /// Series whose label is not the heading of their panel.
     Others,
 }
 
-/// Draws panels; `plain` are the panels to search for coincident curves.
+/// Draws panels. `plain` are the panels to search for coincident curves.
 fn views(chart: &Chart, views: &[Panel], plain: &[Panel], join: Join, legend: Legend) -> String {
     let all: Vec<&Series> = views.iter().flat_map(|view| &view.series).collect();
     let keys: Vec<&str> = all.iter().map(|series| series.key.as_str()).collect();
@@ -195,7 +199,7 @@ fn views(chart: &Chart, views: &[Panel], plain: &[Panel], join: Join, legend: Le
         let looks = &looks[nth..nth + series.len()];
         nth += series.len();
         let ((left, top), (right, bottom)) = panel.corners();
-        // Half a stroke of slack, so that a curve along an edge keeps its width.
+        // Half a stroke of margin, so that a curve along an edge keeps its width.
         let clip = frame.canvas.clip((left - STROKE, top - STROKE), (right + STROKE, bottom + STROKE));
         let curves: Vec<Curve> =
             series.iter().zip(looks).map(|(series, look)| Curve { series, look, join, clip }).collect();
@@ -204,8 +208,8 @@ fn views(chart: &Chart, views: &[Panel], plain: &[Panel], join: Join, legend: Le
             continue;
         }
         curves.iter().for_each(|curve| curve.band(&mut frame, chart, panel));
-        // Solid lines first and the most broken ones last, so that both are seen where they lie on one another; of lines
-        // that are alike the first one, which the reader looks for, is on top.
+        // Solid lines are drawn first and the most broken ones last, so that coincident curves are all visible. Of lines with the same
+        // dashes, the first one is on top.
         let mut order: Vec<&Curve> = curves.iter().rev().collect();
         order.sort_by(|a, b| b.look.ink().total_cmp(&a.look.ink()));
         order.sort_by_key(|curve| !curve.series.faint);
@@ -214,7 +218,7 @@ fn views(chart: &Chart, views: &[Panel], plain: &[Panel], join: Join, legend: Le
     frame.canvas.finish()
 }
 
-/// Whether a finite point has no place on a logarithmic axis.
+/// Returns whether a finite point has no place on a logarithmic axis.
 fn hidden(chart: &Chart, (x, y): (f64, f64)) -> bool {
     drawable(x) && drawable(y) && !(shown(&chart.x, x) && shown(&chart.y, y))
 }
@@ -223,7 +227,7 @@ fn marked(series: &Series, join: Join) -> Marked {
     if join == Join::Straight && series.points.len() <= MARKED && !series.faint { Marked::Yes } else { Marked::No }
 }
 
-/// One entry a key and label.
+/// Returns one legend entry per key and label.
 fn entries(listed: &[(&Series, &SeriesStyle)], join: Join) -> Vec<LegendEntry> {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     let mut entries = Vec::new();
@@ -238,7 +242,7 @@ fn entries(listed: &[(&Series, &SeriesStyle)], join: Join) -> Vec<LegendEntry> {
     entries
 }
 
-/// A series as it is drawn in one panel.
+/// A series as drawn in one panel.
 struct Curve<'a> {
     series: &'a Series,
     look: &'a SeriesStyle,
@@ -275,11 +279,11 @@ impl Curve<'_> {
         });
         let all = marked(self.series, self.join) == Marked::Yes;
         frame.canvas.layer(LayerGroup { clip: None, ..self.group() }, |pen| {
-            // A point without neighbours would not be visible as a line.
+            // A point without neighbours would be invisible as a line.
             for run in runs.iter().filter(|run| all || run.len() == 1) {
                 run.iter().filter(|point| inside(panel, **point)).for_each(|&point| marker(pen, point, self.look));
             }
-            // Marked whether or not the others are: they are what a reader must not trust.
+            // These markers are always drawn, since they show values of low confidence.
             let few = self.series.few.iter().filter_map(|&at| self.series.points.get(at));
             few.filter(visible)
                 .map(place)
@@ -312,7 +316,7 @@ fn inside(panel: Spot, (x, y): (f64, f64)) -> bool {
     (left - 0.5..=right + 0.5).contains(&x) && (top - 0.5..=bottom + 0.5).contains(&y)
 }
 
-/// The corners of a curve.
+/// Returns the corners of a curve.
 fn joined(points: &[(f64, f64)], join: Join) -> Vec<(f64, f64)> {
     if join == Join::Straight {
         return points.to_vec();

@@ -6,33 +6,33 @@
 
 use super::{Axis, Category, Chart, Panel, Series};
 
-/// The most series that one panel shows.
+/// Maximum number of series in one panel.
 pub const MANY: usize = 12;
 
-/// The least widths of a panel of curves, and of a bar or box with its name.
+/// The least widths: of a panel of curves, and of a bar or box with its name.
 const CURVES: f64 = 62.0;
 const BAR: f64 = 9.0;
 
-/// The height of a panel with its heading, of curves and of bars.
+/// The heights of a panel with its heading: of curves, and of bars.
 const CURVES_HEIGHT: f64 = 68.0;
 const BARS_HEIGHT: f64 = 92.0;
 
-/// The most panels of curves side by side.
+/// Maximum number of panels of curves side by side.
 const COLUMNS: usize = 6;
 
 /// The approximate space beside and below panels, and below bars that have names.
 const AROUND: (f64, f64) = (44.0, 40.0);
 const NAMES: f64 = 50.0;
 
-/// Intervals are cut where the axis would be longer by this factor for them.
+/// Intervals are cut if the axis would otherwise be longer by this factor.
 const FAR: f64 = 2.0;
 
-/// A chart with room for `count` panels: of the same width, and as high as they need.
+/// Returns a chart with room for `count` panels: of the same width, and as high as they need.
 fn roomy(chart: &Chart, count: usize, (width, height): (f64, f64), below: f64) -> Chart {
     let room = (((chart.size_pt.0 - AROUND.0) / width) as usize).clamp(1, COLUMNS);
     let rows = count.div_ceil(room).max(1);
     let tall = AROUND.1 + below + height * rows as f64;
-    // The fewest columns for that number of rows: no row is left nearly empty.
+    // The fewest columns for that number of rows, so that the last row is not nearly empty.
     Chart {
         size_pt: (chart.size_pt.0, chart.size_pt.1.max(tall)),
         columns: Some(count.div_ceil(rows).max(1)),
@@ -40,8 +40,8 @@ fn roomy(chart: &Chart, count: usize, (width, height): (f64, f64), below: f64) -
     }
 }
 
-/// Transposed charts of curves or points; `None` if no panel has too many series, or there are as many panels as series. The baseline of
-/// the chart is drawn in grey behind the only curve of a panel.
+/// Transposes charts of curves or points. Returns `None` if no panel has too many series, or there are too many panels to transpose. If
+/// there is one panel, the baseline of the chart is drawn in grey behind the curve of each new panel.
 pub(super) fn curves(chart: &Chart, panels: &[Panel]) -> Option<(Chart, Vec<Panel>)> {
     if panels.len() > MANY || panels.iter().all(|panel| panel.series.len() <= MANY) {
         return None;
@@ -78,21 +78,20 @@ pub(super) fn curves(chart: &Chart, panels: &[Panel]) -> Option<(Chart, Vec<Pane
     Some((roomy(chart, turned.len(), (CURVES, CURVES_HEIGHT), 0.0), turned))
 }
 
-/// A series by name, with a value a category.
+/// A series by name, with one value per category.
 pub(super) type Named<T> = (String, Vec<Option<T>>);
 
-/// Groups of bars or boxes that have become panels.
+/// Groups of bars or boxes, transposed to panels.
 pub(super) struct Turned<T> {
-    /// The chart around them.
+    /// The chart around the panels.
     pub chart: Chart,
-    /// The names of the series, as places along x.
+    /// The names of the series, as positions along x.
     pub categories: Vec<Category>,
-    /// By panel its heading, and a value a place.
+    /// For each panel its heading, and one value per position.
     pub panels: Vec<Named<T>>,
 }
 
-/// The groups of some panels as panels, of which a heading and the series are given. `None` if no
-/// group is too large.
+/// Transposes the groups of some panels, given as heading and series, to panels. Returns `None` if no group is too large.
 pub(super) fn groups<T: Clone>(
     chart: &Chart,
     categories: &[Category],
@@ -128,8 +127,8 @@ pub(super) fn groups<T: Clone>(
     })
 }
 
-/// The part of an axis that shows means and of their intervals no more than lies near: an interval over ten times the rest
-/// would leave a point of it. `None` if that is all of them.
+/// Returns the part of an axis that shows all means and the near parts of their intervals, and the number of intervals that are cut: an
+/// interval ten times as long as the rest would leave a single point of the rest. `None` if nothing is cut.
 pub(super) fn near(axis: &Axis, means: &[f64], ends: &[(f64, f64)]) -> Option<((f64, f64), usize)> {
     let fold = |values: &mut dyn Iterator<Item = f64>| {
         values
@@ -145,11 +144,11 @@ pub(super) fn near(axis: &Axis, means: &[f64], ends: &[(f64, f64)]) -> Option<((
     let beyond = ends.iter().filter(|(from, to)| *from < least || *to > most).count();
     let (from, to) = fold(&mut ends.iter().flat_map(|&(from, to)| [from, to]));
     let (whole, part) = ((from.min(low), to.max(high)), (from.max(least).min(low), to.min(most).max(high)));
-    // A cut must save enough length.
+    // The cut must shorten the axis enough.
     (whole.1 - whole.0 > FAR * (part.1 - part.0)).then_some((part, beyond))
 }
 
-/// The note on intervals that are cut.
+/// Returns the note on intervals that are cut.
 pub(super) fn beyond_note(beyond: usize) -> Option<String> {
     match beyond {
         0 => None,
@@ -176,7 +175,7 @@ mod tests {
         Chart { reference: Some("policy:0".to_owned()), ..Chart::new(Axis::number("x"), Axis::number("y")) }
     }
 
-    /// The positions of texts, with their content.
+    /// Returns the positions of texts, with their content.
     fn texts(svg: &str) -> Vec<(f64, f64, String)> {
         let number = |tag: &str, key: &str| tag.split(key).nth(1)?.split('"').next()?.parse::<f64>().ok();
         let text = |tag: &str| {

@@ -1,10 +1,11 @@
 //! Charts: plain numbers in, one SVG text out.
 //!
 //! There is one drawing path: plotters draws at ten times the final size (its coordinates are integers) and the SVG has the final size in
-//! points, so a chart is ready for a column of a paper; `raster` makes PNGs of it. A policy has the same colour, dashes, marker and hatch
-//! in every figure. The bytes depend on the arguments only.
+//! points, so a chart is ready for a column of a paper; `raster` converts it to PNG. A policy has the same colour, dashes, marker and
+//! hatch in every figure. The bytes depend on the arguments only.
 //!
-//! Not modelled: interaction. Values that an axis cannot show (zeros on a logarithm) are counted under the chart, never dropped in silence.
+//! Not modelled: interaction. Values that an axis cannot show (zeros on a logarithmic axis) are counted in a note under the chart, never
+//! dropped silently.
 
 mod alike;
 mod bars;
@@ -45,13 +46,13 @@ pub use points::points;
 pub use sequence::{SequenceRow, SequenceStep, Tone, sequence};
 pub use stacked::{Stacks, stacked};
 
-/// The kind of numbers along an axis; it decides the unit and the form of the tick labels.
+/// The kind of numbers along an axis; it selects the unit and the format of the tick labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
-    /// Anything; the label states the unit, if there is one.
+    /// Plain numbers; the label states the unit, if there is one.
     #[default]
     Number,
-    /// Seconds; the axis picks µs to days and adds the unit to the label.
+    /// Seconds; the axis selects a unit from µs to days and adds it to the label.
     Seconds,
     /// A fraction of one, shown in percent.
     Fraction,
@@ -60,46 +61,46 @@ pub enum Measure {
 /// One axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// The quantity, with its unit unless the measure brings one.
+    /// The quantity, with its unit unless the measure adds one.
     pub label: String,
     /// The kind of its numbers.
     pub measure: Measure,
     /// Whether the axis is logarithmic.
     pub log: bool,
-    /// The least and the largest value shown; the data decide otherwise.
+    /// The least and the largest value shown; derived from the data if absent.
     pub range: Option<(f64, f64)>,
 }
 
 impl Axis {
-    /// A linear axis of plain numbers.
+    /// Creates a linear axis of plain numbers.
     pub fn number(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), ..Axis::default() }
     }
 
-    /// A linear axis of seconds.
+    /// Creates a linear axis of seconds.
     pub fn seconds(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), measure: Measure::Seconds, ..Axis::default() }
     }
 
-    /// A linear axis of fractions, in percent.
+    /// Creates a linear axis of fractions, in percent.
     pub fn fraction(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), measure: Measure::Fraction, ..Axis::default() }
     }
 
-    /// The same axis, logarithmic.
+    /// Makes the axis logarithmic.
     pub fn log(mut self) -> Axis {
         self.log = true;
         self
     }
 
-    /// The same axis from `low` to `high`.
+    /// Sets the range of the axis.
     pub fn range(mut self, low: f64, high: f64) -> Axis {
         self.range = Some((low, high));
         self
     }
 }
 
-/// The note under a chart with hidden points on a logarithmic axis.
+/// Returns the note under a chart about points that a logarithmic axis cannot show.
 fn hidden_note(hidden: usize) -> Option<String> {
     match hidden {
         0 => None,
@@ -111,17 +112,17 @@ fn hidden_note(hidden: usize) -> Option<String> {
 /// A chart without its data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// A heading; papers leave it out in favour of the caption.
+    /// The heading; papers use the caption instead.
     pub title: Option<String>,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// Width and height in points (1/72 inch); the height grows if a legend leaves too little of it.
+    /// Width and height in points (1/72 inch); the height grows if a legend leaves too little room.
     pub size_pt: (f64, f64),
-    /// How many panels stand side by side in small multiples; the width decides otherwise.
+    /// Number of panels side by side in small multiples; derived from the width if absent.
     pub columns: Option<usize>,
-    /// The key of the baseline curve: it is drawn behind each curve if curves have panels of their own.
+    /// The key of the baseline curve, which is drawn behind each curve if curves have panels of their own.
     pub reference: Option<String>,
 }
 
@@ -132,7 +133,7 @@ impl Chart {
     /// The whole width of an ACM page, in points.
     pub const PAGE: (f64, f64) = (506.0, 180.0);
 
-    /// A chart of one column.
+    /// Creates a chart of one column.
     pub fn new(x: Axis, y: Axis) -> Chart {
         Chart { title: None, x, y, size_pt: Chart::COLUMN, columns: None, reference: None }
     }

@@ -1,4 +1,4 @@
-//! The layout of the names of axes and categories: level, rotated, or in two lines.
+//! The layout of the names of axes and categories: horizontal, rotated, or in several lines.
 
 use super::Category;
 use crate::font;
@@ -12,14 +12,14 @@ pub(super) const SMALL: f64 = 7.0;
 /// The length of a tick.
 pub(super) const TICK: f64 = 2.5;
 
-/// How the labels of categories stand.
+/// The orientation of category labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Labels {
-    /// Level, the notes below.
+    /// Horizontal, with the notes below.
     Level,
-    /// Turned, the notes beside.
+    /// Rotated, with the notes beside.
     Turned,
-    /// Turned, the notes behind the label: there is room for one line only.
+    /// Rotated, with the notes behind the label in the same line.
     Joined,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn category_height(categories: &[Category], width: f64) -> (f64, Labe
     (TICK + widest(labels) + 3.0, labels)
 }
 
-/// The lines of a category's label and notes.
+/// Returns the lines of a category's label and notes.
 pub(super) fn category_lines(category: &Category, labels: Labels) -> Vec<String> {
     let lines = [std::slice::from_ref(&category.label), &category.notes].concat();
     match labels {
@@ -49,11 +49,11 @@ pub(super) fn category_lines(category: &Category, labels: Labels) -> Vec<String>
     }
 }
 
-/// Text in as few lines of at most `room` as it takes, of about the same length. Lines break between words, and words that
-/// are too long behind their punctuation; only a piece that is longer even so is cut.
+/// Breaks text into the fewest lines of at most `room`, of about equal length. Lines break between words, and long words break after
+/// punctuation; a piece that is still too long is cut.
 pub(super) fn lines(text: &str, size: f64, room: f64) -> Vec<String> {
     let filled = filled(text, size, room);
-    // The narrowest room for that number of lines.
+    // Searches for the narrowest room with that number of lines.
     let narrower = (1..20).map(|step| room * (1.0 - f64::from(step) / 20.0));
     let even = narrower.map(|room| self::filled(text, size, room)).take_while(|lines| {
         lines.len() == filled.len() && lines.iter().all(|line| font::width(line, size) <= room && !line.ends_with('…'))
@@ -61,7 +61,7 @@ pub(super) fn lines(text: &str, size: f64, room: f64) -> Vec<String> {
     if filled.len() > 1 { even.last().unwrap_or(filled) } else { filled }
 }
 
-/// Each line as full as it gets.
+/// Fills each line as far as possible.
 fn filled(text: &str, size: f64, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
@@ -83,7 +83,7 @@ fn filled(text: &str, size: f64, room: f64) -> Vec<String> {
     lines
 }
 
-/// The width of the longest of some lines.
+/// Returns the width of the longest line.
 pub(super) fn widest(lines: &[String], size: f64) -> f64 {
     lines.iter().map(|line| font::width(line, size)).fold(0.0, f64::max)
 }

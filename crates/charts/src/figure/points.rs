@@ -1,4 +1,4 @@
-//! Points: one marker a pair of values.
+//! Points: one marker per pair of values.
 
 use super::bubbles::padded;
 use super::canvas::LayerGroup;
@@ -9,10 +9,10 @@ use super::scale::{RangeEnds, drawable, extent, shown};
 use super::style::looks;
 use super::{Chart, Panel, Series};
 
-/// Beyond this number, points are thinned: one of several coincident points is drawn.
+/// Maximum number of points; beyond it, one of several coincident points is drawn.
 const MOST: usize = 4_000;
 
-/// Charts of points that share their axes and their legend. Of series only names and points are looked at.
+/// Draws charts of points that share axes and legend. Only names and points of the series are used.
 pub fn points(chart: &Chart, panels: &[Panel]) -> String {
     match many::curves(&Chart { reference: None, ..chart.clone() }, panels) {
         None => draw(chart, panels),
@@ -27,7 +27,7 @@ fn draw(chart: &Chart, panels: &[Panel]) -> String {
     let visible = |point: &&(f64, f64)| shown(&chart.x, point.0) && shown(&chart.y, point.1);
     let every = || all.iter().flat_map(|one| &one.points);
     let finite = every().filter(|point| drawable(point.0) && drawable(point.1)).count();
-    // Points that bear their panel's heading need no legend.
+    // Points with their panel's heading as their label need no legend.
     let headed = |panel: &Panel| panel.series.len() == 1 && panel.series[0].label == panel.title;
     let headed = panels.len() > MANY && panels.iter().all(headed);
     let listed = all.iter().zip(&looks).filter(|_| !headed);

@@ -1,4 +1,7 @@
 //! Maps values to positions along an axis, and selects ticks.
+//!
+//! Tick steps are 1, 2, 2.5 or 5 times a power of ten, or steps of the clock for seconds, minutes and hours. The number of ticks is
+//! reduced until the labels fit. Values that are not finite, or not positive on a logarithmic axis, have no position.
 
 use super::{Axis, Measure};
 use crate::font;
@@ -17,7 +20,7 @@ impl Label {
         Label { text, power: None }
     }
 
-    /// Its width at a font size.
+    /// Returns its width at a font size.
     pub fn width(&self, size: f64) -> f64 {
         let power = self.power.as_deref().map_or(0.0, |power| font::width(power, size * POWER_SIZE));
         self.text.split('\n').map(|line| font::width(line, size)).fold(0.0, f64::max) + power
@@ -27,21 +30,21 @@ impl Label {
 /// The size of an exponent, relative to its base.
 pub(super) const POWER_SIZE: f64 = 0.75;
 
-/// The values that an axis shows, and their places.
+/// The values that an axis shows, and their positions.
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
     log: bool,
     low: f64,
     high: f64,
-    /// Places of the labelled ticks.
+    /// Positions of the labelled ticks, with their labels.
     pub ticks: Vec<(f64, Label)>,
-    /// Places of the ticks between them.
+    /// Positions of the ticks between them.
     pub minor: Vec<f64>,
     /// The axis label with the unit.
     pub label: String,
 }
 
-/// Whether an automatic range ends on ticks.
+/// The ends of an automatic range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RangeEnds {
     /// At the first and last value.
@@ -50,28 +53,28 @@ pub(super) enum RangeEnds {
     Ticks,
 }
 
-/// The least and largest value that the axis can show, if there is any.
+/// Returns the least and the largest value that the axis can show, if there is one.
 pub(super) fn extent(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.filter(|&value| shown(axis, value)).fold(None, |extent, value| {
         Some(extent.map_or((value, value), |(low, high): (f64, f64)| (low.min(value), high.max(value))))
     })
 }
 
-/// Beyond what any quantity is, and far from where floats end: larger numbers count as infinite.
+/// Larger than any real quantity, and far from the limits of floats: larger numbers count as infinite.
 const HUGE: f64 = 1e100;
 
-/// Whether the axis has a place for the value.
+/// Returns whether the axis can show the value.
 pub(super) fn shown(axis: &Axis, value: f64) -> bool {
     drawable(value) && (!axis.log || value > 1.0 / HUGE)
 }
 
-/// Whether the value has a place on a linear axis.
+/// Returns whether a linear axis can show the value.
 pub(super) fn drawable(value: f64) -> bool {
     value.abs() < HUGE
 }
 
 impl Scale {
-    /// A scale over `extent`, with about `target` ticks; `fits` judges the labels, and fewer are tried until it agrees.
+    /// Creates a scale over `extent` with about `target` ticks; the number of ticks is reduced until `fits` accepts the labels.
     pub fn new(
         axis: &Axis,
         extent: (f64, f64),
@@ -93,7 +96,7 @@ impl Scale {
         }
     }
 
-    /// A scale of names, one a unit, the first one on top.
+    /// Creates a scale of names, one per unit, the first one on top.
     pub fn names(names: &[String], label: &str) -> Scale {
         let many = names.len().max(1) as f64;
         let tick = |(nth, name): (usize, &String)| (1.0 - (nth as f64 + 0.5) / many, Label::plain(name.clone()));
@@ -101,7 +104,7 @@ impl Scale {
         Scale { log: false, low: 0.0, high: many, ticks, minor: Vec::new(), label: label.to_owned() }
     }
 
-    /// The place of a value, 0 at the low end and 1 at the high end. Values that a logarithm lacks are at the low end.
+    /// Returns the position of a value, 0 at the low end and 1 at the high end. Values that a logarithm cannot show are at the low end.
     pub fn at(&self, value: f64) -> f64 {
         if !self.log {
             return (value - self.low) / (self.high - self.low);
@@ -110,7 +113,7 @@ impl Scale {
     }
 }
 
-/// A range that is never empty, and starts at 0 where that costs little.
+/// Widens a range so that it is not empty, and starts it at 0 if that costs little.
 fn widen(axis: &Axis, (low, high): (f64, f64), ends: RangeEnds) -> (f64, f64) {
     if axis.log {
         return if low < high { (low, high) } else { (low / 3.0, high * 3.0) };
@@ -124,7 +127,7 @@ fn widen(axis: &Axis, (low, high): (f64, f64), ends: RangeEnds) -> (f64, f64) {
     (if from_zero { 0.0 } else { low }, high)
 }
 
-/// The unit of a linear axis: its suffix for the label, and how many base units it holds.
+/// Returns the unit of a linear axis: its suffix for the label, and the number of base units in it.
 fn unit(axis: &Axis, low: f64, high: f64) -> (&'static str, f64) {
     let largest = low.abs().max(high.abs());
     match axis.measure {
@@ -180,7 +183,7 @@ fn linear(axis: &Axis, low: f64, high: f64, ends: RangeEnds, target: usize) -> S
     Scale { log: false, low, high, ticks, minor: Vec::new(), label: labelled(axis, name) }
 }
 
-/// The least step of the series 1, 2, 5 (or of the clock, for minutes and hours) that is at least `rough`.
+/// Returns the least step of the series 1, 2, 2.5, 5 (or of the clock, for seconds, minutes and hours) that is at least `rough`.
 fn nice_step(rough: f64, unit: &str) -> f64 {
     let clock: &[f64] = match unit {
         "h" => &[1.0, 2.0, 3.0, 6.0, 12.0, 24.0, 48.0],
@@ -196,7 +199,7 @@ fn nice_step(rough: f64, unit: &str) -> f64 {
     factor.unwrap_or(10.0) * magnitude
 }
 
-/// A tick's number with as many decimals as the step needs; from 10,000 on with k, M, G, ...
+/// Formats a tick's number with as many decimals as the step needs; from 10,000 on with k, M, G, ...
 fn number(value: f64, step: f64, largest: f64) -> String {
     let (suffix, divisor) = [("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)]
         .into_iter()
@@ -215,7 +218,7 @@ fn number(value: f64, step: f64, largest: f64) -> String {
     if zero { "0".to_owned() } else { minus(&format!("{text}{suffix}")) }
 }
 
-/// Negative numbers with a minus sign instead of a hyphen.
+/// Replaces the hyphen of negative numbers by a minus sign.
 fn minus(text: &str) -> String {
     text.replace('-', "\u{2212}")
 }
@@ -254,7 +257,7 @@ fn log_scale(axis: &Axis, low: f64, high: f64, ends: RangeEnds, target: usize) -
         scale.minor = within(&[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).into_iter().map(place).collect();
         return scale;
     }
-    // Less than a doubling: the ticks of a linear axis at logarithmic places.
+    // Less than a doubling: uses the ticks of a linear axis at logarithmic positions.
     let step = nice_step((high - low) / target as f64, "");
     let mut value = (low / step).ceil() * step;
     while value <= high && scale.ticks.len() < 20 {
@@ -264,7 +267,7 @@ fn log_scale(axis: &Axis, low: f64, high: f64, ends: RangeEnds, target: usize) -
     scale
 }
 
-/// The next 1, 2 or 5 times a power of ten, below or above.
+/// Returns the next 1, 2 or 5 times a power of ten, below or above.
 fn round_log(value: f64, towards: fn(f64) -> f64) -> f64 {
     let up = towards(0.5) > 0.0;
     let magnitude = 10f64.powi(value.log10().floor() as i32);
@@ -286,7 +289,7 @@ fn decade(axis: &Axis, power: i32, plain: bool) -> Label {
     }
 }
 
-/// A number of few digits without trailing zeros.
+/// Formats a number with few digits and without trailing zeros.
 fn short(axis: &Axis, value: f64) -> String {
     let (value, percent) = if axis.measure == Measure::Fraction { (value * 100.0, " %") } else { (value, "") };
     // Three significant digits.

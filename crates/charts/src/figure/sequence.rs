@@ -1,6 +1,6 @@
-//! Sequence diagrams: a vertical line for each process, an arrow for each message, in order of time.
+//! Sequence diagrams: a vertical line (lane) for each process, an arrow for each message, in order of time.
 //!
-//! Rows have equal distances, since faults last minutes and messages milliseconds; the time of each row is beside it.
+//! Rows have equal distances, since faults last minutes and messages milliseconds; the time of each row is printed beside it.
 
 use plotters::style::{RGBColor, WHITE};
 
@@ -11,7 +11,7 @@ use crate::font;
 const MARGIN: f64 = 8.0;
 const TIMES: f64 = 52.0;
 const LANE: f64 = 150.0;
-/// On a sheet of a given width lanes are no narrower than this: else no message could be read.
+/// The least width of a lane on a sheet of a given width; in narrower lanes, messages would be unreadable.
 const LANE_LEAST: f64 = 72.0;
 const HEAD: f64 = 52.0;
 const ROW: f64 = 15.0;
@@ -19,21 +19,21 @@ const SIZE: f64 = 6.5;
 const BANNER: f64 = 7.5;
 const ARROW: f64 = 4.0;
 
-/// The most rows that are drawn.
+/// Maximum number of rows that are drawn.
 const ROWS: usize = 300;
 
 const RED: RGBColor = RGBColor(190, 30, 45);
 const GREEN: RGBColor = RGBColor(20, 120, 60);
 const SHADE: RGBColor = RGBColor(250, 224, 224);
 
-/// How a mark is meant.
+/// The meaning of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Something goes wrong.
+    /// A failure begins.
     Bad,
-    /// Something is well again.
+    /// A failure ends.
     Good,
-    /// It is worth knowing.
+    /// Neutral information.
     Plain,
 }
 
@@ -58,18 +58,18 @@ pub enum SequenceStep {
 /// A row of a sequence diagram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequenceRow {
-    /// When, in seconds.
+    /// The time, in seconds.
     pub seconds: f64,
     /// The element that is drawn.
     pub step: SequenceStep,
-    /// The text that is written; in full in a tooltip.
+    /// The text of the row; a tooltip shows it in full.
     pub text: String,
 }
 
 /// Draws a sequence diagram as an SVG. If there are more than 300 rows, only the first 300 are drawn, with a note.
 ///
-/// A lane is shaded from a mark of [`Tone::Bad`] to the next one of [`Tone::Good`]. `note` is under the title. The sheet has the given
-/// width if lanes then have 72 points each.
+/// A lane is shaded from a mark of [`Tone::Bad`] to the next one of [`Tone::Good`]. `note` is printed under the title. The sheet has the
+/// given width if lanes then have 72 points each.
 pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow], width: Option<f64>) -> String {
     let drawn = &rows[..rows.len().min(ROWS)];
     let room = |width: f64| ((width - 2.0 * MARGIN - TIMES) / lanes.len().max(1) as f64).max(LANE_LEAST);
@@ -116,7 +116,7 @@ pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow],
                     let back = ARROW * (tip - from).signum();
                     let text = cut(&row.text, (to - from).abs());
                     let (middle, half) = (0.5 * (from + to), 0.5 * font::width(&text, SIZE) + 1.5);
-                    // Lanes that pass behind the words are wiped out there.
+                    // Lanes that cross the text are erased there.
                     pen.rectangle((middle - half, y - 2.0 - SIZE), (middle + half, y - 0.8), &WHITE);
                     pen.path(&[(from, y), (tip, y)], &color, 0.6);
                     pen.polygon(&[(tip, y), (tip - back, y - 2.0), (tip - back, y + 2.0)], &color);
@@ -130,7 +130,7 @@ pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow],
                     };
                     let text = cut(&row.text, wide);
                     pen.disc((x(lane), y - 2.0), 2.0, &color);
-                    // At the right edge there is no room beside the last lane.
+                    // At the right edge, there is no room beside the last lane.
                     match lane + 1 == lanes.len() {
                         true => pen.text(&text, SIZE, color, (x(lane) - 6.0, y), Anchor::End, TextDirection::Level),
                         false => pen.text(&text, SIZE, color, (x(lane) + 6.0, y), Anchor::Start, TextDirection::Level),
@@ -154,7 +154,7 @@ pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow],
     canvas.finish()
 }
 
-/// The first and last row of each outage of a lane; one without an end lasts to the row after the last.
+/// Returns the first and last row of each outage of a lane; an outage without an end extends to the row after the last.
 fn outages(lanes: usize, rows: &[SequenceRow]) -> Vec<(usize, usize, usize)> {
     let mut found = Vec::new();
     for lane in 0..lanes {
@@ -173,7 +173,7 @@ fn outages(lanes: usize, rows: &[SequenceRow]) -> Vec<(usize, usize, usize)> {
     found
 }
 
-/// The text cut to a width, in points.
+/// Cuts the text to a width, in points.
 fn cut(text: &str, width: f64) -> String {
     let fits = |text: &str| font::width(text, SIZE) <= width - 10.0;
     if fits(text) {

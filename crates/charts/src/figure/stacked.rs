@@ -1,4 +1,7 @@
-//! Stacked bars: how each whole is divided, in panels side by side.
+//! Stacked bars: the division of each whole into parts, in panels side by side.
+//!
+//! The part in percent is printed in every segment with room for it. The sheet is as wide as its bars need, at most a page, and has as
+//! many rows of panels as necessary.
 
 use plotters::style::{RGBColor, WHITE};
 
@@ -11,17 +14,17 @@ use super::style::{SeriesStyle, fills};
 use super::{Axis, Category, Chart};
 use crate::font;
 
-/// The room of one bar in a panel, in points, with few bars and with many.
+/// The width for one bar in a panel, in points: with few bars and with many.
 const ROOM: (f64, f64) = (42.0, 30.0);
 
-/// How much of its room a bar takes, and the widest bar.
+/// The fraction of its width that a bar takes, and the width of the widest bar.
 const FILLED: f64 = 0.8;
 const WIDEST: f64 = 32.0;
 
 /// The height of a panel.
 const HEIGHT: f64 = 128.0;
 
-/// The colour of the rest of a whole.
+/// The colour of the remainder of a whole.
 const REST: RGBColor = RGBColor(242, 242, 242);
 
 /// One panel of stacked bars.
@@ -29,13 +32,13 @@ const REST: RGBColor = RGBColor(242, 242, 242);
 pub struct Stacks {
     /// Its heading.
     pub title: String,
-    /// For each layer, from the bottom up, its part of the whole in every category (0 to 1, more if the whole is exceeded); `None` draws
+    /// For each layer, from the bottom up, its part of the whole in every category (0 to 1; more if the whole is exceeded). `None` draws
     /// nothing.
     pub layers: Vec<Vec<Option<f64>>>,
 }
 
-/// Stacked bars of parts of a whole: one panel per heading, one bar per category, one colour per layer, the part in percent in every
-/// segment with room for it. The sheet has the given width, or as much as it needs, at most a page.
+/// Draws stacked bars of parts of a whole: one panel per heading, one bar per category, one colour per layer, and the part in percent in
+/// every segment with room for it. The sheet has the given width, or as much as it needs, at most a page.
 pub fn stacked(
     label: &str,
     categories: &[Category],
@@ -49,7 +52,7 @@ pub fn stacked(
     let legend: Vec<LegendEntry> = layers.iter().zip(&looks).map(entry).collect();
     let chart = sheet(label, categories, &legend, panels, width);
     let highest = panels.iter().map(|panel| highest(panel, categories.len())).fold(1.0, f64::max);
-    // A hair above the whole is rounding.
+    // A total slightly above the whole is a rounding error.
     let y = if highest < 1.0 + 1e-6 { chart.y.clone().range(0.0, 1.0) } else { chart.y.clone() };
     let chart = Chart { y, ..chart };
     let mut frame = frame(Outline {
@@ -76,7 +79,7 @@ pub fn stacked(
     frame.canvas.finish()
 }
 
-/// A sheet with room for all bars, in as many rows of panels as that takes, and for the legend.
+/// Returns a sheet with room for the legend and all bars, in as many rows of panels as necessary.
 fn sheet(label: &str, categories: &[Category], legend: &[LegendEntry], panels: &[Stacks], given: Option<f64>) -> Chart {
     const AXIS: f64 = 50.0;
     const GAP: f64 = 13.0;
@@ -87,10 +90,10 @@ fn sheet(label: &str, categories: &[Category], legend: &[LegendEntry], panels: &
     let panel = (room * categories.len() as f64).max(titles.min(120.0)).max(60.0);
     let count = panels.len().max(1);
     let columns = (((most - AXIS + GAP) / (panel + GAP)) as usize).clamp(1, count);
-    // The fewest columns for that number of rows: no row is left nearly empty.
+    // The fewest columns for that number of rows, so that the last row is not nearly empty.
     let rows = count.div_ceil(columns);
     let columns = count.div_ceil(rows);
-    // A narrow chart grows rather than break the names of its legend.
+    // A narrow chart grows instead of breaking the names of its legend.
     let widest = legend.iter().map(|entry| 28.0 + font::width(&entry.text, SMALL + 0.5)).fold(0.0, f64::max);
     let needed = (AXIS + columns as f64 * (panel + GAP)).max(widest).min(most);
     let width = given.unwrap_or(needed);
@@ -102,19 +105,19 @@ fn sheet(label: &str, categories: &[Category], legend: &[LegendEntry], panels: &
     chart
 }
 
-/// The height of the highest bar.
+/// Returns the height of the highest bar.
 fn highest(panel: &Stacks, bars: usize) -> f64 {
     let height = |bar: usize| parts(panel, bar).map(|(_, part)| part).sum::<f64>();
     (0..bars).map(height).fold(0.0, f64::max)
 }
 
-/// The parts of a bar that can be drawn, with their layers.
+/// Returns the parts of a bar that can be drawn, with their layers.
 fn parts(panel: &Stacks, bar: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
     let part = move |(layer, values): (usize, &Vec<Option<f64>>)| Some((layer, values.get(bar).copied().flatten()?));
     panel.layers.iter().enumerate().filter_map(part).filter(|(_, part)| drawable(*part) && *part > 0.0)
 }
 
-/// All bars of one panel.
+/// Draws all bars of one panel.
 fn bars(frame: &mut Frame, place: Panel, count: usize, names: &[String], looks: &[SeriesStyle], panel: &Stacks) {
     let room = place.width() / count.max(1) as f64;
     let half = (room * FILLED).min(WIDEST) / 2.0;
@@ -145,7 +148,7 @@ fn bars(frame: &mut Frame, place: Panel, count: usize, names: &[String], looks: 
                 let x = centre(*bar);
                 pen.rectangle((x - half, *top), (x + half, *bottom), &look.color);
                 if bottom - top > 1.5 && *bottom < zero {
-                    // A sliver of paper keeps equal neighbours apart.
+                    // A narrow gap separates adjacent segments of equal colour.
                     pen.path(&[(x - half, *bottom), (x + half, *bottom)], &WHITE, 0.6);
                 }
             }
@@ -158,9 +161,9 @@ fn bars(frame: &mut Frame, place: Panel, count: usize, names: &[String], looks: 
     });
 }
 
-/// The part in percent, in a segment that is high enough.
+/// Draws the part in percent, if the segment is high enough.
 fn part_label(pen: &mut Pen, (x, half): (f64, f64), (bottom, top): (f64, f64), part: f64, on: RGBColor) {
-    // By the width of the bar, not of the text: all labels of a figure have a decimal, or no label has.
+    // Compares with the widest label, not with this one, so that either all labels of a figure have a decimal or none has.
     let fits = |widest: &str| font::width(widest, SMALL) + 2.0 <= 2.0 * half;
     let fine = format!("{:.1}", 100.0 * part);
     let text = match (fits("88.8 %"), fits("88 %")) {
@@ -174,7 +177,7 @@ fn part_label(pen: &mut Pen, (x, half): (f64, f64), (bottom, top): (f64, f64), p
     }
 }
 
-/// Black or white, whichever stands out.
+/// Returns black or white, whichever has more contrast.
 fn readable(RGBColor(red, green, blue): RGBColor) -> RGBColor {
     let light = 0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue);
     if light > 140.0 { INK } else { WHITE }

@@ -22,7 +22,7 @@ pub(super) enum Marker {
     Down,
 }
 
-/// How a series looks.
+/// The style of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SeriesStyle {
     /// Its colour.
@@ -36,12 +36,12 @@ pub(super) struct SeriesStyle {
 }
 
 impl SeriesStyle {
-    /// A colour alone.
+    /// Creates a style with only a colour.
     pub fn plain(color: RGBColor) -> SeriesStyle {
         SeriesStyle { color, dash: SOLID, marker: Marker::Square, hatch: Hatch::Plain }
     }
 
-    /// The part of a line that is drawn: 1 of a solid one.
+    /// Returns the drawn fraction of a line: 1 for a solid one.
     pub fn ink(&self) -> f64 {
         let all: f64 = self.dash.iter().sum();
         if all > 0.0 { self.dash.iter().step_by(2).sum::<f64>() / all } else { 1.0 }
@@ -56,7 +56,7 @@ const SKY: RGBColor = RGBColor(86, 180, 233);
 const PURPLE: RGBColor = RGBColor(204, 121, 167);
 const BLACK: RGBColor = RGBColor(0, 0, 0);
 const SLATE: RGBColor = RGBColor(119, 119, 119);
-/// The palette's yellow, darkened: as a thin line on white the original is invisible.
+/// The palette's yellow, darkened: the original is invisible as a thin line on white.
 const OCHRE: RGBColor = RGBColor(165, 148, 0);
 
 /// The order of colours for names outside of the families.
@@ -73,8 +73,8 @@ const WIDE: &[f64] = &[8.0, 2.0];
 const DASHES: [&[f64]; 7] = [SOLID, DASHED, DOTTED, DASH_DOT, LONG, DASH_DOT_DOT, WIDE];
 const MARKERS: [Marker; 5] = [Marker::Disc, Marker::Square, Marker::Up, Marker::Diamond, Marker::Down];
 
-/// A family of policies: the name before the colon, its colour, and the indices of its dashes and marker. Its hatch has
-/// the index of the family.
+/// A family of policies: the name before the colon, its colour, and the indices of its dashes and marker. The index of its hatch is the
+/// index of the family.
 const FAMILIES: [(&str, RGBColor, usize, usize); 9] = [
     ("drf", BLUE, 0, 0),
     ("slot", VERMILION, 2, 1),
@@ -87,16 +87,16 @@ const FAMILIES: [(&str, RGBColor, usize, usize); 9] = [
     ("quota", SLATE, 4, 4),
 ];
 
-/// The family of a key, as an index into [`FAMILIES`].
+/// Returns the family of a key, as an index into [`FAMILIES`].
 fn family(key: &str) -> Option<usize> {
     let stem = key.split(':').next().unwrap_or(key);
     FAMILIES.iter().position(|&(name, ..)| name == stem)
 }
 
-/// The look of each key, in the order given; equal keys look the same.
+/// Returns the style of each key, in the given order; equal keys have equal styles.
 ///
-/// The first member of a family looks the same in every chart. Further members, and names outside of the families (in
-/// the colours that no family of this chart has), take dashes and markers that are still free, in order of appearance.
+/// The first member of a family has the same style in every chart. Further members, and names outside of the families (in the colours that
+/// no family of this chart uses), get unused dashes and markers, in order of appearance.
 pub(super) fn looks(keys: &[&str]) -> Vec<SeriesStyle> {
     let mut present: Vec<usize> = keys.iter().filter_map(|key| family(key)).collect();
     present.sort_unstable();
@@ -132,7 +132,7 @@ pub(super) fn looks(keys: &[&str]) -> Vec<SeriesStyle> {
                 }
                 None => {
                     let nth = nth(&mut others, key);
-                    // A second round through the colours meets other dashes.
+                    // A second pass through the colours combines them with other dashes.
                     let round = nth + nth / free.len();
                     (
                         free[nth % free.len()],
@@ -149,9 +149,9 @@ pub(super) fn looks(keys: &[&str]) -> Vec<SeriesStyle> {
         .collect()
 }
 
-/// Colours for `count` adjacent filled areas, without an order of rank.
+/// Returns colours for `count` adjacent filled areas, without an order of rank.
 ///
-/// The palette without black, where text would be unreadable, then its lighter and darker tints.
+/// These are the palette without black, on which text would be unreadable, then its lighter and darker tints.
 pub(super) fn fills(count: usize) -> Vec<SeriesStyle> {
     let colors: Vec<RGBColor> = COLORS.into_iter().filter(|color| *color != BLACK).collect();
     let look = |nth: usize| {
@@ -161,14 +161,14 @@ pub(super) fn fills(count: usize) -> Vec<SeriesStyle> {
     (0..count).map(look).collect()
 }
 
-/// Which of some numbers are in use.
+/// The set of numbers in use.
 struct NumberPool {
     used: Vec<usize>,
     size: usize,
 }
 
 impl NumberPool {
-    /// The first unused number from `wish` on, around the end; the wish itself once all are used.
+    /// Returns the first unused number from `wish` on, with wrap-around; `wish` itself if all are used.
     fn next_unused(&mut self, wish: usize) -> usize {
         let free = (wish..wish + self.size).map(|at| at % self.size).find(|at| !self.used.contains(at));
         let taken = free.unwrap_or(wish % self.size);
@@ -177,7 +177,7 @@ impl NumberPool {
     }
 }
 
-/// The place of `key` in the list, appended if it is new.
+/// Returns the index of `key` in the list; appends it if it is new.
 fn nth<'a>(known: &mut Vec<&'a str>, key: &'a str) -> usize {
     known.iter().position(|name| *name == key).unwrap_or_else(|| {
         known.push(key);
@@ -185,7 +185,7 @@ fn nth<'a>(known: &mut Vec<&'a str>, key: &'a str) -> usize {
     })
 }
 
-/// The `nth` variation of a family's colour: itself, then lighter, then darker, and again.
+/// Returns the `nth` variation of a family's colour: itself, then lighter, then darker, and so on.
 fn tint(RGBColor(red, green, blue): RGBColor, nth: usize) -> RGBColor {
     let mix = |channel: u8| {
         let channel = u32::from(channel);

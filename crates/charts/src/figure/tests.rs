@@ -1,4 +1,4 @@
-//! The guarantees of every chart, whatever it is given.
+//! The guarantees of every chart, for any input.
 
 use super::*;
 use crate::raster;
@@ -15,7 +15,7 @@ fn interval(mean: f64) -> Option<Interval> {
     Some(Interval { mean, low: mean - 0.1, high: mean + 0.1, n: 3 })
 }
 
-/// One chart of every kind from the same few numbers.
+/// Draws one chart of every kind from the same few numbers.
 fn every_chart(chart: &Chart, points: &[(f64, f64)]) -> Vec<String> {
     let series = [Series::new("drf", points.to_vec()), Series::new("fifo", Vec::new())];
     let panel = |title: &str| Panel { title: title.into(), series: series.to_vec() };
@@ -194,7 +194,7 @@ fn text_stands_in_the_image() {
         resvg::tiny_skia::Pixmap::decode_png(&image).expect("a valid PNG")
     };
     let (with, without) = (pixels(&with), pixels(&without));
-    // The vertical label is alone in the leftmost 10 points.
+    // Only the vertical label is in the leftmost 10 points.
     let differ = |from: u32, to: u32| {
         (from..to)
             .flat_map(|x| (0..with.height()).map(move |y| (x, y)))

@@ -1,13 +1,13 @@
-//! Fewer points for the same picture: a curve keeps its first, lowest, highest and last point in every column that is
-//! too narrow to see into.
+//! Reduces the points of a curve without a visible difference: it keeps the first, lowest, highest and last point in every column that is
+//! narrower than the resolution of print.
 
 /// Columns per point of width: finer than print.
 const COLUMNS_PER_POINT: f64 = 2.0;
 
-/// Curves with at most this many points stay as they are.
+/// Curves with at most this many points are not thinned.
 const ENOUGH: usize = 600;
 
-/// Thins a curve in points of the final size; x never falls.
+/// Thins a curve given in points of the final size; x must not decrease.
 pub(super) fn thin(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if points.len() <= ENOUGH {
         return points;

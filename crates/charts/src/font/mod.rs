@@ -1,8 +1,7 @@
-//! The one font of all figures: Liberation Sans, shipped unmodified in the binary (SIL Open Font License, see
-//! `OFL.txt`).
+//! The only font of all figures: Liberation Sans, shipped unmodified in the binary (SIL Open Font License, see `OFL.txt`).
 //!
-//! Without a font of our own, text vanishes silently from a PNG made on a machine without Arial. Liberation Sans has
-//! the advance widths of Arial and Helvetica, so a browser that falls back to those keeps the layout.
+//! Without a shipped font, text would silently be missing in a PNG made on a machine without Arial. Liberation Sans has the advance widths
+//! of Arial and Helvetica, so a browser that falls back to those keeps the layout.
 
 /// The font file.
 pub const SANS: &[u8] = include_bytes!("LiberationSans-Regular.ttf");
@@ -13,7 +12,7 @@ pub const SANS_NAME: &str = "Liberation Sans";
 /// The `font-family` of an SVG: the shipped font, then fonts of the same widths.
 pub const FAMILY: &str = "Liberation Sans, Arial, Helvetica, sans-serif";
 
-/// Advance widths of the printable ASCII characters, from the space on, in thousandths of the font's size.
+/// Advance widths of the printable ASCII characters, starting with the space, in thousandths of the font's size.
 const ASCII: [u16; 95] = [
     278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556, 556, 556,
     556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833,
@@ -22,8 +21,8 @@ const ASCII: [u16; 95] = [
     260, 334, 584,
 ];
 
-/// The width of a line of text, in the unit of `size`. Other than ASCII counts as wide as a digit, or as the size
-/// itself for scripts of full-width characters.
+/// Returns the width of a line of text, in the unit of `size`. Non-ASCII characters are as wide as a digit, or as `size` for scripts of
+/// full-width characters.
 pub fn width(text: &str, size: f64) -> f64 {
     let thousandths: u32 = text
         .chars()
@@ -37,7 +36,7 @@ pub fn width(text: &str, size: f64) -> f64 {
     f64::from(thousandths) / 1000.0 * size
 }
 
-/// The text, or as much of its beginning as fits with an ellipsis.
+/// Returns the text, or the longest beginning that fits, with an ellipsis.
 pub fn fit(text: &str, size: f64, room: f64) -> String {
     if width(text, size) <= room {
         return text.to_owned();

@@ -1,7 +1,8 @@
-//! Machines with failing workers: application masters bar them, and FuxiMaster shuns a machine that several blame for a while.
+//! The blacklist: application masters bar machines with failing workers, and FuxiMaster blacklists a machine for a while when several
+//! applications report it.
 //!
-//! The lower levels of Fuxi's blacklist (Zhang et al., VLDB 2014) are in the application master, which counts failures by role; a single
-//! instance has no name in the protocol. Health scores are not modelled; a machine without heartbeats is away.
+//! The lower levels of Fuxi's blacklist (Zhang et al., VLDB 2014) are in the application master, which counts failures by role; single
+//! instances are not identified in the protocol. Health scores are not modelled; a machine without heartbeats is away.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::setup::AppId;
 use plimsoll_base::units::MachineId;
 
 impl Master {
-    /// An application bars exactly these machines from now on, within the window as well.
+    /// Replaces the bars of an application, also during the window. A machine that is newly barred for all roles is reported.
     pub(super) fn bar(&mut self, turn: &mut PendingStep, app: AppId, bars: Vec<Bar>) {
         let Some(tenant) = self.tenants.get_mut(&app) else { return };
         let bars: BTreeSet<Bar> = bars.into_iter().collect();
@@ -40,7 +41,7 @@ impl Master {
         }
     }
 
-    /// Clears the blame of a machine: grants are possible again if it sends heartbeats.
+    /// Clears the reports against a machine: grants are possible again if it sends heartbeats.
     pub(super) fn forgive(&mut self, turn: &mut PendingStep, machine: MachineId) {
         let site = &mut self.sites[machine.index()];
         site.blamed.clear();

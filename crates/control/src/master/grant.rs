@@ -1,4 +1,4 @@
-//! Changes of allocations: decisions of the scheduler, and returns by other roles.
+//! Changes of allocations: decisions of the scheduler, and their effect on caps and hints.
 
 use super::{Contact, Master, PendingStep};
 use crate::message::{Note, Units, Why};
@@ -6,17 +6,17 @@ use crate::setup::{Setup, minus, plus};
 use plimsoll_base::units::{MachineId, Resources};
 
 impl Master {
-    /// The room that a machine has left.
+    /// Returns the free capacity of a machine.
     pub fn free(&self, setup: &Setup, machine: MachineId) -> Resources {
         minus(&setup.machines[machine.index()], &self.sites[machine.index()].used, 1)
     }
 
-    /// The resources of the units allocated on a machine.
+    /// Returns the resources of the units allocated on a machine.
     pub fn used(&self, machine: MachineId) -> Resources {
         self.sites[machine.index()].used
     }
 
-    /// Changes an allocation, its sums, and what will be said about it.
+    /// Changes an allocation and its sums, and records the change for the Tubo and the application master.
     pub(super) fn change(&mut self, turn: &mut PendingStep, units: Units<i32>) {
         if units.count != 0 {
             turn.hint_changed(turn.setup.role(units.role).app, units);
@@ -24,7 +24,7 @@ impl Master {
         }
     }
 
-    /// Changes an allocation that the application master knows already.
+    /// Changes an allocation of which the application master needs no notification: it has made the change itself, or is complete.
     pub(super) fn alter(&mut self, turn: &mut PendingStep, units: Units<i32>) {
         let Units { machine, role, count } = units;
         let spec = turn.setup.role(role);
@@ -44,7 +44,7 @@ impl Master {
         turn.cap_changed(units);
     }
 
-    /// Sets whether a machine sends heartbeats, and so whether grants on it are possible.
+    /// Records whether a machine sends heartbeats, and therefore whether grants on it are possible.
     pub(super) fn set_contact(&mut self, turn: &mut PendingStep, machine: MachineId, contact: Contact) {
         let before = std::mem::replace(&mut self.sites[machine.index()].contact, contact);
         match (before, contact) {
@@ -55,7 +55,7 @@ impl Master {
         }
     }
 
-    /// The scheduler has granted units, all at one instant.
+    /// Grants units that the scheduler has chosen at one instant.
     pub(super) fn grant(&mut self, turn: &mut PendingStep, granted: &[Units<u32>]) {
         for &Units { machine, role, count } in granted {
             self.change(turn, Units { machine, role, count: count as i32 });
@@ -63,7 +63,7 @@ impl Master {
         }
     }
 
-    /// The scheduler revokes units. Units that no longer exist are skipped.
+    /// Revokes units that the scheduler preempts. Units that no longer exist are skipped.
     pub(super) fn revoke(&mut self, turn: &mut PendingStep, taken: &[Units<u32>]) {
         for &Units { machine, role, count } in taken {
             let count = count.min(self.sites[machine.index()].alloc.get(role));

@@ -1,8 +1,8 @@
-//! FuxiMaster: the account of all allocations, rebuilt from reports after a failure.
+//! FuxiMaster: the record of all allocations, rebuilt from reports after a failure.
 //!
-//! It stores nothing on disk. A new one only receives reports for the length of the window (`Phase::Recovering`), rebuilds its tables from
-//! caps, requests and hints when the window ends, and only then sends answers. The tables are: for each machine the allocations on it, for
-//! each role the requested and granted units. The scheduler decides on grants; they are inputs, like the messages of other roles.
+//! It stores nothing on disk. During the window (`Phase::Recovering`) a new FuxiMaster only receives reports. When the window ends, it
+//! rebuilds its tables from caps, requests and hints, and only then sends answers. The tables contain the allocations on each machine, and
+//! the requested and granted units of each role. The scheduler decides on grants; they are inputs, like the messages of other roles.
 //!
 //! Source: "Fuxi: stable resources for online services" (xingbao, third article on the Fuxi scheduler), and the rules that it omits; see
 //! `docs/failover.md`.
@@ -25,7 +25,7 @@ use turn::PendingStep;
 /// The phase of a FuxiMaster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// It only listens.
+    /// It only receives reports.
     Recovering,
     /// It grants and answers.
     Normal,
@@ -34,16 +34,16 @@ pub enum Phase {
 /// Whether FuxiMaster receives messages from a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Contact {
-    /// This FuxiMaster has never received any.
+    /// This FuxiMaster has never received a message from the peer.
     #[default]
     Unknown,
-    /// It receives messages.
+    /// It receives messages from the peer.
     Here,
     /// The time-out has passed without a message.
     Away,
 }
 
-/// A machine, as FuxiMaster knows it.
+/// FuxiMaster's record of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MachineAccount {
     /// The state of its Tubo.
@@ -51,37 +51,37 @@ pub struct MachineAccount {
     /// The units allocated on it.
     pub alloc: Counts,
     used: Resources,
-    /// The number of the last message to it.
+    /// The number of the last message to its Tubo.
     pub sent: u32,
     /// The caps last sent to its Tubo, or reported by it before any were sent.
     told: Counts,
-    /// By role, the last message that made its cap smaller, until the Tubo has acknowledged it.
+    /// By role, the number of the last message that reduced the cap, until the Tubo has acknowledged it.
     pub shrunk: BTreeMap<RoleId, u32>,
     /// The caps that its Tubo reported, until the window ends.
     caps: Option<Counts>,
-    /// Hints for units that it has no room for.
+    /// Units in hints that the machine has no room for.
     claims: Counts,
-    /// Applications that blame it, those included that are over.
+    /// Applications that have reported the machine, completed ones included.
     blamed: BTreeSet<AppId>,
-    /// Whether enough applications report it that no unit is granted on it.
+    /// Whether the machine is blacklisted: enough applications have reported it, and FuxiMaster grants no units there.
     pub shunned: bool,
 }
 
 impl MachineAccount {
-    /// Whether a cap of this role has become smaller and the Tubo has not acknowledged that.
+    /// Returns whether the cap of this role was reduced and the Tubo has not acknowledged it.
     ///
-    /// Until then the role must get nothing more here: the plan for a new unit could meet the old cap, and the smaller cap,
-    /// still on its way, would stop the worker.
+    /// Until then the role may not be granted more units here. The plan for a new unit could meet the old cap, and the reduced cap, still
+    /// in flight, would then stop the worker.
     pub fn is_shrinking(&self, role: RoleId) -> bool {
         self.shrunk.contains_key(&role)
     }
 
-    /// Whether the Tubo has acknowledged all caps that became smaller.
+    /// Returns whether the Tubo has acknowledged all reduced caps.
     pub fn is_settled(&self) -> bool {
         self.shrunk.is_empty()
     }
 
-    /// Sends the Tubo its current caps: all, or those of some roles. Returns the number of the message.
+    /// Records that the current caps, all or those of some roles, are sent to the Tubo. Returns the number of the message.
     fn send_caps(&mut self, roles: Option<&[(RoleId, i32)]>) -> u32 {
         self.sent += 1;
         let full = roles.is_none();
@@ -97,63 +97,63 @@ impl MachineAccount {
         self.sent
     }
 
-    /// The Tubo has applied all messages up to this one.
+    /// Records that the Tubo has applied all messages up to this one.
     fn acknowledged(&mut self, number: u32) {
         self.shrunk.retain(|_, message| *message > number);
     }
 }
 
-/// An application, as FuxiMaster knows it.
+/// FuxiMaster's record of an application.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tenant {
     /// The state of its master.
     pub contact: Contact,
     /// The epoch of its master; 0 before any has reported.
     pub epoch: u32,
-    /// Masters with smaller epochs are superseded.
+    /// The smallest epoch that is accepted: masters with smaller epochs are superseded.
     pub least: u32,
     /// The number of the last applied increment or report of its master.
     pub heard: u32,
     /// The number of the last message to its master.
     pub sent: u32,
-    /// Hints reported, until the window ends.
+    /// The reported hints, until the window ends.
     hints: Vec<Units<u32>>,
-    /// Its units, by machine and role.
+    /// Its allocated units, by machine and role.
     pub held: BTreeMap<(MachineId, RoleId), u32>,
     /// Machines that it bars.
     pub bars: BTreeSet<Bar>,
 }
 
 impl Tenant {
-    /// Whether a master of this epoch is not superseded.
+    /// Returns whether a master of this epoch is not superseded.
     pub fn accepts(&self, epoch: u32) -> bool {
         epoch >= self.epoch.max(self.least)
     }
 }
 
-/// A role, as FuxiMaster knows it.
+/// FuxiMaster's record of a role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RoleAccount {
-    /// Units wanted, those granted included.
+    /// Requested units, granted ones included.
     pub request: u32,
-    /// Of them, those of an invented request: for any machine of the cluster.
+    /// The part of the request that is a mock request: for any machine of the cluster.
     pub mocked: u32,
-    /// Units allocated.
+    /// Allocated units.
     pub granted: u32,
 }
 
 /// A FuxiMaster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Master {
-    /// A later FuxiMaster has a larger epoch.
+    /// Its epoch; a later FuxiMaster has a larger one.
     pub epoch: u32,
     /// Its phase.
     pub phase: Phase,
-    /// By machine.
+    /// Machines, by number.
     pub sites: Vec<MachineAccount>,
-    /// By application.
+    /// Applications.
     pub tenants: BTreeMap<AppId, Tenant>,
-    /// By role.
+    /// Roles.
     pub accounts: BTreeMap<RoleId, RoleAccount>,
 }
 
@@ -162,7 +162,7 @@ pub struct Master {
 pub enum MasterInput {
     /// A message arrives.
     Message(Message),
-    /// The recovery window is over.
+    /// The recovery window ends.
     WindowEnds,
     /// A Tubo's time-out has passed.
     TuboTimeout(MachineId),
@@ -170,18 +170,18 @@ pub enum MasterInput {
     AppTimeout(AppId),
     /// An application was submitted.
     Submit(AppId),
-    /// An application is over.
+    /// An application is complete.
     AppOver(AppId),
     /// The scheduler has granted units.
     Grant(Vec<Units<u32>>),
-    /// The scheduler wants units for others.
+    /// The scheduler preempts units.
     Revoke(Vec<Units<u32>>),
-    /// The blame of a machine is forgotten.
+    /// The reports against a machine are cleared.
     Forgive(MachineId),
 }
 
 impl Master {
-    /// The first FuxiMaster, in a new cluster: all machines are present.
+    /// Creates the first FuxiMaster of a new cluster; all machines are present.
     pub fn first(setup: &Setup) -> Master {
         let (mut master, _) = Master::start(setup, 1, &[]);
         master.phase = Phase::Normal;
@@ -189,9 +189,9 @@ impl Master {
         master
     }
 
-    /// A FuxiMaster with empty tables, which requests reports from all peers. [`Input::WindowEnds`] ends the window.
+    /// Creates a FuxiMaster with empty tables, which requests reports from all peers. [`MasterInput::WindowEnds`] ends the window.
     ///
-    /// `newest` contains the epoch of each application's newest master: persistent state, since only FuxiMaster starts them.
+    /// `newest` contains the epoch of each application's newest master. It is persistent state, since only FuxiMaster starts masters.
     pub fn start(setup: &Setup, epoch: u32, newest: &[(AppId, u32)]) -> (Master, Vec<Output>) {
         let site = MachineAccount {
             contact: Contact::Unknown,
@@ -216,7 +216,7 @@ impl Master {
         (Master { epoch, phase: Phase::Recovering, sites, tenants, accounts }, asks)
     }
 
-    /// The next state of a FuxiMaster, and its outputs. A pure function of its arguments.
+    /// Returns the next state of a FuxiMaster, and its outputs. A pure function of its arguments.
     pub fn step(mut self, setup: &Setup, input: MasterInput) -> (Master, Vec<Output>) {
         let mut turn = PendingStep::new(setup);
         match input {
@@ -265,7 +265,7 @@ impl Master {
         }
     }
 
-    /// A Tubo is alive. One that was away, is behind, or has been restarted gets its full cap.
+    /// Processes the heartbeat of a Tubo. A Tubo that was away, is behind or has been restarted is sent its full cap.
     fn tubo_beat(&mut self, turn: &mut PendingStep, machine: MachineId, at: Position, restarted: bool) {
         if at.epoch == self.epoch {
             self.sites[machine.index()].acknowledged(at.number);
@@ -288,17 +288,17 @@ impl Master {
         }
     }
 
-    /// The position of a Tubo that has received all messages.
+    /// Returns the position of a Tubo that has received all messages.
     pub fn position(&self, machine: MachineId) -> Position {
         Position { epoch: self.epoch, number: self.sites[machine.index()].sent }
     }
 
-    /// The position of an application master that has received all messages.
+    /// Returns the position of an application master that has received all messages.
     pub fn app_position(&self, app: AppId) -> Position {
         Position { epoch: self.epoch, number: self.tenants.get(&app).map_or(0, |tenant| tenant.sent) }
     }
 
-    /// A machine is back: it may be granted on, and gets its full cap.
+    /// Marks a machine as present, so that grants there are possible, and sends it its full cap.
     fn welcome(&mut self, turn: &mut PendingStep, machine: MachineId) {
         self.set_contact(turn, machine, Contact::Here);
         turn.full_cap(machine);
@@ -307,13 +307,13 @@ impl Master {
         }
     }
 
-    /// Applications with stable units on a machine.
+    /// Returns the applications with stable units on a machine.
     fn stable_apps(&self, setup: &Setup, machine: MachineId) -> BTreeSet<AppId> {
         let units = self.sites[machine.index()].alloc.iter();
         units.map(|(role, _)| setup.role(role)).filter(|role| role.stable).map(|role| role.app).collect()
     }
 
-    /// A machine is lost: offline units are revoked and move to other machines, stable ones stay.
+    /// Marks a machine as away: offline units are revoked and granted on other machines, stable ones stay.
     fn lose_machine(&mut self, turn: &mut PendingStep, machine: MachineId) {
         if self.phase == Phase::Recovering || self.sites[machine.index()].contact != Contact::Here {
             return;
@@ -331,16 +331,16 @@ impl Master {
         }
     }
 
-    /// An application is submitted: its first master is started, unless FuxiMaster only listens: then when it has recovered.
+    /// Registers a submitted application and starts its first master. A recovering FuxiMaster starts it when the window ends.
     fn submit(&mut self, turn: &mut PendingStep, app: AppId) {
         let tenant = self.tenants.entry(app).or_default();
-        // A FuxiMaster that has started meanwhile may have done so already.
+        // A FuxiMaster that has started in the meantime may have done this already.
         if tenant.least == 0 && self.phase == Phase::Normal {
             self.replace_app(turn, app);
         }
     }
 
-    /// An application is over. Its remaining units are revoked.
+    /// Removes a completed application and revokes its remaining units.
     fn forget(&mut self, turn: &mut PendingStep, app: AppId) {
         let Some(tenant) = self.tenants.get(&app) else { return };
         for (&(machine, role), &count) in &tenant.held.clone() {
@@ -352,7 +352,7 @@ impl Master {
         self.tenants.remove(&app);
     }
 
-    /// An application master is lost: another one is started; no unit is revoked.
+    /// Marks an application master as away and starts another one; no unit is revoked.
     fn lose_app(&mut self, turn: &mut PendingStep, app: AppId) {
         let Some(tenant) = self.tenants.get_mut(&app).filter(|_| self.phase == Phase::Normal) else { return };
         if tenant.contact == Contact::Here {
@@ -362,14 +362,14 @@ impl Master {
         self.replace_app(turn, app);
     }
 
-    /// Orders a new master for an application; the last one is superseded from now on.
+    /// Orders a new master for an application; the previous one is superseded from now on.
     fn replace_app(&mut self, turn: &mut PendingStep, app: AppId) {
         let Some(tenant) = self.tenants.get_mut(&app) else { return };
         tenant.least = tenant.least.max(tenant.epoch) + 1;
         turn.start_app(app, tenant.least);
     }
 
-    /// An application master is alive. One that is not known, or has sent what never came, is asked to report.
+    /// Processes the heartbeat of an application master. An unknown one, or one with lost messages, is requested to report.
     fn app_beat(&mut self, turn: &mut PendingStep, from: Sender, at: Position) {
         if self.refuses(turn, from) {
             return;
@@ -383,7 +383,8 @@ impl Master {
         }
     }
 
-    /// Whether a message is from a superseded master, or from one of a completed application; that master is stopped.
+    /// Returns whether a message is from a superseded master, or from the master of a completed application. That master is ordered to
+    /// stop.
     fn refuses(&self, turn: &mut PendingStep, from: Sender) -> bool {
         let tenant = self.tenants.get(&from.app);
         let over = tenant.is_none();

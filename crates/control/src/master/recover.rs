@@ -1,7 +1,8 @@
-//! The end of the window, and machines that report after it.
+//! The end of the recovery window, and machines that report after it.
 //!
 //! A Tubo's report is accepted, since it repeats an earlier FuxiMaster's caps. Hints are accepted only for machines that have not reported,
-//! and only up to the machine's capacity. (They also decide which offline units above the request stay, if enabled.)
+//! and only up to the machine's capacity. (If [`Setup::order_by_hints`] is set, they also decide which offline units above the request
+//! stay.)
 
 use std::collections::BTreeSet;
 
@@ -13,14 +14,14 @@ use crate::setup::{AppId, RoleId, Setup, fitting, minus};
 use plimsoll_base::units::MachineId;
 
 impl Master {
-    /// The window is over: rebuilds the tables, then sends the full state to all peers.
+    /// Ends the window: rebuilds the tables, then sends the full state to all peers.
     pub(super) fn recover(&mut self, turn: &mut PendingStep) {
         self.phase = Phase::Normal;
-        // Completed applications are dropped.
+        // Units of completed applications are dropped.
         let known = |caps: Counts| caps.iter().filter(|(role, _)| turn.setup.find(*role).is_some()).collect();
         let reports: Vec<(MachineId, Counts)> =
             turn.setup.machine_ids().filter_map(|m| Some((m, known(self.sites[m.index()].caps.take()?)))).collect();
-        // Offline units known to their application master have precedence over leftovers from an earlier life.
+        // Offline units in the report of their application master have precedence over leftovers of earlier grants.
         let rests: Vec<Counts> = reports.iter().map(|(machine, caps)| self.adopt_caps(turn, *machine, caps)).collect();
         for ((machine, _), rest) in reports.iter().zip(rests) {
             self.adopt_rest(turn, *machine, &rest);
@@ -40,23 +41,23 @@ impl Master {
         turn.push_note(Note::Recovered);
     }
 
-    /// Whether the master of an application has sent a full report to this FuxiMaster.
+    /// Returns whether the master of an application has sent a full report to this FuxiMaster.
     pub(super) fn reported(&self, app: AppId) -> bool {
         self.tenants.get(&app).is_some_and(|tenant| tenant.epoch > 0)
     }
 
-    /// Hints for units on a machine that FuxiMaster has no room for, until the machine reports.
+    /// Returns the units in hints for a machine that has no room for them, until the machine reports.
     pub fn claims(&self, machine: MachineId) -> &Counts {
         &self.sites[machine.index()].claims
     }
 
-    /// The units that a role may still get within its request.
+    /// Returns the number of units that may still be granted to a role within its request.
     pub fn wanting(&self, role: RoleId) -> u32 {
         let account = self.accounts.get(&role).copied().unwrap_or_default();
         account.request.saturating_sub(account.granted)
     }
 
-    /// Enters units that existed before; the request of an unknown application follows its units.
+    /// Rebuilds units; a mock request is set to the rebuilt units of the role.
     fn rebuild(&mut self, turn: &mut PendingStep, units: Units<u32>, source: RecoverySource) {
         self.change(turn, Units { machine: units.machine, role: units.role, count: units.count as i32 });
         if source == RecoverySource::Mock {
@@ -68,15 +69,15 @@ impl Master {
         }
     }
 
-    /// Notes units that are not rebuilt.
+    /// Records units that are not rebuilt.
     fn leave(turn: &mut PendingStep, units: Units<u32>, why: Why) {
         if units.count > 0 {
             turn.push_note(Note::Dropped(units, why));
         }
     }
 
-    /// Rebuilds the units on a machine that reported within the window. Returns offline units that are missing in their application
-    /// master's report.
+    /// Rebuilds the units on a machine that reported within the window. Returns offline units that are missing in the report of their
+    /// application master.
     fn adopt_caps(&mut self, turn: &mut PendingStep, machine: MachineId, caps: &Counts) -> Counts {
         let rules = turn.setup.rules;
         let mut rest = Counts::default();
@@ -103,7 +104,7 @@ impl Master {
         rest
     }
 
-    /// Rebuilds the remaining offline units while the request allows.
+    /// Rebuilds the remaining offline units as far as the request allows.
     fn adopt_rest(&mut self, turn: &mut PendingStep, machine: MachineId, rest: &Counts) {
         for (role, count) in rest.iter() {
             let keep = count.min(self.wanting(role));
@@ -112,11 +113,11 @@ impl Master {
         }
     }
 
-    /// Units of a role on a machine that have precedence over others of the role: all, unless hints order them ([`Setup::order_by_hints`]);
-    /// then the units in the application master's report.
+    /// Returns the number of units of a role on a machine that have precedence over the role's other units: all of them, unless hints order
+    /// them ([`Setup::order_by_hints`]); then the units in the application master's report.
     ///
-    /// Departure from the source, off by default: the article ignores hints for a machine that has reported. They only order offline units
-    /// above the request; see `docs/failover.md`, "Departures from the article".
+    /// This departs from the source and is off by default: the article ignores hints for a machine that has reported. The hints only order
+    /// offline units above the request; see `docs/failover.md`, "Departures from the article".
     fn hinted(&self, setup: &Setup, app: AppId, machine: MachineId, role: RoleId) -> u32 {
         let hints = self.tenants.get(&app).filter(|_| setup.order_by_hints).map(|tenant| &tenant.hints);
         let Some(hints) = hints else { return u32::MAX };
@@ -126,7 +127,7 @@ impl Master {
 
     /// Rebuilds stable units on machines that have not reported.
     ///
-    /// A hint that finds no room is remembered as a claim: should the machine report the unit too, it is genuine.
+    /// A hint without room is stored as a claim: if the machine reports the unit too, the unit exists.
     pub(super) fn adopt_hints(&mut self, turn: &mut PendingStep, hints: &[Units<u32>]) {
         let rules = turn.setup.rules;
         if !rules.has(Rule::HintRecovery) {
@@ -150,10 +151,10 @@ impl Master {
         }
     }
 
-    /// A machine reports after the window, for the first time.
+    /// Processes the first report of a machine after the window.
     ///
-    /// Its offline units are gone. Stable units stay if the application master knows them too, or is away and cannot be asked. A unit known
-    /// by hint alone (its cap never arrived) yields to the units in the machine's report.
+    /// Its offline units are lost. Stable units stay if they are in the application master's report too, or if the application master has
+    /// not reported. A unit that is known only from a hint (its cap never arrived) yields to the units in the machine's report.
     fn late(&mut self, turn: &mut PendingStep, machine: MachineId, caps: &Counts) {
         let (setup, rules) = (turn.setup, turn.setup.rules);
         let site = &mut self.sites[machine.index()];
@@ -180,7 +181,7 @@ impl Master {
         }
         let roles: BTreeSet<RoleId> = known.iter().chain(caps.iter()).map(|(role, _)| role).collect();
         let roles: Vec<RoleId> = roles.into_iter().filter(|role| setup.find(*role).is_some()).collect();
-        // First what shrinks, so that the machine is never over its capacity.
+        // Reductions come first, so that allocations never exceed the capacity of the machine.
         for shrinking in [true, false] {
             for &role in &roles {
                 let (had, has) = (known.get(role), kept.get(role));
@@ -201,7 +202,7 @@ impl Master {
         self.welcome(turn, machine);
     }
 
-    /// A Tubo reports its caps: noted within the window, believed as far as [`Master::late`] says after it.
+    /// Processes a Tubo's report of its caps: stores it during the window; after the window, accepts it as far as [`Master::late`] allows.
     pub(super) fn tubo_report(&mut self, turn: &mut PendingStep, machine: MachineId, epoch: u32, caps: Counts) {
         if epoch != self.epoch {
             turn.ask(Endpoint::Tubo(machine), self.epoch);
@@ -216,14 +217,14 @@ impl Master {
                     self.sites[machine.index()].told = caps;
                 }
                 Contact::Away => self.welcome(turn, machine),
-                // An answer to a question asked twice.
+                // An answer to a repeated request.
                 Contact::Here => turn.full_cap(machine),
             }
         }
     }
 
-    /// Without the rule that leaves surplus to the application master: cuts a role at its request, machines with the
-    /// highest numbers first.
+    /// Revokes the stable units of an application above its request, on the machines with the highest numbers first. Used without the rule
+    /// `surplus-to-am`, which leaves the choice to the application master.
     pub(super) fn cut_surplus(&mut self, turn: &mut PendingStep, app: AppId, setup: &Setup) {
         for role in setup.roles_of(app).filter(|role| setup.role(*role).stable) {
             let account = self.accounts.get(&role).copied().unwrap_or_default();

@@ -9,8 +9,8 @@ use crate::rules::Rule;
 use crate::setup::{AppId, RoleId};
 
 impl Master {
-    /// Processes a full report of an application master; returns whether it is accepted. A mock request is replaced by the real one. Units
-    /// above it stay and are reported back, for the application master to return the surplus.
+    /// Processes a full report of an application master; returns whether it is accepted. The real request replaces a mock request. Units
+    /// above the request stay and are sent back as hints, so that the application master returns the surplus.
     pub(super) fn app_report(
         &mut self,
         turn: &mut PendingStep,
@@ -65,7 +65,7 @@ impl Master {
         true
     }
 
-    /// Whether this is the next message of a present application master. An absent one, or one with lost messages, receives a request to
+    /// Returns whether this is the next message of a present application master. An unknown one, or one with lost messages, is requested to
     /// report.
     pub(super) fn is_next(&mut self, turn: &mut PendingStep, from: Sender, epoch: u32) -> bool {
         if self.refuses(turn, from) {
@@ -85,7 +85,7 @@ impl Master {
         true
     }
 
-    /// An application master changes its request, or gives units back.
+    /// Processes a change of an application master's request, and returned units.
     pub(super) fn app_change(
         &mut self,
         turn: &mut PendingStep,
@@ -107,7 +107,7 @@ impl Master {
         }
     }
 
-    /// Units are returned. Within the window they are removed from the reports.
+    /// Releases returned units. During the window they are removed from the reports.
     fn take_back(&mut self, turn: &mut PendingStep, Units { machine, role, count }: Units<u32>) {
         let app = turn.setup.role(role).app;
         for hint in self.tenants.get_mut(&app).into_iter().flat_map(|tenant| &mut tenant.hints) {
@@ -129,7 +129,7 @@ impl Master {
     }
 }
 
-/// The application of a sender, which is not refused.
+/// Returns the record of a sender's application. Panics: when there is none; such a sender has been refused.
 fn tenant_of(tenants: &mut BTreeMap<AppId, Tenant>, from: Sender) -> &mut Tenant {
     tenants.get_mut(&from.app).expect("a unit without application is refused")
 }

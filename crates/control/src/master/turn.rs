@@ -7,7 +7,7 @@ use crate::message::{Endpoint, Message, Note, Output, Position, Units};
 use crate::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::MachineId;
 
-/// The words for one application master.
+/// The message to one application master.
 #[derive(Default)]
 struct Words {
     full: bool,
@@ -16,16 +16,16 @@ struct Words {
     back: Vec<MachineId>,
 }
 
-/// The words for one Tubo.
+/// The message to one Tubo.
 #[derive(Default)]
 struct Caps {
     full: bool,
     list: Vec<(RoleId, i32)>,
 }
 
-/// A step in the making.
+/// The outputs of a step that is not finished.
 pub(super) struct PendingStep<'a> {
-    /// The hard state.
+    /// The cluster and its applications.
     pub setup: &'a Setup,
     outputs: Vec<Output>,
     caps: BTreeMap<MachineId, Caps>,
@@ -88,11 +88,11 @@ impl<'a> PendingStep<'a> {
         self.words.entry(app).or_default().list.push(units);
     }
 
-    /// Numbers and sends the collected messages to the present peers; the others get the full state when they are back.
+    /// Numbers and returns the collected messages to present peers. Others receive the full state when they are back.
     pub fn finish(mut self, master: &mut Master) -> Vec<Output> {
         let quiet = master.phase == super::Phase::Recovering;
         for (machine, caps) in std::mem::take(&mut self.caps) {
-            // Without the window's silence even a machine that has not reported is answered.
+            // Without the rule `wait-window`, a machine that has not reported is answered too.
             let site = &mut master.sites[machine.index()];
             if site.contact != Contact::Here && !(quiet && caps.full) {
                 continue;
@@ -126,7 +126,7 @@ impl<'a> PendingStep<'a> {
 }
 
 impl Master {
-    /// All units of an application, and the machines among theirs that are away.
+    /// Returns all units of an application, and those of its machines that are away.
     fn all_hints(&self, app: AppId) -> (Vec<Units<i32>>, Vec<MachineId>) {
         let held = self.tenants.get(&app).map(|tenant| &tenant.held).into_iter().flatten();
         let list: Vec<Units<i32>> =

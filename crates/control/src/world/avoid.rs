@@ -1,4 +1,4 @@
-//! Workers that fail alone, and machines that are avoided because of that.
+//! Failures of single workers, and the blacklist that results from them.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,8 @@ use plimsoll_sim::workload::synthetic::random::{numbered, stream};
 use rand::RngExt;
 
 impl World {
-    /// How often a worker on a machine fails, in an hour. A larger share of faulty machines has those of a smaller one.
+    /// Returns the failures of a worker on a machine in an hour. With a larger share of faulty machines, the faulty machines of a smaller
+    /// share stay faulty.
     fn worker_rate(&self, machine: MachineId) -> f64 {
         let failures = &self.script.failures;
         let lot =
@@ -25,8 +26,8 @@ impl World {
         if failures.faulty > 0.0 && lot() < failures.faulty { failures.worker_on_faulty } else { failures.worker }
     }
 
-    /// Draws the next failure after workers of a machine have started or stopped. (Their lifetimes are exponential, so that elapsed time
-    /// does not matter.)
+    /// Draws the next failure after workers on a machine have started or stopped. (Their lifetimes are exponential, so elapsed time does
+    /// not matter.)
     pub(super) fn draw_worker_failure(&mut self, machine: MachineId) {
         if !self.script.failures.workers() {
             return;
@@ -47,19 +48,19 @@ impl World {
 
     pub(super) fn worker_fails(&mut self, machine: MachineId, drawn: u32) {
         if self.hosts[machine.index()].drawn == drawn {
-            // Should it strike nothing, for want of a Tubo, the next one is drawn all the same.
+            // The next failure is drawn even if this one has no effect because the Tubo is down.
             self.hosts[machine.index()].workers = 0;
             self.befalls(Fault::WorkerFailure(machine), usize::MAX);
             self.draw_worker_failure(machine);
         }
     }
 
-    /// Whether a worker on a machine could fail, and its Tubo see it.
+    /// Returns whether a worker on a machine could fail and its Tubo would notice.
     pub(super) fn has_workers(&self, machine: MachineId) -> bool {
         self.hosts[machine.index()].up && !self.tubos[machine.index()].running.is_empty()
     }
 
-    /// One of the workers on a machine fails, each with the same chance.
+    /// Makes one of the workers on a machine fail, each with the same chance.
     pub(super) fn fail_one(&mut self, machine: MachineId) {
         let running = &self.tubos[machine.index()].running;
         let mut at = self.dice[FaultKind::Worker as usize].random_range(0..running.total().max(1));
@@ -88,7 +89,7 @@ impl World {
         }
     }
 
-    /// A machine was blamed.
+    /// Schedules the end of an application's report against a machine.
     pub(super) fn blamed(&mut self, machine: MachineId) {
         if let Some(avoidance) = self.script.avoidance {
             self.hosts[machine.index()].blamed = self.now;
@@ -103,13 +104,13 @@ impl World {
         }
     }
 
-    /// Whether FuxiMaster may grant on a machine: it is present and not shunned.
+    /// Returns whether FuxiMaster may grant on a machine: it is present and not blacklisted.
     pub(super) fn is_open(&self, machine: MachineId) -> bool {
         let site = self.master.as_ref().map(|master| &master.sites[machine.index()]);
         site.is_some_and(|site| site.contact == Contact::Here && !site.shunned)
     }
 
-    /// The machines that FuxiMaster knows to be barred for a role.
+    /// Returns the machines that are barred for a role, as far as FuxiMaster has received the bars.
     pub(super) fn bars_of(&self, role: RoleId) -> BTreeSet<MachineId> {
         let tenant = self.setup.find(role).zip(self.master.as_ref());
         let tenant = tenant.and_then(|(spec, master)| master.tenants.get(&spec.app));
@@ -117,7 +118,7 @@ impl World {
         bars.filter(|bar| bar.role.is_none_or(|other| other == role)).map(|bar| bar.machine).collect()
     }
 
-    /// Has the engine keep the tasks of an application from the machines that it bars now.
+    /// Makes the engine exclude the machines that an application currently bars for its tasks.
     pub(super) fn keep_from(&mut self, app: AppId) {
         let roles: Vec<RoleId> = self.setup.roles_of(app).collect();
         for role in roles {
@@ -128,7 +129,7 @@ impl World {
             }
             let barred = |units: &Units<u32>| units.role == role && bars.contains(&units.machine);
             if self.postponed.iter().any(barred) {
-                // Postponed grants there are dropped.
+                // Postponed grants there are cancelled.
                 self.postponed.retain(|units| !barred(units));
                 let there: Vec<_> = bars.iter().map(|machine| ((*machine, role), Fate::Revoked)).collect();
                 self.settle(&there);

@@ -1,4 +1,6 @@
-//! The invariants, checked after every step on what the step touched, and agreement at the end.
+//! Checks of the invariants: after every step on the state that the step changed, and the agreement of all roles at the end.
+//!
+//! The invariants are listed in [`super::watch`], where violations are stored.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +11,10 @@ use crate::message::{Message, Note, Output, Units, Why};
 use crate::setup::{AppId, RoleId};
 use plimsoll_base::units::{MachineId, Resources};
 
-/// Caps of a machine with more roles than this are added up now and then only.
+/// The caps of a machine with more roles than this are added up only periodically.
 const MANY: usize = 64;
 
-/// Amounts in base units, resource by resource, without those at the end of which there is nothing.
+/// Returns the amounts of all resources in base units, without trailing zeros.
 fn amounts(resources: &Resources) -> String {
     let last = resources.0.iter().rposition(|amount| *amount > 0).map_or(1, |last| last + 1);
     let amounts: Vec<String> = resources.0[..last].iter().map(u64::to_string).collect();
@@ -25,7 +27,7 @@ impl World {
         self.watch.violated(invariant, self.now, machine, role, what);
     }
 
-    /// After a step of FuxiMaster.
+    /// Checks a step of FuxiMaster.
     pub(super) fn after_master(&mut self, outputs: &[Output]) {
         let now = self.now;
         for output in outputs {
@@ -40,7 +42,7 @@ impl World {
                         let what = format!("{} taken while recovering ({})", self.name(units), why.name());
                         self.violated("I10", Some(units.machine), Some(units.role), what);
                     }
-                    // Units of a machine that was out of sight run twice, or the request has shrunk meanwhile.
+                    // The units of a machine that was away run twice, or the request has shrunk in the meantime.
                     self.watch.excused_machines[units.machine.index()] |=
                         matches!(why, Why::AboveRequest | Why::Displaced);
                     self.check_choice(units, why);
@@ -66,7 +68,7 @@ impl World {
         format!("{} x {} on machine {}", units.count, self.setup.name(units.role), units.machine)
     }
 
-    /// An online resource is never taken by choice.
+    /// Checks that no stable unit is preempted.
     fn check_choice(&mut self, units: Units<u32>, why: Why) {
         if why == Why::Displaced && self.setup.find(units.role).is_some_and(|role| role.stable) {
             let what = format!("{} taken for others", self.name(units));
@@ -74,7 +76,7 @@ impl World {
         }
     }
 
-    /// A new master of an application is to start on a machine.
+    /// Checks the machine that is chosen for a new master of an application.
     pub(super) fn check_home(&mut self, app: AppId, machine: MachineId) {
         let failed = self.apps.get(&app).and_then(|masters| masters.home);
         let good = |other: MachineId| Some(other) != failed && self.is_open(other);
@@ -118,7 +120,7 @@ impl World {
         }
     }
 
-    /// FuxiMaster has recovered: its sums are right, and it knows every stable worker that was reported to it.
+    /// Checks FuxiMaster's tables after a recovery: the sums are right, and there is a record of every stable worker that was reported.
     fn check_recovered(&mut self) {
         self.check_sums();
         let Some(master) = &self.master else { return };
@@ -145,7 +147,7 @@ impl World {
             self.watch.excused_apps.insert(*app, true);
         }
         self.watch.requested = requested;
-        // What an application master plans by a hint that is not rebuilt may meet a new cap, and is called off then.
+        // A plan by a hint that is not rebuilt may meet a new cap; its worker is stopped later.
         let unfounded = |own: &AppMaster| {
             let above = |(&(machine, role), &hint): (&(MachineId, RoleId), &u32)| {
                 (hint > master.sites[machine.index()].alloc.get(role)).then_some(machine)
@@ -163,7 +165,7 @@ impl World {
         }
     }
 
-    /// The sums that FuxiMaster keeps are those of its tables, and the engine's books hold as many units.
+    /// Checks that FuxiMaster's sums are those of its tables.
     fn check_sums(&mut self) {
         let Some(master) = &self.master else { return };
         let mut granted: BTreeMap<RoleId, u32> = BTreeMap::new();
@@ -186,7 +188,8 @@ impl World {
         }
     }
 
-    /// The engine's books hold as many units everywhere as FuxiMaster has allocated or will grant in a moment.
+    /// Checks that the engine's books contain as many units everywhere as FuxiMaster has allocated or will grant, and as many tasks as are
+    /// requested.
     pub(super) fn check_books(&mut self) {
         let Some(master) = self.master.as_ref().filter(|master| master.phase == Phase::Normal) else { return };
         let mut allocated: BTreeMap<(MachineId, RoleId), u32> = BTreeMap::new();
@@ -220,7 +223,7 @@ impl World {
         }
     }
 
-    /// After a step of a Tubo.
+    /// Checks a step of a Tubo.
     pub(super) fn after_tubo(&mut self, machine: MachineId, outputs: &[Output]) {
         let now = self.now;
         for output in outputs {
@@ -242,7 +245,7 @@ impl World {
         }
         self.watch.settle_consent(&self.tubos[machine.index()]);
         let tubo = &self.tubos[machine.index()];
-        // To add them all up at every step would cost a pool of thousands of roles too much.
+        // Adding up the caps of thousands of roles in each step would take too long on a pooled cluster.
         if tubo.caps.len() > MANY && !self.net.sent.is_multiple_of(MANY as u64) {
             return;
         }
@@ -261,7 +264,7 @@ impl World {
         let runs = self.tubos[machine.index()].running.get(role);
         let Some(spec) = self.setup.find(role) else { return };
         let (stable, app) = (spec.stable, spec.app);
-        // Fewer run than are wanted: someone else than the application master stopped them.
+        // If fewer workers run than are planned, another process than the application master has stopped them.
         let consent = &mut self.watch.consent[machine.index()];
         let given = consent.get(role).min(count);
         consent.add(role, -(given as i32));
@@ -284,13 +287,13 @@ impl World {
         }
     }
 
-    /// The epoch of the plan that a plan on its way would replace.
+    /// Returns the epoch of the plan that a message would replace.
     pub(super) fn planner(&self, machine: MachineId, message: &Message) -> Option<(RoleId, u32)> {
         let Message::Plan { role, .. } = message else { return None };
         self.tubos[machine.index()].plans.iter().find(|plan| plan.role == *role).map(|plan| (*role, plan.at.epoch))
     }
 
-    /// A Tubo has received a message: a superseded application master must not plan any more, and a full cap replaces the one on disk.
+    /// Checks a Tubo after a message: a superseded application master must not plan any more. A full cap replaces the one from disk.
     pub(super) fn check_planner(&mut self, machine: MachineId, before: Option<(RoleId, u32)>) {
         let tubo = &self.tubos[machine.index()];
         if tubo.at.number > 0 && Some(tubo.at) == self.position(machine) {
@@ -305,7 +308,7 @@ impl World {
         }
     }
 
-    /// Faults have long stopped: all roles agree, and no role lacks units that are available.
+    /// Checks long after the last fault that all roles agree, and that no role exceeds its request.
     pub(super) fn check_agreement(&mut self) {
         self.check_sums();
         let mut found: Vec<(Option<MachineId>, Option<RoleId>, String)> = Vec::new();
@@ -346,7 +349,7 @@ impl World {
         }
     }
 
-    /// Roles that have more than they asked for, or of which FuxiMaster does not know how much they want.
+    /// Returns roles that have more units than requested, or for which FuxiMaster does not have the current request.
     fn unfair(&self, master: &Master, roles: &[RoleId]) -> Vec<(Option<MachineId>, Option<RoleId>, String)> {
         let mut found = Vec::new();
         for &role in roles {
@@ -363,7 +366,7 @@ impl World {
         found
     }
 
-    /// The fates of the workers and their work, for the report.
+    /// Closes the accounts of workers for the report.
     pub(super) fn close_accounts(&mut self) {
         for (role, count) in self.tubos.iter().flat_map(|tubo| tubo.running.iter()) {
             self.watch.fates[role.index()].after += count;

@@ -1,7 +1,7 @@
 //! Heartbeats and time-outs.
 //!
-//! A heartbeat that would change only FuxiMaster's clock is counted instead of delivered. A peer sends heartbeats from a message to or from
-//! it until both sides agree again, and its silence is checked only after a fault.
+//! A heartbeat that would change only FuxiMaster's clock is counted instead of delivered. After a message to or from it, a peer sends
+//! heartbeats until both sides agree again. Its time-out is checked only after a fault.
 
 use super::{CLOCKS, Event, World};
 use crate::app;
@@ -11,7 +11,7 @@ use crate::tubo;
 use plimsoll_base::units::{MachineId, Span, Time};
 
 impl World {
-    /// The first heartbeat of a peer after now; those of different peers are spread evenly.
+    /// Returns the instant of a peer's next heartbeat; heartbeats of different peers are spread evenly.
     fn next_beat(&self, peer: u32) -> Option<Time> {
         let beat = self.script.timing.beat.0;
         let spread = u64::from(peer).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -21,7 +21,7 @@ impl World {
         Some(Time(if next > self.now.0 { next } else { next + beat }))
     }
 
-    /// Something was said to a Tubo or by it: it beats until it agrees with FuxiMaster.
+    /// Starts the heartbeats of a Tubo after a message to or from it. They continue until it agrees with FuxiMaster.
     pub(super) fn arm_tubo(&mut self, machine: MachineId) {
         if !self.hosts[machine.index()].beating
             && let Some(at) = self.next_beat(machine.0)
@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    /// The same for the newest master of an application.
+    /// Starts the heartbeats of the newest master of an application after a message to or from it.
     pub(super) fn arm_app(&mut self, app: AppId) {
         let Some(at) = self.next_beat(app.0) else { return };
         let Some(masters) = self.apps.get_mut(&app).filter(|masters| !masters.beating) else { return };
@@ -50,7 +50,7 @@ impl World {
         self.arm_tubo(machine);
     }
 
-    /// Whether FuxiMaster and a Tubo are connected, agree on the last messages, and wait for no other.
+    /// Returns whether FuxiMaster and a Tubo are connected, agree on the last messages, and expect no others.
     fn is_quiet(&self, machine: MachineId) -> bool {
         let (tubo, host) = (&self.tubos[machine.index()], &self.hosts[machine.index()]);
         let master = self.master.as_ref().filter(|master| master.phase == Phase::Normal);
@@ -68,7 +68,7 @@ impl World {
         masters.beating = false;
         let alive: Vec<u32> = masters.alive.iter().map(|master| master.epoch).collect();
         if epoch < masters.epoch || alive.is_empty() {
-            // Another master has started meanwhile, and beats by its own clock.
+            // Another master has started in the meantime, and has its own heartbeats.
             if !alive.is_empty() {
                 self.arm_app(app);
             }
@@ -84,7 +84,7 @@ impl World {
         self.arm_app(app);
     }
 
-    /// The same for an application master.
+    /// Returns whether FuxiMaster and an application master are connected, agree on the last messages, and expect no others.
     fn is_quiet_app(&self, app: AppId) -> bool {
         let master = self.master.as_ref().filter(|master| master.phase == Phase::Normal);
         let Some((master, own)) = master.zip(self.newest(app)) else { return false };
@@ -96,11 +96,11 @@ impl World {
             && !self.cuts.iter().any(|&(other, epoch, _)| (other, epoch) == (app, own.epoch))
     }
 
-    /// A fault has hit a Tubo: FuxiMaster considers it lost if no message arrives within the time-out.
+    /// Schedules the check of a Tubo's time-out after a fault: FuxiMaster considers the Tubo lost if no message arrives in time.
     pub(super) fn watch_tubo(&mut self, machine: MachineId) {
         let (quiet, beat) = (!self.hosts[machine.index()].beating, self.script.timing.beat);
         if quiet && let Some(next) = self.next_beat(machine.0) {
-            // Its last heartbeat that was not carried.
+            // The last heartbeat that was counted instead of delivered.
             let last = next - beat;
             let heard = &mut self.heard_tubo[machine.index()];
             *heard = last.max(*heard);
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    /// The same for an application master.
+    /// Schedules the check of an application master's time-out after a fault.
     pub(super) fn watch_app(&mut self, app: AppId) {
         let (next, beat) = (self.next_beat(app.0), self.script.timing.beat);
         let Some(masters) = self.apps.get_mut(&app) else { return };
@@ -131,7 +131,7 @@ impl World {
         let host = &mut self.hosts[machine.index()];
         host.checked = false;
         let here = |master: &master::Master| master.sites[machine.index()].contact == Contact::Here;
-        // Another FuxiMaster checks with its own clock.
+        // A later FuxiMaster schedules its own checks.
         if epoch != self.epoch || !self.master.as_ref().is_some_and(here) {
             return;
         }
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// The number of heartbeats without effect: of all Tubos and application masters so far, less the delivered ones.
+    /// Returns the number of heartbeats without effect: those of all Tubos and application masters so far, minus the delivered ones.
     pub(super) fn idle_beats(&self) -> u64 {
         let beat = self.script.timing.beat.0;
         if beat == 0 {

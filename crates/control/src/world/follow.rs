@@ -1,4 +1,4 @@
-//! Keeps the engine consistent with FuxiMaster: grants and revocations, known requests and machines, and postponed grants.
+//! Keeps the engine consistent with FuxiMaster: grants and revocations, received requests, usable machines, and postponed grants.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use plimsoll_sim::backend::ControlOrder;
 use plimsoll_sim::record::Fate;
 
 impl World {
-    /// Has the engine follow what FuxiMaster has done.
+    /// Applies the outputs of a step of FuxiMaster to the engine.
     pub(super) fn follow(&mut self, outputs: &[Output]) {
         let mut apps: Vec<AppId> = Vec::new();
         let mut changed: Vec<((MachineId, RoleId), Fate)> = Vec::new();
-        // Within a recovery only the outcome counts.
+        // The changes within a recovery are applied together at its end.
         let recovered = outputs.contains(&Output::Note(Note::Recovered));
         for output in outputs {
             let Output::Note(note) = output else { continue };
@@ -36,7 +36,7 @@ impl World {
                 Note::Barred(app) => self.keep_from(app),
                 Note::MachineBack(machine) => {
                     self.open(machine);
-                    // This may have been its last message.
+                    // The Tubo may fall silent after this message.
                     self.watch_tubo(machine);
                 }
                 Note::AppAway(app) => self.list(app, false),
@@ -52,7 +52,7 @@ impl World {
         apps.into_iter().for_each(|app| self.forget_if_over(app));
     }
 
-    /// The engine allocates as many units as FuxiMaster has allocated, plus postponed ones.
+    /// Makes the engine allocate as many units at these places as FuxiMaster has allocated, plus postponed ones.
     pub(super) fn settle(&mut self, places: &[((MachineId, RoleId), Fate)]) {
         let Some(master) = &self.master else { return };
         let target = |&((machine, role), fate): &((MachineId, RoleId), Fate)| {
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// A machine may be used from now on, or not.
+    /// Updates whether the engine may use a machine.
     pub(super) fn open(&mut self, machine: MachineId) {
         let open = self.is_open(machine);
         let host = &mut self.hosts[machine.index()];
@@ -83,14 +83,14 @@ impl World {
         self.places.order(if open { ControlOrder::Back(machine) } else { ControlOrder::Away(machine) });
         if !open {
             self.postponed.retain(|units| units.machine != machine);
-            // Postponed grants on this machine that were never made.
+            // Revokes postponed grants on this machine.
             let there = self.places.all().into_iter().filter(|(there, _)| *there == machine);
             let there: Vec<_> = there.map(|at| (at, Fate::Revoked)).collect();
             self.settle(&there);
         }
     }
 
-    /// The requests of an application are known from now on, or no longer.
+    /// Records that FuxiMaster has the requests of an application, or no longer has them.
     pub(super) fn list(&mut self, app: AppId, listed: bool) {
         let roles: Vec<RoleId> = self.setup.roles_of(app).collect();
         for role in roles {
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    /// FuxiMaster has recovered: the engine continues from its tables.
+    /// Continues from FuxiMaster's rebuilt tables after a recovery.
     pub(super) fn recovered(&mut self) {
         if let Some(since) = self.watch.down.0.take() {
             self.watch.down.1 = Span(self.watch.down.1.0 + self.now.since(since).0);
@@ -136,8 +136,8 @@ impl World {
         self.settle(&places);
     }
 
-    /// Makes the grants that are possible now. The rest waits until the Tubo has acknowledged its reduced cap, or until FuxiMaster has
-    /// received the current request.
+    /// Makes the postponed grants that are possible now. The others wait until the Tubo has acknowledged its reduced cap, or until
+    /// FuxiMaster has received the current request.
     pub(super) fn grant_postponed(&mut self) {
         let Some(master) = self.master.as_ref().filter(|_| !self.postponed.is_empty() && self.is_normal()) else {
             return;
@@ -156,7 +156,7 @@ impl World {
         }
     }
 
-    /// Tasks that were to get a unit in a moment get one that has none.
+    /// Moves tasks with a postponed grant to spare units of their role.
     pub(super) fn use_spare(&mut self) {
         let mut changed: Vec<((MachineId, RoleId), Fate)> = Vec::new();
         for units in &mut self.postponed {
@@ -172,7 +172,7 @@ impl World {
         }
     }
 
-    /// The scheduler revokes units: first postponed ones.
+    /// Revokes units that the scheduler preempts; postponed grants are cancelled first.
     pub(super) fn revoke_units(&mut self, taken: &mut Vec<Units<u32>>) {
         for units in taken.iter_mut() {
             let same = |other: &&mut Units<u32>| (other.machine, other.role) == (units.machine, units.role);

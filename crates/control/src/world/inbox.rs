@@ -1,7 +1,7 @@
 //! The service time of FuxiMaster: messages queue until the ones before them are processed.
 //!
-//! It processes all queued messages as one batch and answers at the end: the busier it is, the more it decides in one round. A heartbeat
-//! without news costs nothing.
+//! FuxiMaster processes all queued messages as one batch and answers at the end: the busier it is, the more it decides in one round. A
+//! heartbeat without news has no service time.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -14,29 +14,29 @@ use crate::message::{Endpoint, Message};
 use plimsoll_base::units::{Span, Time};
 use plimsoll_sim::workload::synthetic::random::stream;
 
-/// How busy FuxiMaster was.
+/// The load of FuxiMaster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MasterLoad {
-    /// Requests that it went through.
+    /// Processed requests.
     pub requests: u64,
-    /// How long it was at work.
+    /// Total service time.
     pub busy: Span,
-    /// From when each request arrived until it was answered, in microseconds, if that takes any time.
+    /// The time from the arrival of each request to its answer, in microseconds; empty without a service time.
     pub response_us: Vec<u64>,
-    /// The most requests that it had at once.
+    /// The largest number of waiting messages.
     pub peak: u64,
-    /// Units that it granted.
+    /// Granted units.
     pub granted: u64,
 }
 
-/// Messages that lie on the desk.
+/// FuxiMaster's queue of messages, and the batch in service.
 #[derive(Debug)]
 pub(super) struct Inbox {
     cost: Cost,
     rng: ChaCha8Rng,
     waiting: Vec<Letter>,
     at_work: Vec<Letter>,
-    /// Since when FuxiMaster goes through something, and when it last had.
+    /// When the current batch began, and when the last one was finished.
     since: Option<Time>,
     decided: Option<Time>,
     pub load: MasterLoad,
@@ -57,7 +57,7 @@ impl Inbox {
         }
     }
 
-    /// Whether a round may be held at this instant.
+    /// Returns whether a scheduling round may run at this instant.
     pub fn is_free(&self, now: Time) -> bool {
         self.since.is_none() || self.decided == Some(now)
     }
@@ -69,13 +69,13 @@ impl Inbox {
         }
     }
 
-    /// FuxiMaster aborts the current batch.
+    /// Ends the current batch and adds its time to the load.
     pub fn rest(&mut self, now: Time) {
         let busy = self.since.take().map_or(Span::ZERO, |since| now.since(since));
         self.load.busy = Span(self.load.busy.0 + busy.0);
     }
 
-    /// FuxiMaster is gone, and everything on its desk.
+    /// Removes all messages after the death of FuxiMaster.
     pub fn clear(&mut self, now: Time) {
         self.rest(now);
         self.decided = None;
@@ -84,13 +84,13 @@ impl Inbox {
     }
 }
 
-/// Whether a message asks FuxiMaster to do something.
+/// Returns whether a message needs service by FuxiMaster.
 fn is_request(message: &Message) -> bool {
     !matches!(message, Message::TuboBeat { restarted: false, .. } | Message::AppBeat { .. })
 }
 
 impl World {
-    /// A message has reached FuxiMaster.
+    /// Queues a message for FuxiMaster; without a service time, it is processed at once.
     pub(super) fn put_on_desk(&mut self, mut letter: Letter) {
         if self.desk.cost.is_nothing() {
             self.desk.load.requests += u64::from(is_request(&letter.message));
@@ -113,7 +113,7 @@ impl World {
         let mut last: Option<(Endpoint, Time)> = None;
         for at in 0..desk.at_work.len() {
             let letter = &desk.at_work[at];
-            // What one peer says in one message is one request.
+            // Messages that a peer sent in one batch are one request.
             let same = last == Some((letter.from, letter.arrived));
             if is_request(&letter.message) && !same {
                 last = Some((letter.from, letter.arrived));
@@ -125,7 +125,7 @@ impl World {
         self.after(total, CLOCKS, Event::Decided(self.epoch));
     }
 
-    /// FuxiMaster has finished a batch: a round follows, and then the messages that arrived meanwhile.
+    /// Processes the messages of a finished batch. A scheduling round follows, and then the messages that arrived in the meantime.
     pub(super) fn decided(&mut self, epoch: u32) {
         if epoch != self.epoch || self.desk.since.is_none() {
             return;

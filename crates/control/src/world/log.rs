@@ -11,13 +11,13 @@ use plimsoll_base::units::{MachineId, Time};
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// When it happened, or arrived.
+    /// When the event occurred, or the message arrived.
     pub at: Time,
-    /// What.
+    /// The kind of the line.
     pub what: What,
-    /// Its text.
+    /// The text of the line.
     pub text: String,
-    /// The machine and the roles concerned; empty for all.
+    /// The machine concerned; `None` for all.
     pub machine: Option<MachineId>,
     /// The roles concerned; empty for all.
     pub roles: Vec<RoleId>,
@@ -37,11 +37,11 @@ pub enum What {
         /// Whether it arrived.
         arrived: bool,
     },
-    /// A process did something.
+    /// An event in a step of a process.
     Note(Endpoint),
     /// A process started.
     Start(Endpoint),
-    /// A fault struck a process or a link.
+    /// A fault of a process or a link.
     Fault(Endpoint),
     /// A fault is over, or FuxiMaster has recovered.
     Heal(Endpoint),
@@ -49,11 +49,11 @@ pub enum What {
     Violation,
 }
 
-/// The log of a run: empty unless it is to be kept.
+/// The log of a run: empty unless it is enabled.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     keep: bool,
-    /// Its lines in order.
+    /// The lines in order.
     pub entries: Vec<LogEntry>,
 }
 
@@ -74,7 +74,7 @@ impl Log {
     }
 
     pub(super) fn unreachable(&mut self, now: Time, setup: &Setup, from: Endpoint, to: Endpoint, message: &Message) {
-        // FuxiMaster requests reports from all peers; absent ones are nothing new.
+        // FuxiMaster requests reports from all peers; absent peers are of no interest here.
         if self.keep && !is_beat(message) && !matches!(message, Message::Ask { .. }) {
             let what = What::Message { from, to, sent: now, arrived: false };
             self.message(now, what, setup, from, to, message);
@@ -91,7 +91,7 @@ impl Log {
     }
 
     pub(super) fn record_note(&mut self, now: Time, setup: &Setup, by: Endpoint, note: &Note) {
-        // The message contains the request.
+        // The message already contains the request.
         if self.keep && !matches!(note, Note::Requested(..)) {
             let (text, machine, role) = describe_note(setup, note);
             let what = if *note == Note::Recovered { What::Heal(by) } else { What::Note(by) };
@@ -107,7 +107,7 @@ impl Log {
         }
     }
 
-    /// An application master starts on a machine.
+    /// Logs the start of an application master on a machine.
     pub(super) fn app_started(&mut self, now: Time, setup: &Setup, node: Endpoint, machine: MachineId) {
         if self.keep {
             let text = format!("starts on machine {machine}");
@@ -155,7 +155,7 @@ fn roles_of(setup: &Setup, node: Endpoint) -> Vec<RoleId> {
 }
 
 impl Fault {
-    /// The process that it strikes, and how.
+    /// Returns the process that the fault affects, and a description.
     pub fn describe(self) -> (Endpoint, String) {
         let app = |app: AppId| Endpoint::App(app, 0);
         match self {
@@ -183,7 +183,7 @@ impl Fault {
 }
 
 impl Endpoint {
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> String {
         match self {
             Endpoint::Master => "FuxiMaster".to_owned(),
@@ -294,7 +294,7 @@ fn describe_note(setup: &Setup, note: &Note) -> (String, Option<MachineId>, Opti
 }
 
 impl crate::message::Why {
-    /// The reason in a word or two.
+    /// Returns the reason in a few words.
     pub fn name(self) -> &'static str {
         match self {
             Self::MachineTimeout => "machine timed out",

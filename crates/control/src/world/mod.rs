@@ -1,12 +1,12 @@
-//! A cluster under faults: the roles' step functions in an event loop with clocks and a network, between a scheduler and its machines.
+//! A cluster under faults: an event loop that connects the step functions of the roles with clocks, a network and the engine.
 //!
 //! The loop owns the state that is hidden from the roles: time, heartbeats and time-outs, dead processes, partitions, and message delays.
 //! All of it follows from the [`Script`] and its seed. Messages in flight to a dying process are lost, as with a connection; messages from
 //! it still arrive. Every step is checked (see [`watch`]).
 //!
-//! It is a [`Control`](plimsoll_sim::backend::Control) of the engine, which is the scheduler of FuxiMaster: submitted rows become roles of
-//! the applications of their jobs, grants of the engine are inputs of FuxiMaster, and the results (`places`) are reported to the engine.
-//! While FuxiMaster is dead or in its window, no round is run.
+//! The world is a [`Control`](plimsoll_sim::backend::Control) of the engine, which is the scheduler of FuxiMaster. Submitted rows become
+//! roles, and their jobs applications. Grants of the engine are inputs of FuxiMaster, and the results (`places`) are reported to the
+//! engine. While FuxiMaster is dead, busy or in its window, no scheduling round runs.
 
 mod avoid;
 mod check;
@@ -44,7 +44,7 @@ use rand_chacha::ChaCha8Rng;
 use strike::FaultKind;
 use watch::Watch;
 
-/// An event to come.
+/// A future event.
 #[derive(Clone, Debug)]
 enum Event {
     Deliver(Letter),
@@ -52,32 +52,32 @@ enum Event {
     Submit(AppId),
     TuboBeat(MachineId),
     AppBeat(AppId, u32),
-    /// Does this Tubo still send heartbeats to the FuxiMaster of this epoch?
+    /// Checks whether a Tubo still sends heartbeats to the FuxiMaster of this epoch.
     CheckTubo(MachineId, u32),
-    /// Does this application master still send heartbeats to the FuxiMaster of this epoch?
+    /// Checks whether an application master still sends heartbeats to the FuxiMaster of this epoch.
     CheckApp(AppId, u32),
     WindowEnds(u32),
     MasterStarts,
     AppStarts(AppId, u32),
     TuboStarts(MachineId),
     Strike(usize),
-    /// One of the processes of a kind fails.
+    /// A process of a kind fails.
     Fails(FaultKind),
     AppFails(AppId, u32, Fault),
     CutEnds(usize),
-    /// FuxiMaster has gone through the messages on its desk.
+    /// The FuxiMaster of this epoch has processed a batch of messages.
     Decided(u32),
-    /// The application master loses patience with a machine.
+    /// The patience of an application master with an unreachable machine ends.
     Patience(AppId, MachineId),
-    /// A worker on a machine fails, unless others have started or stopped there since this was drawn.
+    /// A worker on a machine fails, unless workers have started or stopped there since this failure was drawn.
     WorkerFails(MachineId, u32),
-    /// No worker of an application has failed on a machine for long.
+    /// Clears the failures of an application's workers on a machine, if none has failed there for the hold time.
     AppForgives(AppId, MachineId),
-    /// A machine has not been blamed for long.
+    /// Clears the reports against a machine, if there was none for the hold time.
     Forgive(MachineId),
 }
 
-/// Order of what happens at one instant: what ends, then what begins, then messages, then clocks.
+/// Classes of events at one instant, in order: ends of faults and starts of processes, then faults, then messages, then clocks.
 const ENDS: u8 = 0;
 const STRIKES: u8 = 1;
 const MESSAGES: u8 = 2;
@@ -86,70 +86,70 @@ const CLOCKS: u8 = 3;
 /// The masters of one application.
 #[derive(Clone, Debug, Default)]
 struct Masters {
-    /// The live ones, oldest first; more than one only while FuxiMaster wrongly considers one lost.
+    /// The live masters, oldest first. There is more than one only while FuxiMaster wrongly considers one lost.
     alive: Vec<AppMaster>,
-    /// The last one that died.
+    /// The last master that died.
     dead: Option<AppMaster>,
-    /// The epoch of the newest.
+    /// The epoch of the newest master.
     epoch: u32,
     /// The least epoch that FuxiMaster has ordered.
     least: u32,
-    /// The machine that the newest runs on, or is to start on.
+    /// The machine of the newest master, or the one chosen for the next.
     home: Option<MachineId>,
     starting: bool,
-    /// That start was ordered by FuxiMaster; else the last one is to be restarted where it was.
+    /// Whether FuxiMaster has ordered the start; otherwise the last master is restarted on its machine.
     ordered: bool,
-    /// How often a start was scheduled: only the last one counts.
+    /// The number of scheduled starts; only the last one takes effect.
     starts: u32,
-    /// How often a failure was drawn.
+    /// The number of failures drawn.
     failures: u32,
-    /// When one of its workers last failed on a machine.
+    /// By machine, when a worker of the application last failed there.
     failed: BTreeMap<MachineId, Time>,
-    /// Units wanted before there was any master.
+    /// Requested units by role, from before the first master.
     first: Vec<(RoleId, u32)>,
-    /// All its tasks are over.
+    /// Whether all tasks of the application are complete.
     over: bool,
-    /// A heartbeat is scheduled; its silence is being looked at.
+    /// Whether a heartbeat is scheduled, and (`checked`) whether a check of the time-out is scheduled.
     beating: bool,
     checked: bool,
-    /// When the first was started.
+    /// When the first master was started.
     since: Option<Time>,
 }
 
-/// The machine's side of the world.
+/// The state of a machine and of the process of its Tubo.
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
     up: bool,
-    /// Incremented at each start: messages to an earlier life are lost.
+    /// Incremented at each start; messages to an earlier life are lost.
     life: u32,
-    /// Active faults: partitions from FuxiMaster, partitions from all peers, and outages.
+    /// The numbers of active faults: partitions from FuxiMaster, partitions from all peers, and outages.
     cut: u16,
     dark: u16,
     down: u16,
     beating: bool,
     checked: bool,
-    /// The scheduler may use it.
+    /// Whether the scheduler may use the machine.
     open: bool,
-    /// Workers there, and how often the next failure of one was drawn.
+    /// The number of workers on the machine when the next failure of one was last drawn, and the number of draws.
     workers: u64,
     drawn: u32,
-    /// When it was last blamed.
+    /// When the machine was last reported by an application.
     blamed: Time,
 }
 
-/// A role on the engine's side.
+/// The engine's view of a role.
 #[derive(Clone, Copy, Debug)]
 struct RoleState {
     row: u64,
     /// The resources of one unit.
     unit: Resources,
-    /// Its tasks that are not over.
+    /// The number of its incomplete tasks.
     left: u32,
-    /// The engine knows that they are wanted.
+    /// Whether the engine has its request, so that its waiting tasks are in the queue.
     listed: bool,
 }
 
-/// A cluster under a script.
+/// A cluster that runs under a script.
 pub struct World {
     setup: Setup,
     script: Script,
@@ -161,7 +161,7 @@ pub struct World {
     tubos: Vec<Tubo>,
     hosts: Vec<Host>,
     apps: BTreeMap<AppId, Masters>,
-    /// Application masters without a connection to FuxiMaster: application, epoch, and the fault.
+    /// Partitions between application masters and FuxiMaster: application, epoch, and number of the fault.
     cuts: Vec<(AppId, u32, usize)>,
     heard_tubo: Vec<Time>,
     heard_app: HashMap<AppId, Time>,
@@ -169,31 +169,33 @@ pub struct World {
     roles: HashMap<u64, RoleId>,
     lines: HashMap<RoleId, RoleState>,
     places: Places,
-    /// The machines that the engine keeps the tasks of a role from.
+    /// By role, the machines that the engine excludes for its tasks.
     barred: BTreeMap<RoleId, BTreeSet<MachineId>>,
-    /// Grants that wait until the Tubo acknowledges earlier revocations.
+    /// Grants that wait until the Tubo acknowledges earlier revocations, or until FuxiMaster has received the request.
     postponed: Vec<Units<u32>>,
     desk: Inbox,
-    /// The dice of each kind of process that fails.
+    /// The random streams of the kinds of processes that fail.
     dice: [ChaCha8Rng; 4],
-    /// A machine on which recovery has restored more units than fit.
+    /// A machine with more units after a recovery than fit.
     overfull: Option<MachineId>,
-    /// Violations end the run.
+    /// Whether a violation ends the run.
     strict: bool,
-    /// The run ends after this span without any event.
+    /// The run ends after this span without an event.
     settles: Option<Span>,
-    /// When the engine last exchanged a message, and when a task of an offline row last started or ended.
+    /// When the world last exchanged facts or orders with the engine, and when a task of an offline row was last submitted, started or
+    /// completed.
     moved: Time,
     worked: Time,
     names: Vec<String>,
-    /// The ledger.
+    /// The ledger of the run.
     pub watch: Watch,
-    /// The log.
+    /// The log of the run.
     pub log: Log,
 }
 
 impl World {
-    /// A cluster before the first event, under these rules; the engine reports the machines. `names` are those of the rows in reports.
+    /// Creates a cluster under these rules before its first event; the engine reports the machines later. `names` are the names of the rows
+    /// in reports.
     pub fn new(rules: Rules, script: Script, names: Vec<String>) -> World {
         let mut setup = Setup::new(Vec::new());
         setup.rules = rules;
@@ -233,37 +235,37 @@ impl World {
         }
     }
 
-    /// The same, which writes every message down.
+    /// Enables the log of all messages.
     pub fn recorded(self) -> World {
         World { log: Log::new(true), ..self }
     }
 
-    /// The same, but continues without work: until all roles must agree, long after the last fault, start and end. Messages are lost and
-    /// duplicated until the last fault is over.
+    /// Makes the run continue without work until all roles must agree, long after the last fault, start and end. Messages are lost and
+    /// duplicated only until the last fault is over.
     pub fn to_the_end(self) -> World {
         let settles = self.script.settles();
         let calm = self.script.calm();
         World { settles: Some(settles), net: self.net.until(calm), ..self }
     }
 
-    /// When it ends if nothing more happens.
+    /// Returns the instant at which the run ends unless another event occurs.
     fn rest(&self) -> Option<Time> {
         self.settles.map(|span| self.script.calm().max(self.moved) + span)
     }
 
-    /// The same, which ends with its first violation.
+    /// Makes the first violation end the run.
     pub fn strict(self) -> World {
         World { strict: true, ..self }
     }
 
-    /// Messages sent so far, those included that were lost, and of them the heartbeats that would have changed nothing and were
-    /// only counted.
+    /// Returns the number of messages sent so far, lost ones included, and how many of them were heartbeats without effect, which are only
+    /// counted.
     pub fn messages(&self) -> (u64, u64) {
         let idle = self.idle_beats();
         (self.net.sent + idle, idle)
     }
 
-    /// The run is over: all roles must agree, unless a violation has ended it.
+    /// Ends the run and checks that all roles agree, unless a violation has ended it.
     pub fn finish(&mut self, end: Time) {
         if self.strict && !self.watch.violations.is_empty() {
             return;
@@ -273,7 +275,7 @@ impl World {
         self.close_accounts();
     }
 
-    /// The costs of it all, up to the end of the run. Closes the accounts.
+    /// Returns the costs of the control plane up to the end of the run, and closes the accounts.
     pub fn carried(&mut self, end: Time) -> Carried {
         self.now = end;
         self.watch.work.close(end);
@@ -306,7 +308,7 @@ impl World {
         }
     }
 
-    /// The description of the cluster.
+    /// Returns the description of the cluster.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
@@ -341,7 +343,7 @@ impl World {
             Event::AppFails(app, epoch, fault) => {
                 if self.newest(app).is_some_and(|master| master.epoch == epoch) {
                     self.strike_now(fault);
-                    // One that is only cut off may fail again.
+                    // A master that is only partitioned may fail again.
                     if matches!(fault, Fault::AppCut(..)) {
                         self.app_fails(app, epoch);
                     }
@@ -360,7 +362,7 @@ impl World {
         }
     }
 
-    /// The newest master of an application, if it lives.
+    /// Returns the newest master of an application, if it is alive.
     fn newest(&self, app: AppId) -> Option<&AppMaster> {
         let masters = self.apps.get(&app)?;
         masters.alive.last().filter(|master| master.epoch == masters.epoch)
@@ -379,7 +381,7 @@ impl World {
         self.act(Endpoint::Master, outputs);
     }
 
-    /// Does what a step asks for.
+    /// Executes the outputs of a step.
     fn act(&mut self, from: Endpoint, outputs: Vec<Output>) {
         for output in outputs {
             match output {
@@ -387,7 +389,7 @@ impl World {
                 Output::StartApp(app, least) => {
                     let Some(masters) = self.apps.get_mut(&app) else { continue };
                     masters.least = masters.least.max(least);
-                    // One that is to start already will do; not one that is only to be back some time.
+                    // A start that FuxiMaster has already ordered suffices; a scheduled restart does not.
                     let will_do = masters.starting && masters.ordered;
                     if !will_do {
                         (masters.starting, masters.ordered) = (true, true);
@@ -400,7 +402,7 @@ impl World {
         }
     }
 
-    /// The scheduler has chosen the machine of a master.
+    /// Records the machine that the scheduler has chosen for a master, and schedules the start there.
     fn housed(&mut self, app: AppId, machine: MachineId) {
         self.check_home(app, machine);
         let Some(masters) = self.apps.get_mut(&app) else { return };
@@ -418,7 +420,7 @@ impl World {
             Endpoint::Master => {
                 match letter.from {
                     Endpoint::Tubo(machine) => self.heard_tubo[machine.index()] = self.now,
-                    // Only the master of the moment keeps its application alive.
+                    // Only messages of the current master keep an application from timing out.
                     Endpoint::App(app, epoch) if self.is_accepted(app, epoch) => {
                         self.heard_app.insert(app, self.now);
                     }
@@ -440,7 +442,7 @@ impl World {
         tenant.is_some_and(|tenant| tenant.accepts(epoch))
     }
 
-    /// How far FuxiMaster has come with a machine: for checks.
+    /// Returns the position of a Tubo that has received all messages from FuxiMaster, for checks.
     fn position(&self, machine: MachineId) -> Option<Position> {
         self.master.as_ref().map(|master| master.position(machine))
     }

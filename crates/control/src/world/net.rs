@@ -1,4 +1,4 @@
-//! The network: how long a message takes, whether it arrives, and how often.
+//! The network: the delay of each message, its loss and its duplication, and the batching of messages.
 
 use std::collections::HashMap;
 
@@ -11,37 +11,37 @@ use crate::setup::AppId;
 use plimsoll_base::units::{Span, Time};
 use plimsoll_sim::workload::synthetic::random::stream;
 
-/// A message on its way.
+/// A message in flight.
 #[derive(Clone, Debug)]
 pub struct Letter {
     /// The sender.
     pub from: Endpoint,
     /// The receiver.
     pub to: Endpoint,
-    /// Which life of the receiver it is meant for.
+    /// The life of the receiver that the message is for.
     pub life: u32,
     /// When it was sent.
     pub sent: Time,
-    /// When FuxiMaster found it on its desk.
+    /// When it was put into FuxiMaster's inbox.
     pub arrived: Time,
     /// The message.
     pub message: Message,
 }
 
-/// The network with its dice.
+/// The network with its random stream.
 pub(super) struct Net {
     network: Network,
     rng: ChaCha8Rng,
-    /// Messages of one to FuxiMaster, or of FuxiMaster to one, are gathered for so long.
+    /// The time for which messages between FuxiMaster and one peer are batched.
     batch: Span,
-    /// When the last message from one to another left and arrives, where that matters; by application.
+    /// By application, sender and receiver: when the last message left and arrives, where that matters.
     last: HashMap<Option<AppId>, HashMap<(Endpoint, Endpoint), (Time, Time)>>,
-    /// Until when messages are lost and doubled.
+    /// When messages stop being lost and duplicated.
     calm: Time,
     now: Time,
-    /// Messages sent so far.
+    /// The number of messages sent so far.
     pub sent: u64,
-    /// Heartbeats that were carried, and how long the application masters lived that are over, in microseconds.
+    /// Delivered heartbeats, and (`lives`) the total lifetime of the completed applications' masters in microseconds.
     pub beats: u64,
     pub lives: u64,
 }
@@ -62,23 +62,23 @@ impl Net {
         }
     }
 
-    /// The same, which loses and doubles nothing from some time on.
+    /// Stops losses and duplicates at an instant.
     pub fn until(self, calm: Time) -> Net {
         Net { calm, ..self }
     }
 
-    /// A chance in a million.
+    /// Draws an event with a chance in millionths.
     fn dice(&mut self, chance: u32) -> bool {
         chance > 0 && self.now <= self.calm && self.rng.random_range(0..1_000_000) < chance
     }
 
-    /// How long a message takes.
+    /// Draws the delay of a message.
     pub fn delay(&mut self) -> Span {
         let (from, to) = self.network.delay;
         if from == to { from } else { Span(self.rng.random_range(from.0..=to.0)) }
     }
 
-    /// When a message leaves, together with the batch for the same peer.
+    /// Returns when a message leaves, together with the batch for the same peer.
     fn leaves(&self, from: Endpoint, to: Endpoint) -> Time {
         let gathered = (from == Endpoint::Master) != (to == Endpoint::Master);
         match self.now.0.div_ceil(self.batch.0.max(1)) {
@@ -87,7 +87,7 @@ impl Net {
         }
     }
 
-    /// The arrivals of a letter: none, one or two.
+    /// Returns the arrivals of a message: none, one or two.
     pub fn carry(&mut self, now: Time, letter: Letter) -> Vec<(Time, Letter)> {
         self.now = now;
         let leaves = self.leaves(letter.from, letter.to);
@@ -124,13 +124,13 @@ impl Net {
         arrives
     }
 
-    /// An application is over.
+    /// Removes the state of a completed application.
     pub fn forget(&mut self, app: AppId) {
         self.last.remove(&Some(app));
     }
 }
 
-/// The application that sends or receives a letter.
+/// Returns the application that sends or receives a message.
 fn app_of(letter: &Letter) -> Option<AppId> {
     [letter.from, letter.to].into_iter().find_map(|node| match node {
         Endpoint::App(app, _) => Some(app),

@@ -1,8 +1,8 @@
-//! Granted units on each machine, with their tasks and the stage of these.
+//! Granted units on each machine, with their tasks and the progress of these tasks.
 //!
-//! FuxiMaster's tables contain the number of units of a role per machine, the Tubo the number of running workers; neither knows tasks. The
-//! tasks of a job are assigned to its units in order, and the books of the engine follow by [`Order`]s: they contain as many units of each
-//! role on each machine as FuxiMaster has allocated there.
+//! FuxiMaster's tables contain the number of units of a role on each machine, and the Tubo has the number of running workers; neither
+//! identifies tasks. This module assigns the tasks of a job to its units in order. [`ControlOrder`]s keep the books of the engine
+//! consistent: they contain as many units of each role on each machine as FuxiMaster has allocated there.
 
 use std::collections::HashMap;
 
@@ -12,37 +12,38 @@ use plimsoll_base::units::{MachineId, Span, Time};
 use plimsoll_sim::backend::{Batch, ControlOrder};
 use plimsoll_sim::record::Fate;
 
-/// How far the tasks of a unit have come.
+/// The progress of the tasks of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnitProgress {
-    /// No worker runs.
+    /// No worker runs yet.
     Granted,
-    /// A worker is at it.
+    /// A worker runs them.
     Running,
-    /// A worker has done them, and the application master does not know yet.
+    /// A worker has completed them, and the application master has not received that yet.
     Done,
-    /// They are over; the unit is not taken back yet.
+    /// They are complete, and the unit has not been released yet.
     Over,
 }
 
-/// Equal tasks by units of one role on one machine.
+/// Equal tasks in units of one role on one machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit {
     batch: Batch,
     count: u32,
     stage: UnitProgress,
-    /// Since when workers are at it.
+    /// For running and completed tasks, when their workers began.
     since: Time,
 }
 
 /// The units of a role on a machine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnitPlace {
-    /// In the order of their grants.
+    /// The units with tasks, in the order of their grants.
     units: Vec<Unit>,
     /// Workers with completed tasks.
     idle: u32,
-    /// Workers without a task, with the instant since they worked on one: FuxiMaster has released their units, or they are unknown.
+    /// Workers without a task, each with the instant at which its work began. FuxiMaster has released their units, or has no record of
+    /// them.
     stray: Vec<(u32, Option<Time>)>,
     /// Units without a task.
     spare: u32,
@@ -61,7 +62,8 @@ impl UnitPlace {
         self.stray.iter().map(|(count, _)| count).sum()
     }
 
-    /// Removes up to `count` workers without a task; returns how many were working, and for how long in total.
+    /// Removes up to `count` workers without a task. Returns how many of them had begun to work, and their total working time in
+    /// microseconds.
     fn take_strays(&mut self, mut count: u32, now: Time) -> (u32, u64) {
         let (mut at_work, mut lost) = (0, 0);
         while count > 0
@@ -81,11 +83,11 @@ impl UnitPlace {
     }
 }
 
-/// All places, and the orders that keep the engine's books in step with them.
+/// All places, and the orders that keep the engine's books consistent with them.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     all: HashMap<(MachineId, RoleId), UnitPlace>,
-    /// Units that wait for the engine to find tasks for them.
+    /// Units for which the engine has to find tasks.
     adopting: Vec<(MachineId, RoleId, u32)>,
     /// Places with spare units, by role.
     spares: HashMap<RoleId, Vec<MachineId>>,
@@ -94,7 +96,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Moves up to `count` of the tasks at a stage on, in the order of their units or against it; how many were.
+    /// Moves up to `count` tasks from one stage to the next, or removes them. The order is that of their units, or the reverse for
+    /// `last_first`. Returns the number of tasks moved.
     fn advance(
         &mut self,
         at: (MachineId, RoleId),
@@ -114,7 +117,7 @@ impl Places {
             let Some(found) = found else { break };
             let unit = place.units[found];
             if unit.count > left {
-                // Only a part of it: the rest is a batch of its own.
+                // Only a part of the batch moves: the batch is split.
                 let keep = if last_first { unit.count - left } else { left };
                 self.orders.push(ControlOrder::Split { batch: unit.batch, count: keep });
                 let rest = Batch { first: unit.batch.first + keep, ..unit.batch };
@@ -135,14 +138,15 @@ impl Places {
         count - left
     }
 
-    /// The engine has assigned tasks to units: by a decision of the scheduler, or on request (then `true`).
+    /// Records that the engine has assigned tasks to units. Returns `false` for a decision of the scheduler, `true` for the answer to an
+    /// order.
     pub fn granted(&mut self, at: (MachineId, RoleId), batch: Batch, count: u32) -> bool {
         let place = self.all.entry(at).or_default();
         place.units.push(Unit { batch, count, stage: UnitProgress::Granted, since: self.now });
         let expected = self.adopting.iter_mut().find(|(machine, role, left)| (*machine, *role) == at && *left >= count);
         let Some((.., left)) = expected else { return false };
         *left -= count;
-        // Workers that run there already have something to do again.
+        // Workers that run there without a task continue with these tasks.
         let busy = place.strays().min(count);
         let _ = place.take_strays(busy, self.now);
         self.advance(at, UnitProgress::Granted, Some(UnitProgress::Running), busy, true, |batch, _| {
@@ -151,12 +155,12 @@ impl Places {
         true
     }
 
-    /// Whether the engine has to say something before anything else may happen.
+    /// Returns whether the engine has to find tasks before the next event.
     pub fn wait_for_answer(&self) -> bool {
         !self.adopting.is_empty()
     }
 
-    /// The engine has assigned all available tasks: the remaining units are spare.
+    /// Records that the engine has assigned all available tasks: the remaining units are spare.
     pub fn adopted(&mut self, now: Time) {
         self.now = now;
         for (machine, role, left) in self.adopting.drain(..) {
@@ -170,7 +174,7 @@ impl Places {
         }
     }
 
-    /// Workers have started.
+    /// Records that workers have started.
     pub fn started(&mut self, at: (MachineId, RoleId), line: Option<RoleState>, count: u32) {
         let begun = self.advance(at, UnitProgress::Granted, Some(UnitProgress::Running), count, false, |batch, _| {
             ControlOrder::Start(batch)
@@ -179,20 +183,20 @@ impl Places {
         if count > begun {
             place.stray.push((count - begun, None));
         }
-        // A unit with completed tasks is reused.
+        // A unit of completed tasks is reused.
         let free = self.free_over(at, count - begun);
         if let Some(line) = line {
             self.adopt(at, line, free);
         }
     }
 
-    /// Tasks that wait for a worker there.
+    /// Returns the number of tasks that wait for a worker on a machine.
     pub fn waiting(&self, at: (MachineId, RoleId)) -> u32 {
         let units = self.all.get(&at).into_iter().flat_map(|place| &place.units);
         { units }.filter(|unit| unit.stage == UnitProgress::Granted).map(|unit| unit.count).sum()
     }
 
-    /// Frees up to `most` units with completed tasks and without workers, for reuse. Returns how many.
+    /// Releases up to `most` units of completed tasks without workers, for reuse. Returns the number of units released.
     pub fn free_over(&mut self, at: (MachineId, RoleId), most: u32) -> u32 {
         let Some(place) = self.all.get(&at) else { return 0 };
         let over =
@@ -201,7 +205,8 @@ impl Places {
         self.advance(at, UnitProgress::Over, None, again, false, |batch, _| ControlOrder::Free(batch))
     }
 
-    /// Workers have stopped: those with nothing to do first, then the youngest. How many were at work, and for how long in all.
+    /// Records that workers have stopped: first idle workers, then those without a task, then the youngest. Returns the number of workers
+    /// that stopped during a task, and their total working time.
     pub fn stopped(&mut self, at: (MachineId, RoleId), count: u32) -> (u32, Span) {
         let Some(place) = self.all.get_mut(&at) else { return (0, Span::ZERO) };
         let mut left = count;
@@ -230,7 +235,7 @@ impl Places {
         (halted + strays_at_work, Span(lost + lost_by_strays))
     }
 
-    /// The workers of a batch have done its tasks: how many.
+    /// Records that the workers of a batch have completed its tasks. Returns the number of tasks.
     pub fn done(&mut self, at: (MachineId, RoleId), batch: Batch) -> u32 {
         let units = self.all.get_mut(&at).into_iter().flat_map(|place| &mut place.units);
         let unit = { units }.find(|unit| unit.batch == batch && unit.stage == UnitProgress::Running);
@@ -239,7 +244,8 @@ impl Places {
         unit.count
     }
 
-    /// The application master received the completion of `count` tasks; returns how many are complete.
+    /// Records that the application master has received the completion of up to `count` tasks. Returns the number of tasks that are
+    /// complete.
     pub fn finished(&mut self, at: (MachineId, RoleId), count: u32) -> u32 {
         let over = self.advance(at, UnitProgress::Done, Some(UnitProgress::Over), count, false, |batch, _| {
             ControlOrder::Over(batch)
@@ -250,7 +256,7 @@ impl Places {
         over
     }
 
-    /// The scheduler has taken the units of tasks back by choice, the last of their batch; how many.
+    /// Records that the scheduler has preempted `count` tasks, the last ones of their batch.
     pub fn taken(&mut self, at: (MachineId, RoleId), batch: Batch, count: u32) {
         let Some(place) = self.all.get_mut(&at) else { return };
         let holds = |unit: &&mut Unit| {
@@ -266,7 +272,7 @@ impl Places {
         }
     }
 
-    /// FuxiMaster has `target` units of a role allocated on a machine: releases the excess. Returns whether any task waits again.
+    /// Releases the units of a role on a machine beyond the `target` that FuxiMaster has allocated. Returns whether any task waits again.
     pub fn give_up(&mut self, at: (MachineId, RoleId), line: RoleState, target: u32, fate: Fate) -> bool {
         let mut excess = self.total(at).saturating_sub(target);
         if excess > 0 {
@@ -292,31 +298,31 @@ impl Places {
         false
     }
 
-    /// FuxiMaster has `target` units of a role allocated on a machine: finds tasks for units without one. To be called after all releases,
+    /// Requests tasks for units of a role on a machine up to the `target` that FuxiMaster has allocated. Must be called after all releases,
     /// since released tasks wait again.
     pub fn fill(&mut self, at: (MachineId, RoleId), line: RoleState, target: u32) {
         let missing = target.saturating_sub(self.total(at));
         self.adopt(at, line, missing);
     }
 
-    /// Units held there, those included that tasks are being found for.
+    /// Returns the number of units of a role on a machine, including those for which tasks are being found.
     pub fn total(&self, at: (MachineId, RoleId)) -> u32 {
         let adopting = self.adopting.iter().filter(|(machine, role, _)| (*machine, *role) == at);
         self.all.get(&at).map_or(0, UnitPlace::total) + adopting.map(|(.., count)| count).sum::<u32>()
     }
 
-    /// Units of completed tasks were recounted: they are no longer reserved for them.
+    /// Releases the units of completed tasks after FuxiMaster has rebuilt its tables: they are no longer reserved for these tasks.
     pub fn forget_over(&mut self, at: (MachineId, RoleId)) {
         self.advance(at, UnitProgress::Over, None, u32::MAX, false, |batch, _| ControlOrder::Free(batch));
     }
 
-    /// Units of a role that have no task.
+    /// Returns the number of units of a role without a task.
     pub fn spare(&self, role: RoleId) -> u32 {
         let places = self.spares.get(&role).into_iter().flatten();
         places.filter_map(|machine| self.all.get(&(*machine, role))).map(|place| place.spare).sum()
     }
 
-    /// Releases up to `count` spare units; returns how many.
+    /// Releases up to `count` spare units. Returns the number of units released.
     fn vacate(&mut self, (machine, role): (MachineId, RoleId), line: RoleState, count: u32) -> u32 {
         let Some(place) = self.all.get_mut(&(machine, role)) else { return 0 };
         let count = place.spare.min(count);
@@ -330,7 +336,7 @@ impl Places {
         count
     }
 
-    /// Tasks of a role wait again: its spare units may be for them.
+    /// Requests tasks for all spare units of a role, after tasks of the role wait again.
     pub fn reuse(&mut self, role: RoleId, line: RoleState) {
         for machine in self.spares.remove(&role).unwrap_or_default() {
             let at = (machine, role);
@@ -347,24 +353,24 @@ impl Places {
         }
     }
 
-    /// The orders since it was last asked.
+    /// Moves the pending orders to `into`.
     pub fn orders(&mut self, into: &mut Vec<ControlOrder>) {
         into.append(&mut self.orders);
     }
 
-    /// Appends another order.
+    /// Appends an order.
     pub fn order(&mut self, order: ControlOrder) {
         self.orders.push(order);
     }
 
-    /// Units held, and workers that have a task or are idle or stray: for checks.
+    /// Returns the number of units, and of workers that have a task, are idle or are without a task. For checks.
     pub fn counts(&self, at: (MachineId, RoleId)) -> (u32, u32) {
         let Some(place) = self.all.get(&at) else { return (0, 0) };
         let with = place.units.iter().filter(|unit| matches!(unit.stage, UnitProgress::Running | UnitProgress::Done));
         (place.total(), with.map(|unit| unit.count).sum::<u32>() + place.idle + place.strays())
     }
 
-    /// All places that are not empty, in order.
+    /// Returns all places that are not empty, in order.
     pub fn all(&self) -> Vec<(MachineId, RoleId)> {
         let mut all: Vec<(MachineId, RoleId)> = self.all.keys().copied().collect();
         all.sort_unstable();

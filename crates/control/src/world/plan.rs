@@ -1,4 +1,4 @@
-//! The script of a cluster: demands, faults, the network and the clocks.
+//! The script of a cluster: faults and failure rates, the network, the clocks, and the service time of FuxiMaster.
 
 use std::str::FromStr;
 
@@ -6,14 +6,14 @@ use crate::setup::{AppId, Blacklist};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Span, Time};
 
-/// The fate of messages on their way.
+/// The behaviour of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// The shortest and the longest time a message takes, evenly distributed.
+    /// The shortest and the longest delay of a message, uniformly distributed.
     pub delay: (Span, Span),
     /// Whether messages between two peers arrive in the order of sending.
     pub ordered: bool,
-    /// Messages lost, in a million.
+    /// Lost messages, in a million.
     pub lost: u32,
     /// Messages that arrive twice, in a million.
     pub doubled: u32,
@@ -24,7 +24,7 @@ impl Network {
     pub const INSTANT: Network = Network { delay: (Span::ZERO, Span::ZERO), ordered: true, lost: 0, doubled: 0 };
     /// Messages take 1 to 5 ms and arrive once, in order.
     pub const ORDERED: Network = Network { delay: (Span(1_000), Span(5_000)), ordered: true, lost: 0, doubled: 0 };
-    /// Messages take 1 ms to 2 s in any order, one in a hundred is lost and one in fifty arrives twice.
+    /// Messages take 1 ms to 2 s and arrive in any order. One in a hundred is lost, and one in fifty arrives twice.
     pub const LOSSY: Network =
         Network { delay: (Span(1_000), Span(2_000_000)), ordered: false, lost: 10_000, doubled: 20_000 };
 }
@@ -44,20 +44,20 @@ impl FromStr for Network {
 /// The clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Between two heartbeats.
+    /// The time between two heartbeats.
     pub beat: Span,
-    /// Silence after which FuxiMaster gives a Tubo up.
+    /// The silence after which FuxiMaster considers a Tubo lost.
     pub tubo_timeout: Span,
-    /// Silence after which FuxiMaster gives an application master up.
+    /// The silence after which FuxiMaster considers an application master lost.
     pub app_timeout: Span,
-    /// How long a new FuxiMaster only listens: the article's 60 s.
+    /// The time for which a new FuxiMaster only receives reports: 60 s in the article.
     pub window: Span,
-    /// How long it takes to start an application master on another machine.
+    /// The time to start an application master on another machine.
     pub app_start: Span,
 }
 
 impl Default for Timing {
-    /// The window is the article's; the others are well below it, so that each live peer reports within it.
+    /// The window is the article's. The others are well below it, so that each live peer reports within it.
     fn default() -> Timing {
         Timing {
             beat: Span::from_secs(1),
@@ -79,7 +79,7 @@ impl Timing {
         app_start: Span::ZERO,
     };
 
-    /// The same with another span between heartbeats; the time-outs grow in proportion.
+    /// Changes the time between heartbeats; the time-outs change in proportion.
     pub fn with_beat(self, beat: Span) -> Timing {
         let scaled = |span: Span| Span(span.0 * beat.0 / self.beat.0.max(1));
         let (tubo_timeout, app_timeout) = (scaled(self.tubo_timeout), scaled(self.app_timeout));
@@ -87,7 +87,7 @@ impl Timing {
     }
 }
 
-/// Something that goes wrong, and for how long.
+/// A fault and its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
     /// FuxiMaster dies; another one starts after a while.
@@ -111,7 +111,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The machine that it strikes, if it strikes one.
+    /// Returns the machine that it affects, if there is one.
     pub fn machine(self) -> Option<MachineId> {
         match self {
             Fault::TuboCrash(machine, _)
@@ -123,7 +123,7 @@ impl Fault {
         }
     }
 
-    /// Its duration, if it is known in advance.
+    /// Returns its duration; zero for a fault without a known end.
     pub fn lasts(self) -> Span {
         match self {
             Fault::MasterCrash(span)
@@ -138,38 +138,38 @@ impl Fault {
     }
 }
 
-/// A fault and when it strikes.
+/// A fault and its instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Strike {
-    /// When.
+    /// The instant.
     pub at: Time,
-    /// What.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// How often processes fail of themselves: each at a steady rate, independently of all others (Poisson processes).
+/// The failure rates of processes. Each fails independently of all others at a constant rate (Poisson processes). Rates are per hour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Failures {
-    /// FuxiMaster, in an hour.
+    /// The rate of FuxiMaster.
     pub master: f64,
-    /// Each application master: it dies and is restarted, is lost permanently, or is partitioned, each with the same chance.
+    /// The rate of each application master. It dies and is restarted, is lost permanently, or is partitioned, each with the same chance.
     pub app: f64,
-    /// Each Tubo: it dies and is restarted, or is partitioned from FuxiMaster or from all peers.
+    /// The rate of each Tubo. It dies and is restarted, or is partitioned from FuxiMaster or from all peers.
     pub tubo: f64,
-    /// Each machine: it goes down with its workers.
+    /// The rate of each machine. It goes down with its workers.
     pub machine: f64,
-    /// Each worker on a machine that is sound: it fails alone.
+    /// The rate of each worker on a machine that is not faulty. It fails alone.
     pub worker: f64,
-    /// The share of machines that are faulty all the time.
+    /// The share of permanently faulty machines.
     pub faulty: f64,
-    /// Each worker on one of these, in place of `worker`.
+    /// The rate of each worker on a faulty machine, in place of `worker`.
     pub worker_on_faulty: f64,
-    /// How long a failure lasts at least and at most, short ones as likely as long ones (log-uniform).
+    /// The shortest and the longest duration of a failure (log-uniform).
     pub lasts: (Span, Span),
 }
 
 impl Failures {
-    /// Nothing fails of itself.
+    /// Rates of zero.
     pub const NONE: Failures = Failures {
         master: 0.0,
         app: 0.0,
@@ -181,77 +181,77 @@ impl Failures {
         lasts: (Span::from_secs(1), Span::from_secs(1)),
     };
 
-    /// Whether anything fails.
+    /// Returns whether any process fails at a rate.
     pub fn any(&self) -> bool {
         [self.master, self.app, self.tubo, self.machine].iter().any(|rate| *rate > 0.0) || self.workers()
     }
 
-    /// Whether workers fail alone.
+    /// Returns whether workers fail alone.
     pub fn workers(&self) -> bool {
         self.worker > 0.0 || self.faulty > 0.0 && self.worker_on_faulty > 0.0
     }
 }
 
-/// When machines with failing workers are excluded, and for how long.
+/// The blacklist: when machines with failing workers are excluded, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Avoidance {
-    /// The thresholds, but for [`Blacklist::most`].
+    /// The thresholds, except [`Blacklist::most`].
     pub limits: Blacklist,
-    /// The share of machines that are shunned at most.
+    /// The largest share of machines that are blacklisted.
     pub share: f64,
-    /// Failures are forgotten when there was none for so long.
+    /// The time after which failures are cleared if there was no further one.
     pub hold: Span,
 }
 
-/// How long FuxiMaster takes for a request.
+/// The service time of FuxiMaster for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Always as long.
+    /// A constant time.
     Constant(Span),
-    /// One of these measured values, each with the same chance.
+    /// One of these measured times, each with the same chance.
     Measured(Vec<Span>),
 }
 
 impl Cost {
-    /// The times that the engine of this program takes for a request, as they were measured: see `decide.csv` beside this file.
+    /// Returns the measured times that the engine of this program takes for a request: see `decide.csv` beside this file.
     pub fn measured() -> Cost {
         let rows = include_str!("decide.csv").lines().filter(|line| !line.starts_with('#')).skip(1);
         Cost::Measured(rows.filter_map(|row| row.parse().ok()).map(Span).collect())
     }
 
-    /// Whether it takes no time.
+    /// Returns whether the service time is zero.
     pub fn is_nothing(&self) -> bool {
         *self == Cost::Constant(Span::ZERO)
     }
 }
 
-/// Everything that is done to a cluster but the work.
+/// Everything that happens to a cluster except its work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     /// Faults, in order of time.
     pub strikes: Vec<Strike>,
-    /// Failures besides.
+    /// Failures at a rate, in addition to the strikes.
     pub failures: Failures,
-    /// The network until the last fault is over; afterwards no message is lost or duplicated.
+    /// The network. In a run to the end ([`super::World::to_the_end`]), no message is lost or duplicated after the last fault.
     pub network: Network,
     /// The clocks.
     pub timing: Timing,
-    /// How long a service waits for an unreachable machine before it moves its units to another one; `None`: without end.
+    /// The time that a service waits for an unreachable machine before it moves its units to another one; `None`: without end.
     pub patience: Option<Span>,
-    /// How long FuxiMaster takes for a request.
+    /// The service time of FuxiMaster for a request.
     pub decide: Cost,
-    /// Messages to and from FuxiMaster are gathered, peer by peer, for so long.
+    /// The time for which messages to and from FuxiMaster are batched, peer by peer.
     pub batch: Span,
     /// See [`crate::setup::Setup::order_by_hints`].
     pub order_by_hints: bool,
-    /// When machines with failing workers are excluded; `None`: never.
+    /// The blacklist; `None`: machines are never excluded.
     pub avoidance: Option<Avoidance>,
-    /// Seed of the delays and losses.
+    /// The seed of delays, losses and failures.
     pub seed: u64,
 }
 
 impl Default for Script {
-    /// Nothing goes wrong, and nothing takes time.
+    /// A script without faults and delays.
     fn default() -> Script {
         Script {
             strikes: Vec::new(),
@@ -269,7 +269,7 @@ impl Default for Script {
 }
 
 impl Script {
-    /// When nothing more goes wrong; never if anything fails at a rate.
+    /// Returns the end of the last fault; [`Time::NEVER`] if any process fails at a rate.
     pub fn calm(&self) -> Time {
         if self.failures.any() {
             return Time::NEVER;
@@ -278,8 +278,8 @@ impl Script {
         strikes.max().unwrap_or(Time::ZERO)
     }
 
-    /// After how long without a fault and a start or end of a task all must agree again: the silence that reveals a loss, the
-    /// start of whatever is missing and a window, with some heartbeats to spare.
+    /// Returns the time after the last fault, start or end of a task within which all roles must agree again. It covers the time-outs that
+    /// reveal a loss, the start of missing processes and a window, with ten heartbeats to spare.
     pub fn settles(&self) -> Span {
         let Timing { beat, tubo_timeout, app_timeout, window, app_start } = self.timing;
         let patience = self.patience.unwrap_or(Span::ZERO);

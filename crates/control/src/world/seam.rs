@@ -1,4 +1,4 @@
-//! The world as the engine sees it: rows become roles, grants inputs of FuxiMaster.
+//! The interface to the engine: rows become roles, jobs become applications, and grants become inputs of FuxiMaster.
 
 use super::strike::FaultKind;
 use super::{Event, Host, MESSAGES, Masters, RoleState, STRIKES, World};
@@ -15,14 +15,14 @@ use plimsoll_sim::backend::{Control, ControlOrder, Fact};
 const STARVED: Span = Span::from_secs(100 * 24 * 3600);
 
 impl World {
-    /// Something of a row was submitted, started or done.
+    /// Records that a task of a role was submitted, started or completed.
     fn works(&mut self, role: RoleId) {
         if self.setup.find(role).is_some_and(|role| !role.stable) {
             self.worked = self.now;
         }
     }
 
-    /// A row is wanted: its job is an application, which may be new.
+    /// Adds the role of a submitted row. Its job is an application, which may be new.
     pub(super) fn submitted(&mut self, job: JobId, row: u64, tasks: u32, unit: Resources, stable: bool) {
         let known = self.jobs.get(&job).copied();
         let app = known.unwrap_or_else(|| self.setup.add_app());
@@ -40,12 +40,12 @@ impl World {
         let masters = Masters { first: vec![(role, tasks)], ..Masters::default() };
         self.apps.insert(app, masters);
         self.net.sent += 1;
-        // A client finds FuxiMaster when there is one; else its application is part of what the next one reads.
+        // The client's message arrives if FuxiMaster is alive; otherwise the next FuxiMaster reads the application at its start.
         let delay = self.net.delay();
         self.schedule(self.now + delay, MESSAGES, Event::Submit(app));
     }
 
-    /// Forgets a completed application once FuxiMaster has revoked all of its units.
+    /// Removes a completed application once FuxiMaster has revoked all of its units.
     pub(super) fn forget_if_over(&mut self, app: AppId) {
         let Some(masters) = self.apps.get(&app).filter(|masters| masters.over) else { return };
         let Some(master) = self.master.as_ref().filter(|master| master.phase == Phase::Normal) else { return };
@@ -105,7 +105,7 @@ impl Control for World {
             match *fact {
                 Fact::Submitted { row, job, tasks, unit, stable } => self.submitted(job, row, tasks, unit, stable),
                 Fact::Granted { batch, count, machine } => {
-                    // Revocations first: their room may be granted again.
+                    // Revocations come first: their room may be granted again.
                     self.revoke_units(&mut taken);
                     let role = self.roles[&batch.row];
                     self.works(role);
@@ -146,7 +146,7 @@ impl Control for World {
         while self.agenda.next_time().is_some_and(|time| time <= now) {
             let Some((_, event)) = self.agenda.pop() else { break };
             self.happen(event);
-            // What the engine says to that may come before the next event.
+            // The engine's answer may have to precede the next event.
             if self.places.wait_for_answer() {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Steps of application masters and Tubos, and the resulting messages to the engine.
+//! Steps of application masters and Tubos, and the resulting orders to the engine.
 
 use super::{CLOCKS, Event, World};
 use crate::app;
@@ -8,13 +8,13 @@ use crate::tubo::{self, Tubo};
 use plimsoll_base::units::MachineId;
 
 impl World {
-    /// A step of the master of an application: of this epoch, or of the newest for 0.
+    /// Makes a step of the master of an application with this epoch; epoch 0 is the newest.
     pub(super) fn app_input(&mut self, app: AppId, epoch: u32, input: app::AppInput) {
         let Some(masters) = self.apps.get_mut(&app) else { return };
         let epoch = if epoch == 0 { masters.epoch } else { epoch };
         let found = masters.alive.iter().position(|master| master.epoch == epoch);
         let Some(found) = found else {
-            // What the application wants is part of its own state, also while it has no master.
+            // The request of the application is part of its own state, also while it has no master.
             if let app::AppInput::Want(role, count) = input {
                 match &mut masters.dead {
                     Some(dead) => dead.want.set(role, count),
@@ -40,7 +40,7 @@ impl World {
         } else if masters.dead.as_ref().is_none_or(|dead| dead.epoch < master.epoch) {
             masters.dead = Some(master);
         }
-        // A superseded master's knowledge is not its successor's.
+        // Its successor has no record of completions that a superseded master has received.
         let newest = masters.epoch == epoch;
         for output in outputs.iter().filter(|_| newest) {
             if let Output::Note(Note::Finished(units)) = output {
@@ -51,7 +51,7 @@ impl World {
         self.act(node, outputs);
     }
 
-    /// An application master received the completion of workers. If one was stopped meanwhile, its task is repeated.
+    /// Processes completions that an application master has received. If a worker was stopped in the meantime, its task is repeated.
     pub(super) fn finished(&mut self, app: AppId, units: Units<u32>) {
         let over = self.places.finished((units.machine, units.role), units.count);
         self.watch.work.wants(self.now, units.role, false, -i64::from(over));
@@ -88,8 +88,8 @@ impl World {
         self.act(Endpoint::Tubo(machine), outputs);
     }
 
-    /// Workers have started. They use only units that FuxiMaster has granted: if it has not revoked units of completed tasks, the
-    /// application master reuses these.
+    /// Processes the start of workers. They use only units that FuxiMaster has granted. If units of completed tasks have not been revoked,
+    /// the application master reuses these.
     pub(super) fn started(&mut self, at: (MachineId, RoleId), count: u32) {
         let later = self.postponed.iter().filter(|units| (units.machine, units.role) == at);
         let later = later.map(|units| units.count).sum::<u32>();

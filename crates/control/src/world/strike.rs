@@ -1,4 +1,7 @@
-//! Faults begin and end; processes die and start.
+//! The beginning and end of faults; the death and start of processes.
+//!
+//! Faults come from the script, or occur at a rate (Poisson processes). Each kind of process has a random stream of its own, and so has
+//! each application, so that a change of one rate does not change the draws of the others.
 
 use super::plan::{Failures, Fault, Strike};
 use super::{CLOCKS, ENDS, Event, Masters, STRIKES, World};
@@ -12,7 +15,7 @@ use plimsoll_sim::workload::synthetic::random::{numbered, stream};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// Processes that fail at a rate.
+/// The kinds of processes that fail at a rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FaultKind {
     Master,
@@ -25,12 +28,12 @@ impl FaultKind {
     pub const ALL: [FaultKind; 4] = [FaultKind::Master, FaultKind::Tubo, FaultKind::Machine, FaultKind::Worker];
 }
 
-/// The time to the next of events that happen so often in an hour.
+/// Draws the time to the next event of a Poisson process with `rate` events in an hour.
 pub(super) fn exponential(rng: &mut ChaCha8Rng, rate: f64) -> Span {
     Span((-(1.0 - rng.random::<f64>()).ln() * 3.6e9 / rate) as u64)
 }
 
-/// A length between two, short ones as likely as long ones.
+/// Draws a log-uniform length between two.
 fn length_between(rng: &mut ChaCha8Rng, (from, to): (Span, Span)) -> Span {
     let (from, to) = ((from.0.max(1) as f64).ln(), (to.0.max(1) as f64).ln());
     Span((from + (to - from) * rng.random::<f64>()).exp() as u64)
@@ -41,9 +44,9 @@ impl World {
         self.befalls(self.script.strikes[at].fault, at);
     }
 
-    /// A fault strikes: of the script, that with this number.
+    /// Applies the fault with number `at` in the script, or a failure of a worker, which has no number.
     pub(super) fn befalls(&mut self, fault: Fault, at: usize) {
-        // The application has not arrived or is over, or the process is dead already.
+        // The fault has no target: the application has not arrived or is complete, or the process is dead already.
         let misses = match fault {
             Fault::MasterCrash(_) => self.master.is_none(),
             Fault::AppCrash(app, _) | Fault::AppLost(app) | Fault::AppCut(app, _) => self.newest(app).is_none(),
@@ -110,7 +113,7 @@ impl World {
                 let there = |(app, masters): (&AppId, &Masters)| (masters.home == Some(machine)).then_some(*app);
                 let there: Vec<AppId> = self.apps.iter().filter_map(there).collect();
                 for app in there {
-                    // One that is about to start there does not.
+                    // A pending start on this machine is cancelled.
                     let called_off = self.apps.get_mut(&app).is_some_and(|masters| {
                         masters.starts += 1;
                         std::mem::take(&mut masters.starting)
@@ -124,7 +127,7 @@ impl World {
         }
     }
 
-    /// A Tubo dies, and is back after the longest of its outages.
+    /// Stops a Tubo, which is back after the longest of its outages.
     fn kill_tubo(&mut self, machine: MachineId, span: Span) {
         self.watch_tubo(machine);
         let host = &mut self.hosts[machine.index()];
@@ -135,7 +138,7 @@ impl World {
         self.after(span, ENDS, Event::TuboStarts(machine));
     }
 
-    /// The processes of a kind fail at a rate: one does now, unless this is the first time, and another one will.
+    /// Makes a process of a kind fail, unless this is the first call, and schedules the next failure.
     pub(super) fn fails(&mut self, kind: FaultKind, first: bool) {
         let Failures { master, tubo, machine, lasts, .. } = self.script.failures;
         let machines = self.hosts.len() as u32;
@@ -143,7 +146,7 @@ impl World {
             FaultKind::Master => master,
             FaultKind::Tubo => tubo * f64::from(machines),
             FaultKind::Machine => machine * f64::from(machines),
-            // They are drawn machine by machine, from when a worker is there.
+            // Failures of workers are drawn by machine, while it has workers.
             FaultKind::Worker => 0.0,
         };
         if rate <= 0.0 || machines == 0 {
@@ -167,7 +170,7 @@ impl World {
         self.after(gap, STRIKES, Event::Fails(kind));
     }
 
-    /// Draws when a master of an application fails next, and how; of an application always the same, whatever else happens.
+    /// Draws the next failure of an application's master and its kind. The sequence depends only on the seed and the application.
     pub(super) fn app_fails(&mut self, app: AppId, epoch: u32) {
         let Failures { app: rate, lasts, .. } = self.script.failures;
         if rate <= 0.0 {
@@ -186,13 +189,13 @@ impl World {
         self.after(gap, STRIKES, Event::AppFails(app, epoch, fault));
     }
 
-    /// Something goes wrong that was not in the script.
+    /// Applies a fault that is not in the script.
     pub(super) fn strike_now(&mut self, fault: Fault) {
         self.script.strikes.push(Strike { at: self.now, fault });
         self.strike(self.script.strikes.len() - 1);
     }
 
-    /// A cut ends.
+    /// Ends a partition.
     pub(super) fn heal(&mut self, at: usize) {
         let fault = self.script.strikes[at].fault;
         match fault {
@@ -213,7 +216,7 @@ impl World {
         self.log.healed(self.now, &self.setup, fault);
     }
 
-    /// The newest master of an application dies. False if none lives.
+    /// Stops the newest master of an application. Returns `false` if it is not alive.
     fn kill_app(&mut self, app: AppId) -> bool {
         let Some(masters) = self.apps.get_mut(&app) else { return false };
         let dead = masters.alive.pop_if(|master| master.epoch == masters.epoch);
@@ -247,7 +250,7 @@ impl World {
         self.act(Endpoint::Master, outputs);
     }
 
-    /// A new master of an application starts, from what the newest one has on disk.
+    /// Starts a new master of an application from the state of the newest one on disk.
     pub(super) fn start_app(&mut self, app: AppId) {
         let Some(masters) = self.apps.get_mut(&app) else { return };
         masters.starting = false;
@@ -289,7 +292,7 @@ impl World {
         self.act(Endpoint::Tubo(machine), outputs);
     }
 
-    /// Which life of a process a message sent now is for.
+    /// Returns the current life of a process; a message sent now is for this life only.
     pub(super) fn life(&self, node: Endpoint) -> u32 {
         match node {
             Endpoint::Master => self.epoch,
@@ -308,7 +311,7 @@ impl World {
         }
     }
 
-    /// Whether two nodes are partitioned.
+    /// Returns whether two peers are partitioned.
     pub(super) fn is_cut(&self, one: Endpoint, other: Endpoint) -> bool {
         let dark = |machine: MachineId| self.hosts[machine.index()].dark > 0;
         let cut = |machine: MachineId| self.hosts[machine.index()].cut > 0 || dark(machine);

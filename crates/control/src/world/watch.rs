@@ -1,19 +1,19 @@
-//! The ledger of a running cluster: the invariants, and the fates of the workers.
+//! The ledger of a run: the state for checking the invariants, and the fates of the workers.
 //!
-//! | name | at all times |
+//! | name | invariant |
 //! |---|---|
-//! | I1 | no worker of a stable role stops unless its application master gave the unit back |
-//! | I2 | the caps on a Tubo, and what is allocated on a machine, are within its capacity |
+//! | I1 | no worker of a stable role stops unless its application master returned the unit |
+//! | I2 | the caps on a Tubo, and the allocations on a machine, are within its capacity |
 //! | I3 | a worker starts only with a plan and a cap |
-//! | I4 | FuxiMaster never grants on a machine that is unreachable |
-//! | I5 | units granted by scheduling are within the request |
-//! | I6 | an offline worker stops only for a reason the article gives, and its application master learns of it (by I8) |
+//! | I4 | FuxiMaster never grants on an unreachable machine |
+//! | I5 | units granted by the scheduler are within the request |
+//! | I6 | an offline worker stops only for a reason given in the article, and its application master is notified (by I8) |
 //! | I7 | a superseded application master is not accepted again |
-//! | I8 | when faults have stopped, caps = allocations = hints, and they are what requests and capacity allow |
-//! | I9 | the books of the scheduler hold what FuxiMaster has allocated, invented requests included |
-//! | I10 | FuxiMaster revokes no unit while it recovers |
-//! | I11 | when it has recovered it knows every stable worker, unless neither holder was there |
-//! | I12 | a new application master starts on a machine that FuxiMaster can reach and that is not the previous one's, if there is one |
+//! | I8 | at the end caps = allocations = hints = workers, within requests and capacity |
+//! | I9 | the books of the scheduler contain the units that FuxiMaster has allocated, mock requests included |
+//! | I10 | FuxiMaster revokes no unit during recovery |
+//! | I11 | after recovery FuxiMaster has a record of each stable worker, unless neither its Tubo nor its application master was present |
+//! | I12 | a new application master starts on a machine that FuxiMaster can reach, and on another one than the last, if there is one |
 //! | I13 | FuxiMaster grants no unit on a machine that it or the application excludes |
 
 use std::collections::{BTreeMap, HashMap};
@@ -27,14 +27,14 @@ use crate::setup::{AppId, RoleId, Setup};
 use crate::tubo::Tubo;
 use plimsoll_base::units::{MachineId, Span, Time};
 
-/// An invariant that does not hold.
+/// A violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Its name: `I1` to `I13`.
     pub invariant: &'static str,
-    /// When.
+    /// The instant of the violation.
     pub at: Time,
-    /// The violation in words.
+    /// A description of the violation.
     pub what: String,
     /// The machine concerned, if there is one.
     pub machine: Option<MachineId>,
@@ -42,23 +42,23 @@ pub struct Violation {
     pub role: Option<RoleId>,
 }
 
-/// Where FuxiMaster had something from.
+/// The source of rebuilt units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// Caps in the memory of a Tubo.
+    /// Caps that a Tubo had in memory.
     Cap,
-    /// Caps that a Tubo had on disk.
+    /// Caps that a Tubo had read from disk.
     CapCheckpoint,
-    /// Caps, with an invented request.
+    /// Caps, with a mock request.
     Mock,
-    /// Hints in the memory of an application master.
+    /// Hints that an application master had in memory.
     Hint,
-    /// Hints that an application master had on disk.
+    /// Hints that an application master had read from disk.
     HintCheckpoint,
 }
 
 impl Origin {
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Origin::Cap => "cap",
@@ -73,7 +73,7 @@ impl Origin {
 /// The fate of the workers of a role since the first fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// Workers that ran when the first fault struck.
+    /// Workers that ran when the first fault occurred.
     pub before: u32,
     /// Of those, workers that stopped.
     pub stopped: u32,
@@ -82,23 +82,23 @@ pub struct Fate {
 }
 
 impl Fate {
-    /// Both together: kept, replaced and lost workers are the sums of either side's.
+    /// Adds the fates of two groups of workers: kept, replaced and lost workers are the sums of both.
     pub fn plus(self, other: Fate) -> Fate {
         let sum = |part: fn(&Fate) -> u32| part(&self).min(self.before) + part(&other).min(other.before);
         Fate { before: sum(|fate| fate.before), stopped: sum(|fate| fate.stopped), after: sum(|fate| fate.after) }
     }
 
-    /// Workers that ran all the time.
+    /// Returns the number of workers that ran all the time.
     pub fn kept(&self) -> u32 {
         self.before.saturating_sub(self.stopped)
     }
 
-    /// Workers that were stopped and run on another machine, or again.
+    /// Returns the number of workers that were stopped and run on another machine, or again.
     pub fn replaced(&self) -> u32 {
         self.after.min(self.before).saturating_sub(self.kept())
     }
 
-    /// Workers that were stopped and do not run again.
+    /// Returns the number of workers that were stopped and do not run again.
     pub fn lost(&self) -> u32 {
         self.before.saturating_sub(self.after)
     }
@@ -109,58 +109,58 @@ impl Fate {
 pub struct Watch {
     /// Violations, in order; at most [`Watch::MOST`].
     pub violations: Vec<Violation>,
-    /// When the first fault struck.
+    /// When the first fault occurred.
     pub struck: Option<Time>,
-    /// When a process was last taken back, or a unit or a worker last changed.
+    /// When a process last recovered, or a unit or a worker last changed.
     pub changed: Time,
-    /// Workers by role.
+    /// The fates of workers, by role.
     pub fates: Vec<Fate>,
-    /// Offline and stable units that FuxiMaster rebuilt, by where it had them from.
+    /// Units that FuxiMaster rebuilt, by source.
     pub rebuilt: BTreeMap<Origin, u32>,
-    /// Units of which FuxiMaster knew the request from a report at the end of a window.
+    /// Allocated units of applications that had reported, at the end of the last window.
     pub requested: u32,
-    /// Units it did not rebuild or took away, by role and reason.
+    /// Units that FuxiMaster revoked or did not rebuild, by role and reason.
     pub dropped: BTreeMap<(RoleId, Why), u32>,
-    /// Invented requests that became real.
+    /// Units of mock requests that were replaced by real ones.
     pub converted: u32,
-    /// Units that were forgotten: in the tables of FuxiMaster, the hints of application masters, the caps of Tubos.
+    /// Units lost with processes: in the tables of FuxiMaster, the hints of application masters, and the caps of Tubos.
     pub forgotten: [u64; 3],
-    /// Units that application masters gave back after the first fault.
+    /// Units that application masters returned after the first fault.
     pub returned: u32,
     /// Workers of stable roles that were stopped without consent.
     pub harmed: u64,
-    /// Faults that struck.
+    /// Faults that had an effect, failures of single workers excepted.
     pub faults: u64,
     /// Workers that failed alone.
     pub failed: u64,
-    /// How often a machine began to be shunned.
+    /// The number of times that a machine was blacklisted.
     pub shunned: u64,
-    /// Since when no FuxiMaster decides, and for how long none did before.
+    /// Since when FuxiMaster makes no decisions, and for how long it made none before.
     pub(super) down: (Option<Time>, Span),
     /// The work of workers.
     pub work: Accounts,
-    /// Workers that an application master wants and has not given back, by machine.
+    /// Workers that an application master has planned and not returned, by machine.
     pub(super) intent: Vec<Counts>,
-    /// Units that an application master has given back, until their caps are gone: a worker that runs by one may stop.
+    /// Returned units that still have caps or workers: these workers may stop.
     pub(super) consent: Vec<Counts>,
-    /// Workers with completed tasks and units that the newest application master has not returned: they may stop.
+    /// Completed workers of which the newest application master has not returned the units: they may stop.
     pub(super) finished: Vec<Counts>,
     /// Failed workers, until their units are returned or reused.
     fallen: Vec<Counts>,
-    /// The newest master of each application that has planned anything.
+    /// The epoch of the newest master of each application that has made a step.
     planner: HashMap<AppId, u32>,
-    /// The newest master of each application that this FuxiMaster accepted.
+    /// The epoch of the newest master of each application that this FuxiMaster has accepted.
     pub(super) accepted: HashMap<AppId, u32>,
     /// Tubos that read their caps from disk and have not received a full cap since.
     from_disk: Vec<bool>,
     app_restarted: HashMap<AppId, bool>,
-    /// Machines and applications that FuxiMaster has lost from sight since the machine's workers last agreed.
+    /// Machines and applications with a reason to stop offline workers: FuxiMaster considered them away or revoked units there.
     pub(super) excused_machines: Vec<bool>,
     pub(super) excused_apps: HashMap<AppId, bool>,
 }
 
 impl Watch {
-    /// The most violations that are kept.
+    /// The largest number of violations that are stored.
     pub const MOST: usize = 100;
 
     pub(super) fn new(script: &Script) -> Watch {
@@ -194,7 +194,7 @@ impl Watch {
         }
     }
 
-    /// Adds `machines` machines.
+    /// Creates the state of `machines` machines.
     pub(super) fn open(&mut self, machines: usize) {
         self.intent = vec![Counts::default(); machines];
         self.consent = vec![Counts::default(); machines];
@@ -204,14 +204,14 @@ impl Watch {
         self.excused_machines = vec![false; machines];
     }
 
-    /// A role was submitted.
+    /// Adds a submitted role.
     pub(super) fn role(&mut self, role: RoleId) {
         if self.fates.len() <= role.index() {
             self.fates.resize(role.index() + 1, Fate::default());
         }
     }
 
-    /// An application is over.
+    /// Removes a completed application.
     pub(super) fn forget(&mut self, app: AppId) {
         self.planner.remove(&app);
         self.accepted.remove(&app);
@@ -219,7 +219,7 @@ impl Watch {
         self.excused_apps.remove(&app);
     }
 
-    /// A machine went down with its workers; no consent is needed.
+    /// Records that a machine went down with its workers; no consent is needed for them.
     pub(super) fn machine_down(&mut self, machine: MachineId) {
         self.intent[machine.index()] = Counts::default();
         self.finished[machine.index()] = Counts::default();
@@ -227,12 +227,12 @@ impl Watch {
         self.excused_machines[machine.index()] = true;
     }
 
-    /// From the first fault until all processes that died were replaced, and nothing changed any more.
+    /// Returns the time from the first fault until all dead processes were replaced and nothing changed any more.
     pub fn recovery(&self) -> Span {
         self.struck.map_or(Span::ZERO, |struck| self.changed.max(struck).since(struck))
     }
 
-    /// The fate of the workers of a class of roles.
+    /// Returns the fate of the workers of a class of roles.
     pub fn fate(&self, setup: &Setup, online: bool) -> Fate {
         let of_class = setup.role_ids().into_iter().filter(|role| setup.role(*role).stable == online);
         of_class.map(|role| self.fates[role.index()]).fold(Fate::default(), Fate::plus)
@@ -251,7 +251,7 @@ impl Watch {
         }
     }
 
-    /// A fault strikes: the first one opens the account of the workers.
+    /// Records a fault; the first one starts the accounts of the workers.
     pub(super) fn struck(&mut self, now: Time, tubos: &[Tubo]) {
         if self.struck.is_none() {
             self.struck = Some(now);
@@ -271,16 +271,16 @@ impl Watch {
         self.from_disk[machine.index()] = true;
     }
 
-    /// A Tubo has received all messages; after a restart, it is complete again.
+    /// Records that a Tubo has received all messages; after a restart, its recovery is complete.
     pub(super) fn tubo_informed(&mut self, now: Time, machine: MachineId) {
         if std::mem::replace(&mut self.from_disk[machine.index()], false) {
             self.changed = now;
         }
     }
 
-    /// Follows an application master's plans and returns.
+    /// Records the plans and returns of an application master.
     ///
-    /// A plan for fewer workers of a stable role is no consent: only returning units is.
+    /// A plan for fewer workers of a stable role is not a consent; only a return is.
     pub(super) fn app_stepped(&mut self, setup: &Setup, master: &AppMaster, outputs: &[Output], tubos: &[Tubo]) {
         let newest = self.planner.entry(master.app).or_default();
         if master.epoch < *newest {
@@ -316,7 +316,7 @@ impl Watch {
         }
     }
 
-    /// Returned units without caps have been revoked.
+    /// Limits the consent to units that still have caps or workers.
     pub(super) fn settle_consent(&mut self, tubo: &Tubo) {
         let consent = &mut self.consent[tubo.machine.index()];
         if !consent.is_empty() {
@@ -326,7 +326,7 @@ impl Watch {
         }
     }
 
-    /// Follows what FuxiMaster does.
+    /// Records a note of FuxiMaster.
     pub(super) fn master_noted(&mut self, now: Time, setup: &Setup, note: &Note) {
         if self.struck.is_none() {
             return;
@@ -361,7 +361,7 @@ impl Watch {
         }
     }
 
-    /// Follows what workers do.
+    /// Records a note about workers.
     pub(super) fn worker_noted(&mut self, now: Time, note: &Note) {
         self.work.noted(now, note);
         match *note {
@@ -388,7 +388,7 @@ impl Watch {
         }
     }
 
-    /// Whether FuxiMaster has had a reason to take offline units from a machine or an application.
+    /// Returns whether FuxiMaster has had a reason to revoke offline units of a machine or an application.
     pub(super) fn excuses(&self, machine: MachineId, app: AppId) -> bool {
         self.excused_machines[machine.index()] || self.excused_apps.contains_key(&app)
     }

@@ -1,7 +1,7 @@
-//! The work of workers: requested, done, and lost, in worker-microseconds.
+//! The work of workers in worker-microseconds: requested, unserved, doubled and discarded.
 //!
-//! Requested work is that of the unfinished tasks of a role, as its application knows it, from their submission on. A worker that is
-//! stopped during a task loses its work.
+//! Requested work is that of the incomplete tasks of a role, from their submission on, as its application requests it. A worker that is
+//! stopped during a task loses the work on that task.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::{Span, Time};
 use plimsoll_sim::backend::Work;
 
-/// A role: whether it is stable, its units wanted and its workers, and until when they are counted.
+/// A role: whether it is stable, its requested units, its running workers, and the instant of the last count.
 #[derive(Clone, Copy, Debug, Default)]
 struct RoleWork {
     stable: bool,
@@ -19,18 +19,18 @@ struct RoleWork {
     counted: Time,
 }
 
-/// The accounts of all roles, by class.
+/// The work of all roles, by class.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
-    /// Online services.
+    /// The work of online services.
     pub online: Work,
-    /// Offline roles.
+    /// The work of offline roles.
     pub offline: Work,
     roles: HashMap<RoleId, RoleWork>,
 }
 
 impl Accounts {
-    /// The application requests more or fewer workers of a role from now on.
+    /// Changes the number of requested workers of a role.
     pub(super) fn wants(&mut self, now: Time, role: RoleId, stable: bool, change: i64) {
         self.roles.entry(role).or_insert_with(|| RoleWork { stable, counted: now, ..RoleWork::default() });
         self.count(now, role);
@@ -39,7 +39,7 @@ impl Accounts {
         }
     }
 
-    /// Workers start or stop.
+    /// Counts workers that start or stop.
     pub(super) fn noted(&mut self, now: Time, note: &Note) {
         let (Note::Started(units) | Note::Stopped(units) | Note::Failed(units)) = *note else { return };
         let Units { role, count, .. } = units;
@@ -51,7 +51,7 @@ impl Accounts {
         }
     }
 
-    /// Workers have stopped at work, which they had done for so long in all.
+    /// Adds workers that have stopped during a task, and the total work that they lose.
     pub(super) fn lost(&mut self, role: RoleId, workers: u32, work: Span) {
         if let Some(account) = self.roles.get(&role) {
             let class = if account.stable { &mut self.online } else { &mut self.offline };
@@ -60,7 +60,7 @@ impl Accounts {
         }
     }
 
-    /// Adds the elapsed time.
+    /// Adds the time since the last count to the work of a role.
     fn count(&mut self, now: Time, role: RoleId) {
         let Some(account) = self.roles.get_mut(&role) else { return };
         let span = now.since(account.counted).0;
@@ -71,7 +71,7 @@ impl Accounts {
         account.counted = now;
     }
 
-    /// An application is over.
+    /// Counts and removes the roles of a completed application.
     pub(super) fn forget(&mut self, now: Time, setup: &Setup, app: AppId) {
         for role in setup.roles_of(app) {
             self.count(now, role);
@@ -79,7 +79,7 @@ impl Accounts {
         }
     }
 
-    /// Closes the accounts.
+    /// Counts the work of all roles up to the end of the run.
     pub(super) fn close(&mut self, now: Time) {
         let roles: Vec<RoleId> = self.roles.keys().copied().collect();
         roles.into_iter().for_each(|role| self.count(now, role));
@@ -97,7 +97,7 @@ mod tests {
         let units = |count| Units { machine: MachineId(0), role, count };
         work.wants(Time(100), role, false, 2);
         work.noted(Time(120), &Note::Started(units(3)));
-        // Two stop after 25 at work.
+        // Two workers stop after 25 microseconds of work.
         work.noted(Time(145), &Note::Stopped(units(2)));
         work.lost(role, 2, Span(50));
         work.close(Time(200));

@@ -1,4 +1,4 @@
-//! The same in fractions: from each user's bottleneck to the allocation, with proof.
+//! Exact fractions for bottleneck max fairness: computes the allocation from each user's bottleneck and verifies it.
 
 use std::cmp::Ordering;
 
@@ -25,7 +25,7 @@ pub(super) fn allocate(instance: &Instance, shape: &Shape, source: &[usize]) -> 
     Some(Allocation::new(Tasks::Exact(tasks), limits))
 }
 
-/// The tasks of a user that does not compete.
+/// Returns the tasks of a user that does not compete.
 fn alone(instance: &Instance, user: &User) -> Exact {
     match instance.lacking(user) {
         Some(_) => Exact::ZERO,
@@ -33,7 +33,7 @@ fn alone(instance: &Instance, user: &User) -> Exact {
     }
 }
 
-/// The limit of a user that does not compete.
+/// Returns the limit of a user that does not compete.
 pub(super) fn apart(instance: &Instance, user: &User) -> Limit {
     match instance.lacking(user) {
         Some(r) if user.tasks.as_ref().is_none_or(|tasks| !tasks.is_zero()) => Limit::Resource(r),
@@ -42,10 +42,10 @@ pub(super) fn apart(instance: &Instance, user: &User) -> Limit {
 }
 
 struct Levels {
-    /// The resources that limit a user, their levels, and these as floats.
+    /// The resources that limit a user; `level` has their levels, exactly.
     active: Vec<usize>,
     level: Vec<Exact>,
-    /// `ratio[r][s]`: a level over another, with the nearest float.
+    /// `ratio[r][s]`: the quotient of two levels and its nearest float.
     ratio: Vec<Vec<(Exact, f64)>>,
     /// Whether another resource is used up as well.
     tight: bool,
@@ -100,10 +100,10 @@ impl Levels {
         Some(Levels { active, level, ratio, tight })
     }
 
-    /// The tasks and the limit of a user that `source` holds back; `None` when something else does, earlier.
+    /// Returns the tasks and the limit of a user that `source` limits, or `None` if another constraint limits it first.
     fn place(&mut self, user: &User, source: usize) -> Option<(Exact, Limit)> {
         let column = self.active.binary_search(&source).unwrap_or(self.active.len());
-        // Tasks a level of the source, or tasks.
+        // Tasks per level of the source, or the number of tasks.
         let pace = match self.active.get(column) {
             Some(&s) => &user.weight[s] / &user.demand[s],
             None => user.tasks.clone()?,
@@ -127,7 +127,7 @@ impl Levels {
     }
 }
 
-/// Compares exactly; nearest floats suffice when they are well apart.
+/// Compares exactly. The nearest floats suffice if they differ clearly.
 fn compare(a: &Exact, (b, near_b): &(Exact, f64)) -> Ordering {
     let near_a = a.to_f64();
     match near_a.partial_cmp(near_b) {
@@ -136,7 +136,7 @@ fn compare(a: &Exact, (b, near_b): &(Exact, f64)) -> Ordering {
     }
 }
 
-/// The sum, by halves: few of the additions have long operands.
+/// Returns the sum, added in halves so that few additions have long operands.
 fn sum(mut terms: Vec<Exact>) -> Exact {
     while terms.len() > 1 {
         terms = terms.chunks(2).map(|pair| pair.iter().skip(1).fold(pair[0].clone(), |a, b| &a + b)).collect();
@@ -144,8 +144,8 @@ fn sum(mut terms: Vec<Exact>) -> Exact {
     terms.pop().unwrap_or(Exact::ZERO)
 }
 
-/// Checks the definition: the constraint of each user (its tasks, else the lowest of its bottlenecks), if these
-/// tasks are feasible and bottleneck max fair; otherwise `None`.
+/// Checks the definition in fractions. Returns the constraint of each user (its tasks, else the lowest of its bottlenecks), or `None` if
+/// the tasks are not feasible or not bottleneck max fair.
 pub(super) fn limits_of(instance: &Instance, tasks: &[Exact]) -> Option<Vec<Limit>> {
     let users = instance.users();
     let mut bottleneck = vec![None; users.len()];

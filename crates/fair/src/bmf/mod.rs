@@ -20,18 +20,18 @@ use self::shape::{Position, Shape, TASKS};
 use super::{Allocation, Certificate, Exact, Instance, Limit, Mechanism, Problem, TOLERANCE, Tasks};
 use plimsoll_base::error::{Error, Result};
 
-/// Up to how many demands (users times resources) the path is followed before anything else is tried.
+/// The largest number of demands (users times resources) for which the path algorithm runs first.
 const PATH: usize = 4000;
-/// Up to how many demands the answer is sought in fractions.
+/// The largest number of demands for which the answer is computed in fractions.
 const EXACT: usize = 1000;
-/// How near to the best, relatively, a float counts as a bottleneck, when fractions are sought: ever less strictly.
+/// The relative distances from the maximum at which a float counts as a bottleneck when fractions are computed, tried in this order.
 const NEAR: [f64; 3] = [1e-11, 1e-8, 1e-5];
 
 /// Bottleneck max-min fairness (BMF): every user runs all its tasks or has a bottleneck, a used-up resource of which its weighted share
 /// `u_ir / w_ir` is the largest.
 ///
-/// BMF is Pareto efficient. With one weight per user, each user holds at least `w_i / sum w` of its bottleneck. Weights may differ by
-/// resource.
+/// BMF is Pareto efficient. With one weight per user, each user is allocated at least `w_i / sum w` of its bottleneck. Weights may differ
+/// by resource.
 ///
 /// Such an allocation always exists. It is unique for one and two resources with one weight per user. For three resources there may be
 /// several: demands `<10, 9, 0>`, `<9, 10, 9>`, `<0, 9, 10>` of capacities `<19, 28, 19>` have three, with `(1, 1, 1)`, `(28/27, 14/15,
@@ -66,18 +66,18 @@ impl Mechanism for Bmf {
 /// A solution in floats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BmfSolution {
-    /// How many tasks each user runs.
+    /// The number of tasks that each user runs.
     pub tasks: Vec<f64>,
-    /// By how much the definition is missed, relative to capacities, tasks and levels: at most [`TOLERANCE`].
+    /// The violation of the definition, relative to capacities, tasks and levels: at most [`TOLERANCE`].
     pub certificate: Certificate,
-    /// Steps of the search, and pieces of the path if it was followed.
+    /// The steps of the search, and the pieces of the path if it was followed.
     pub steps: usize,
 }
 
-/// Solves in floats, starting from the last solution: for instances that change little and often.
+/// A solver in floats that starts from its previous solution, for instances that change often and by little.
 ///
-/// The first solution is that of [`Bmf`]; where there are several, later ones may depend on earlier ones.
-/// Cost: O(users · resources) a step, a few steps a change.
+/// The first solution is the one of [`Bmf`]. If several solutions exist, later ones may depend on earlier ones. Cost: O(users · resources)
+/// per step, a few steps per change.
 #[derive(Clone, Debug, Default)]
 pub struct BmfSolver {
     levels: Vec<f64>,
@@ -112,7 +112,7 @@ struct SearchOutcome {
     steps: usize,
 }
 
-/// Solves from nothing: small shapes by the path and then Newton's method, large ones the other way round.
+/// Solves without a previous solution. Small shapes try the path algorithm before Newton's start, large ones after it.
 fn cold(shape: &Shape, at: &mut Position) -> Result<SearchOutcome> {
     let mut steps = 0;
     let mut least = f64::INFINITY;
@@ -132,7 +132,7 @@ fn cold(shape: &Shape, at: &mut Position) -> Result<SearchOutcome> {
     Err(Error::NotConverged { solver: "bmf".to_owned(), problem })
 }
 
-/// The constraint of each user of the shape: of several within `near`, its tasks, else the lowest resource.
+/// Returns the constraint of each user of the shape. Of several constraints within `near`, its tasks come first, then the lowest resource.
 fn bottlenecks(shape: &Shape, at: &Position, near: f64) -> Vec<usize> {
     let full = |r: usize| at.usage[r] >= 1.0 - near;
     let level = |i: usize, r: usize| at.units[i] / shape.per_level(r)[i];
@@ -148,8 +148,8 @@ fn bottlenecks(shape: &Shape, at: &Position, near: f64) -> Vec<usize> {
     (0..shape.users).map(of).collect()
 }
 
-/// Checks the definition in fractions: the constraint of each user (its tasks, else the lowest of its bottlenecks),
-/// if these tasks are feasible and bottleneck max fair; otherwise `None`.
+/// Checks the definition in fractions. Returns the constraint of each user (its tasks, else the lowest of its bottlenecks), or `None` if
+/// the tasks are not feasible or not bottleneck max fair.
 pub fn bmf_limits(instance: &Instance, tasks: &[Exact]) -> Option<Vec<Limit>> {
     fractions::limits_of(instance, tasks)
 }

@@ -1,13 +1,13 @@
-//! The fast way to bottleneck max fairness: guess each user's bottleneck, solve for the levels, look again.
+//! The fast algorithm for bottleneck max fairness: guess each user's bottleneck, solve for the levels, repeat.
 
 use super::shape::{Position, Shape};
 use crate::linear;
 
-/// By how much a resource's usage may miss 1 when the search stops; the residual is certified apart.
+/// The deviation of a resource's usage from 1 at which the search stops. The residual is certified separately.
 const CLOSE: f64 = 1e-13;
-/// By how much it may miss 1 if that is rounding: when a further step does not bring it nearer.
+/// The deviation from 1 that is accepted as rounding if a further step does not reduce it.
 const SETTLED: f64 = 1e-10;
-/// Steps until the search gives up: a dozen is common, a cycle has no end.
+/// The step limit of the search. About a dozen steps are common; a cycle would not end.
 const STEPS: usize = 60;
 /// The number of steps without progress after which a sweep follows.
 const PATIENCE: usize = 4;
@@ -33,7 +33,7 @@ pub(super) fn search(shape: &Shape, levels: &mut [f64], at: &mut Position) -> Op
         }
         best = best.min(missed);
         let overfull = |r: &usize| at.held[*r] == 0 && at.usage[*r] > 1.0 + CLOSE;
-        // The lowest first: the others may fit once it does.
+        // The lowest resource first, because the others may fit afterwards.
         if let Some(r) = (0..shape.dims).filter(|&r| !shape.covered[r]).find(overfull) {
             levels[r] = shape.best_level(r, levels, &mut others);
         } else if stalled >= PATIENCE || !solve(shape, levels, at) {
@@ -44,7 +44,7 @@ pub(super) fn search(shape: &Shape, levels: &mut [f64], at: &mut Position) -> Op
     None
 }
 
-/// One after the other gets the level that fits the others: where to begin.
+/// Returns start levels: each resource in turn gets the level that fits the other levels.
 pub(super) fn start(shape: &Shape) -> Vec<f64> {
     let mut others = Vec::new();
     let mut levels = vec![f64::INFINITY; shape.dims];
@@ -79,7 +79,7 @@ fn solve(shape: &Shape, levels: &mut [f64], at: &Position) -> bool {
     for &r in &active {
         let slopes = &at.slopes[r * shape.dims..][..shape.dims];
         rows.extend(active.iter().map(|&s| slopes[s]));
-        // In differences, so that the last digits settle.
+        // Solving for differences lets the last digits converge.
         rows.push(1.0 - at.usage[r]);
     }
     let Some(steps) = linear::solve(&mut rows, size) else { return false };

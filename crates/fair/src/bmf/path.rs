@@ -36,47 +36,47 @@ pub(super) fn follow(shape: &Shape) -> Option<(Vec<f64>, usize)> {
 /// The rising limit, in place of a resource.
 const LIMIT: usize = usize::MAX - 1;
 
-/// The event that ends a piece.
+/// The event that ends a piece of the path.
 enum Event {
-    /// This user has another limit from here on.
+    /// This user has another limit from this point.
     Switch(usize, usize),
     /// This resource is used up.
     UsedUp(usize),
 }
 
-/// The condition on the next piece, which gives it its direction.
+/// The condition that determines the direction of the next piece.
 enum PieceCondition {
     /// The height rises.
     Start,
-    /// This user's new source falls against its old one.
+    /// The bound from this user's new source falls relative to the bound from its old one.
     Apart { user: usize, old: usize },
-    /// The usage of this resource, which limits no user any more, falls.
+    /// The usage of this resource, which no longer limits any user, falls.
     Released(usize),
 }
 
 struct Path<'a> {
     shape: &'a Shape,
-    /// As in the shape, changed a little.
+    /// The demands of the shape, slightly perturbed.
     demand: Vec<f64>,
     per_level: Vec<f64>,
-    /// Units of each user at height 1.
+    /// The units of each user at height 1.
     rate: Vec<f64>,
     source: Vec<usize>,
     held: Vec<usize>,
-    /// How many users the rising limit holds back.
+    /// The number of users that the rising limit bounds.
     limited: usize,
     height: f64,
     level: Vec<f64>,
-    /// The direction: of the height and of the levels.
+    /// The rates of change of the height and, in `speeds`, of the levels.
     speed: f64,
     speeds: Vec<f64>,
-    /// The usage of each resource, and how fast it moves.
+    /// The usage of each resource and its rate of change.
     usage: Vec<f64>,
     growth: Vec<f64>,
-    /// `slopes[r * dims + s]`: the usage of `r` a level of `s`; and a unit of height.
+    /// `slopes[r * dims + s]`: the usage of `r` per level of `s`; `rising[r]`: the usage of `r` per unit of height.
     slopes: Vec<f64>,
     rising: Vec<f64>,
-    /// Units of each user, and how fast they move.
+    /// The units of each user and their rate of change.
     bounds: Vec<(f64, f64)>,
 }
 
@@ -110,7 +110,7 @@ impl Path<'_> {
         }
     }
 
-    /// Where `source` would hold user `i`, and how fast that moves.
+    /// Returns the bound of `source` on the units of user `i`, and its rate of change.
     fn bound(&self, i: usize, source: usize) -> (f64, f64) {
         match source {
             LIMIT => (self.height * self.rate[i], self.speed * self.rate[i]),
@@ -126,7 +126,7 @@ impl Path<'_> {
         (0..self.shape.dims).map(|r| if self.held[r] > 0 { self.level[r] } else { f64::INFINITY }).collect()
     }
 
-    /// Finds the direction of the piece: used-up resources stay used up, and the turn decides the sign.
+    /// Computes the direction of the piece: used-up resources stay used up, and the condition determines the sign.
     fn head(&mut self, turn: &PieceCondition) -> Option<()> {
         let dims = self.shape.dims;
         let active: Vec<usize> = (0..dims).filter(|&r| self.held[r] > 0).collect();
@@ -159,7 +159,7 @@ impl Path<'_> {
         Some(())
     }
 
-    /// The first event in the direction, and how far off it is.
+    /// Returns the first event in the direction and its distance.
     fn next(&mut self) -> (Option<Event>, f64) {
         let mut bounds = std::mem::take(&mut self.bounds);
         bounds.clear();
@@ -223,7 +223,7 @@ impl Path<'_> {
         self.source[user] = new;
         self.count(user, 1.0);
         self.limited = self.limited + usize::from(new == LIMIT) - usize::from(old == LIMIT);
-        // A level that no user moves stands still, though rounding would leave a little speed.
+        // A level that limits no user does not move; rounding would leave a small speed.
         if self.limited == 0 {
             self.rising.fill(0.0);
         }
@@ -255,7 +255,7 @@ impl Path<'_> {
     }
 }
 
-/// A fixed number between -1 and 1 for every index, without pattern (the finaliser of SplitMix64).
+/// Returns a fixed pseudo-random number between -1 and 1 for each index (the finaliser of SplitMix64).
 fn scatter(index: usize) -> f64 {
     let mut bits = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

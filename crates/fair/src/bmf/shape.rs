@@ -2,10 +2,10 @@
 
 use crate::{Instance, Problem};
 
-/// The constraint of a user in floats: its own end of tasks, in place of a resource.
+/// The constraint of a user that runs all its tasks, in place of a resource.
 pub(super) const TASKS: usize = usize::MAX;
 
-/// More units than any user can run (1 is the whole of a resource); stands in for endless tasks.
+/// More units than any user can run (1 is the whole of a resource); replaces an unlimited number of tasks.
 const ABUNDANCE: f64 = 2.0;
 
 /// Competing users, in units scaled so that the largest share that a unit needs is 1.
@@ -17,35 +17,35 @@ pub(super) struct Shape {
     pub demand: Vec<f64>,
     /// `per_level[r * users + i]`: units of user `i` at level 1 of resource `r`; infinite where it needs none.
     pub per_level: Vec<f64>,
-    /// How many units a user has.
+    /// The number of units of each user.
     pub cap: Vec<f64>,
-    /// Its index outside, and how many of its tasks make a unit.
+    /// The caller's index of each user, and the size of a task in units.
     outside: Vec<(usize, f64)>,
     /// The tasks of users that do not compete: those without tasks, or without demand.
     apart: Vec<(usize, f64)>,
-    /// Resources that cannot be a bottleneck unless another is one for the same users.
+    /// Whether each resource cannot be a bottleneck unless another one is a bottleneck of the same users.
     pub covered: Vec<bool>,
 }
 
-/// Where levels put the users.
+/// The units of the users at given levels, and the resulting usage.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Position {
     /// Units of each user.
     pub units: Vec<f64>,
-    /// The resource that holds each user back, the lowest index of several; [`TASKS`] if none does.
+    /// The resource that limits each user, the lowest index of several; [`TASKS`] if none does.
     pub source: Vec<usize>,
-    /// Units of each user a level of its source; 0 for [`TASKS`].
+    /// The units of each user per level of its source; 0 for [`TASKS`].
     slope: Vec<f64>,
     /// The used share of each resource.
     pub usage: Vec<f64>,
-    /// How many users each resource holds back.
+    /// The number of users that each resource limits.
     pub held: Vec<usize>,
-    /// `slopes[r * dims + s]`: the usage of `r` a level of `s`.
+    /// `slopes[r * dims + s]`: the usage of `r` per level of `s`.
     pub slopes: Vec<f64>,
 }
 
 impl Shape {
-    /// Takes a problem's place, in the memory of the last one.
+    /// Sets the shape from a problem and reuses the memory of the previous one.
     pub fn set(&mut self, problem: &Problem) {
         let weight = |i: usize, _: usize| problem.weight()[i];
         self.fill(problem.users(), problem.dims(), |i, r| problem.column(r)[i], weight, |i| problem.tasks()[i]);
@@ -104,8 +104,8 @@ impl Shape {
         }
     }
 
-    /// Drops the resources of which each user needs at most as much as of another one, if each user has one weight. If used up, such a
-    /// resource would have the same shares as the other one, so no user needs it as a bottleneck.
+    /// Marks the resources of which each user needs at most as much as of another one as covered, if each user has one weight. If used up,
+    /// such a resource would have the same shares as the other one, so no user needs it as a bottleneck.
     fn cover(&mut self) {
         for r in 0..self.dims {
             let covers = |s: usize| {
@@ -124,7 +124,7 @@ impl Shape {
         &self.per_level[r * self.users..][..self.users]
     }
 
-    /// The tasks of all users, in the caller's order.
+    /// Returns the tasks of all users, in the caller's order.
     pub fn tasks(&self, units: &[f64]) -> Vec<f64> {
         let mut tasks = vec![0.0; self.outside.len() + self.apart.len()];
         for (&(i, dominant), units) in self.outside.iter().zip(units) {
@@ -136,7 +136,7 @@ impl Shape {
         tasks
     }
 
-    /// The outside's index of each user.
+    /// Returns the caller's index of each user.
     pub fn names(&self) -> impl Iterator<Item = usize> + '_ {
         self.outside.iter().map(|(i, _)| *i)
     }
@@ -194,8 +194,8 @@ impl Shape {
         if units.iter().all(|units| units.is_finite()) { worst } else { f64::INFINITY }
     }
 
-    /// The highest level of resource `r` at which it is not overfull, the other levels given; infinite if it has
-    /// enough for all. Newton's method from below on a concave function with finitely many pieces.
+    /// Returns the highest level of resource `r` at which it is not overfull, with the other levels given; infinite if it has enough for
+    /// all users. Uses Newton's method from below on a concave function with finitely many pieces.
     pub fn best_level(&self, r: usize, levels: &[f64], others: &mut Vec<f64>) -> f64 {
         others.clone_from(&self.cap);
         for (s, &level) in levels.iter().enumerate().filter(|(s, level)| *s != r && level.is_finite()) {

@@ -1,4 +1,4 @@
-//! The definition in full, a twin that tries every assignment, and each of the two ways alone.
+//! Tests of bottleneck max fairness: the full definition, an oracle that tries every assignment, and each of the two algorithms alone.
 
 use super::*;
 use crate::{Filling, Norm, Number, User};
@@ -42,7 +42,7 @@ fn random(rng: &mut ChaCha8Rng) -> Instance {
     Instance::new((0..dims).map(|r| format!("r{r}")).collect(), capacities, list).expect("a good instance")
 }
 
-/// The definition, word for word.
+/// Returns whether the tasks satisfy the definition, written literally.
 fn fair(instance: &Instance, tasks: &[Exact]) -> bool {
     let (users, dims) = (instance.users(), instance.resources().len());
     let held = |i: usize, r: usize| &tasks[i] * &users[i].demand[r];
@@ -71,8 +71,8 @@ fn texts(tasks: &[Exact]) -> Vec<String> {
     tasks.iter().map(ToString::to_string).collect()
 }
 
-/// Derivation: with x + 3y = 9 CPUs and 4x + y = 18 GB used up, the first user holds 45/11 CPUs and 180/11 GB, the second 54/11 CPUs and
-/// 18/11 GB: the one has the most memory, the other the most CPUs. (CEEI gives the same here.)
+/// Derivation: with x + 3y = 9 CPUs and 4x + y = 18 GB used up, the first user has 45/11 CPUs and 180/11 GB, the second 54/11 CPUs and
+/// 18/11 GB. The first user has the most memory, the second the most CPUs. (CEEI gives the same here.)
 #[test]
 fn the_example_of_the_drf_paper() {
     let example = instance(&[9, 18], &[&[1, 4], &[3, 1]]);
@@ -92,7 +92,7 @@ fn three_resources_may_have_three_answers() {
     let answers = answers.map(|answer| answer.map(|(n, d)| Exact::ratio(n, d)));
     assert!(answers.iter().all(|answer| fair(&three, answer) && bmf_limits(&three, answer).is_some()));
     assert!(!fair(&three, &[Exact::ONE, Exact::ONE, Exact::ratio(1, 2)]));
-    // The limits rise until the first and the third resource are used up by all at once.
+    // The limits rise until the first and the third resource are used up simultaneously.
     assert_eq!(solved(&three), answers[2]);
 }
 
@@ -127,7 +127,7 @@ fn thousands_of_instances_keep_the_definition_and_its_promises() {
     }
 }
 
-/// Every assignment of users to constraints, solved for tasks: shares at a bottleneck are equal and use it up.
+/// Solves every assignment of users to constraints for tasks: shares at a bottleneck are equal and use it up.
 fn twin(instance: &Instance) -> Vec<Vec<Exact>> {
     let (users, dims) = (instance.users(), instance.resources().len());
     let (count, width) = (users.len(), users.len() + 1);
@@ -253,7 +253,7 @@ fn units_do_not_matter() {
     }
 }
 
-/// Either way alone, so that one does not hide the other's failures.
+/// Tests each algorithm alone, so that one does not hide the failures of the other.
 #[test]
 fn the_path_always_arrives_and_newtons_method_nearly() {
     let mut rng = ChaCha8Rng::seed_from_u64(7);

@@ -1,15 +1,16 @@
-//! The inner loops, in a form that compilers vectorise: fixed lanes, so that the bits do not depend on how.
+//! The inner loops, in a form that compilers vectorise. The number of lanes is fixed, so that results are bit-identical whether or not the
+//! code is vectorised.
 
-/// Users handled at a time: a few columns of them stay in the first cache.
+/// The number of users processed together: a few columns of them stay in the first-level cache.
 pub const CHUNK: usize = 256;
 
 /// Independent partial sums.
 const LANES: usize = 8;
 
-/// A payment below this counts as this: it keeps 0/0 out of the sums.
+/// The lower bound of a payment, which keeps 0/0 out of the sums.
 const LEAST_PAY: f64 = 1e-290;
 
-/// `sum a_i b_i`.
+/// Returns `sum a_i b_i`.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; LANES];
     let (a_lanes, b_lanes) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
@@ -22,15 +23,15 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     total(sums) + rest
 }
 
-/// `into += factor * column`.
+/// Adds `factor * column` to `into`.
 pub fn add_scaled(into: &mut [f64], factor: f64, column: &[f64]) {
     for (into, value) in into.iter_mut().zip(column) {
         *into += factor * value;
     }
 }
 
-/// The tasks that users buy at the price `pay` a task, and how fast that falls: `x = min(tasks, weight / pay)`, and
-/// `x / pay` where the number of tasks does not bind, else 0.
+/// Computes the tasks that users buy at the price `pay` per task, `x = min(tasks, weight / pay)`, and how fast they fall with the price: `x
+/// / pay` if the number of tasks does not bind, else 0.
 pub fn buy(pay: &[f64], weight: &[f64], tasks: &[f64], bought: &mut [f64], fall: &mut [f64]) {
     for i in 0..pay.len() {
         let pay = pay[i].max(LEAST_PAY);
@@ -40,7 +41,7 @@ pub fn buy(pay: &[f64], weight: &[f64], tasks: &[f64], bought: &mut [f64], fall:
     }
 }
 
-/// Along `pay + at * step`: the users' spending on the step, `sum step_i x_i`, and how fast that falls.
+/// Returns the users' spending on the step at `pay + at * step`, `sum step_i x_i`, and how fast it falls with `at`.
 pub fn spent(pay: &[f64], step: &[f64], at: f64, weight: &[f64], tasks: &[f64]) -> (f64, f64) {
     let (mut values, mut falls) = ([0.0; LANES], [0.0; LANES]);
     let whole = pay.len() - pay.len() % LANES;
@@ -60,7 +61,7 @@ pub fn spent(pay: &[f64], step: &[f64], at: f64, weight: &[f64], tasks: &[f64]) 
     (whole..pay.len()).map(one).fold((total(values), total(falls)), |(value, fall), (v, f)| (value + v, fall + f))
 }
 
-/// The sum of the lanes, in a fixed order.
+/// Returns the sum of the lanes, in a fixed order.
 fn total(sums: [f64; LANES]) -> f64 {
     ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]))
 }

@@ -1,39 +1,38 @@
-//! Prices by projected Newton steps: the dual of Nash welfare has only one unknown a resource.
+//! Computes prices by projected Newton steps: the dual of Nash welfare has only one unknown per resource.
 //!
-//! With capacities 1, `max sum_i w_i ln x_i` subject to `sum_i x_i d_ir <= 1` and `x_i <= t_i` (Eisenberg and Gale) has
-//! the dual `min over p >= 0 of sum_r p_r + sum_i phi_i(d_i . p)`, where `phi_i'(q) = -x_i(q)` and
-//! `x_i(q) = min(t_i, w_i / q)`: the tasks that a user buys at the price `q` a task. The dual is convex and once
-//! differentiable; its gradient is the slack `1 - sum_i x_i d_ir`. A step solves the m x m Newton system among the
-//! resources that are priced (or overfull), and follows its direction, prices held at 0 when they reach it, to the
-//! first minimum on that path (Bertsekas, SIAM J. Control and Optimization 20, 1982). Every step descends, and a step
-//! costs O(n m^2).
+//! With capacities 1, `max sum_i w_i ln x_i` subject to `sum_i x_i d_ir <= 1` and `x_i <= t_i` (Eisenberg and Gale) has the dual `min over
+//! p >= 0 of sum_r p_r + sum_i phi_i(d_i . p)`, where `phi_i'(q) = -x_i(q)` and `x_i(q) = min(t_i, w_i / q)`: the tasks that a user buys at
+//! the price `q` per task. The dual is convex and once differentiable; its gradient is the slack `1 - sum_i x_i d_ir`. A step solves the m
+//! x m Newton system among the resources that are priced (or overfull). It then follows that direction to the first minimum on the path;
+//! prices that reach 0 stay there (Bertsekas, SIAM J. Control and Optimization 20, 1982). Every step descends, and a step costs O(n m^2).
 //!
-//! The line search matters: along a path only the payments and their direction are needed, O(n) a trial, so it may be
-//! near exact. Damping by a formula takes many times more steps.
+//! The line search matters. Along a path only the payments and their direction are needed, O(n) per trial, so the search may be nearly
+//! exact. Damping by a formula takes many times more steps.
 
 use super::super::{Certificate, Problem, TOLERANCE};
 use super::kernel::{CHUNK, add_scaled, buy, dot, spent};
 use plimsoll_base::error::{Error, Result};
 
-/// The step limit; tens suffice if prices can be found.
+/// The step limit; tens of steps suffice if prices can be found.
 const STEPS: usize = 300;
 
-/// A Newton step of this size, relative to the prices, changes nothing any more.
+/// A Newton step of this size, relative to the prices, has no further effect.
 const DONE: f64 = 1e-15;
 
-/// Below this a step that does not shrink any more is rounding.
+/// A step below this size that no longer shrinks is rounding error.
 const ROUNDING: f64 = 1e-10;
 
-/// How much of the slope a line search may leave.
+/// The part of the initial slope that a line search may leave.
 const LINE: f64 = 0.1;
 
-/// The most trials of a line search.
+/// The maximum number of trials of a line search.
 const TRIALS: usize = 40;
 
-/// Multiplicative steps at a cold start: each moves every price towards its place, a quarter of a Newton step's cost.
+/// The number of multiplicative steps at a cold start. Each moves every price towards its solution, at a quarter of the cost of a Newton
+/// step.
 const RESPONSES: usize = 3;
 
-/// Prices of one problem after another: the last ones are where the next search starts.
+/// A solver for a sequence of problems: each search starts from the prices of the previous one.
 #[derive(Clone, Debug, Default)]
 pub struct Market {
     prices: Vec<f64>,
@@ -41,65 +40,65 @@ pub struct Market {
     certificate: Certificate,
     steps: usize,
     weight: f64,
-    /// Share of each resource that is bought at the current prices.
+    /// The share of each resource that is bought at the current prices.
     used: Vec<f64>,
-    /// How fast that falls with each price.
+    /// How fast `used` falls with each price.
     matrix: Vec<f64>,
     direction: Vec<f64>,
     system: System,
-    /// Each user's price of a task, and how that changes along the direction.
+    /// Each user's price per task, and its change along the direction.
     pay: Vec<f64>,
     pay_step: Vec<f64>,
-    /// A chunk's falls times its columns.
+    /// The falls of a chunk times its columns.
     falling: Vec<f64>,
 }
 
 impl Market {
-    /// A market without a history.
+    /// Creates a market without previous prices.
     pub fn new() -> Market {
         Market::default()
     }
 
-    /// The price of the whole of each resource; with endless tasks they add up to the weights.
+    /// Returns the price of the whole of each resource; with unlimited tasks the prices add up to the sum of the weights.
     pub fn prices(&self) -> &[f64] {
         &self.prices
     }
 
-    /// How many tasks each user runs.
+    /// Returns the number of tasks that each user runs.
     pub fn tasks(&self) -> &[f64] {
         &self.tasks
     }
 
-    /// How far the solution is from the optimum.
+    /// Returns the distance of the solution from the optimum.
     pub fn certificate(&self) -> Certificate {
         self.certificate
     }
 
-    /// How many Newton steps the last search took.
+    /// Returns the number of Newton steps of the last search.
     pub fn steps(&self) -> usize {
         self.steps
     }
 
-    /// Forgets the last prices, so that the next search starts cold.
+    /// Discards the previous prices, so that the next search starts cold.
     pub fn forget(&mut self) {
         self.prices.clear();
     }
 
-    /// Finds the allocation, from the last prices if there are as many resources as then.
+    /// Computes the allocation, starting from the previous prices if the number of resources is unchanged.
     ///
-    /// Errors: [`Error::NotConverged`] when the certificate exceeds [`TOLERANCE`], and [`Error::Plan`] for a user that
-    /// needs nothing without end. Cost: O(users · resources²) a step.
+    /// Errors: [`Error::NotConverged`] if the certificate exceeds [`TOLERANCE`], and [`Error::Plan`] for a user without demand and with
+    /// unlimited tasks. Cost: O(users · resources²) per step.
     pub fn solve(&mut self, problem: &Problem) -> Result<()> {
         self.search(problem);
         let worst = self.certificate.residual.max(self.certificate.gap);
         if worst <= TOLERANCE {
             return Ok(());
         }
-        // From a bad start rounding may end a search early; the plain start is the better one then.
+        // From a bad start, rounding may end a search early. A cold start is better in that case.
         self.forget();
         self.search(problem);
         let Certificate { residual, gap } = self.certificate;
-        // Written so that NaN is an error.
+        // This form treats NaN as an error.
         if residual <= TOLERANCE && gap <= TOLERANCE {
             return Ok(());
         }
@@ -129,10 +128,10 @@ impl Market {
         self.steps = 0;
         let mut last = f64::INFINITY;
         loop {
-            // After a small step the next is its square: the matrix of before does.
+            // After a small step the next one is its square, so the previous matrix suffices.
             self.demand(problem, last > 1e-9);
             if self.steps == 0 && self.used.iter().any(|used| *used > 1e6) {
-                // A user with endless tasks pays almost nothing at the old prices.
+                // A user with unlimited tasks pays almost nothing at the old prices.
                 self.prices.iter_mut().for_each(|price| *price = price.max(floor));
                 self.demand(problem, true);
             }
@@ -158,7 +157,7 @@ impl Market {
         self.falling.resize(dims * CHUNK, 0.0);
     }
 
-    /// Payments, tasks and use at the current prices, and with `curved` how fast use falls with prices.
+    /// Computes payments, tasks and usage at the current prices; with `curved` also how fast usage falls with prices.
     fn demand(&mut self, problem: &Problem, curved: bool) {
         let dims = problem.dims();
         self.used.fill(0.0);
@@ -192,7 +191,7 @@ impl Market {
         }
     }
 
-    /// The Newton direction among resources that are priced, or should be; its size relative to the prices.
+    /// Computes the Newton direction among resources that are or should be priced. Returns its size relative to the prices.
     fn newton(&mut self) -> f64 {
         let dims = self.prices.len();
         let mut free: Vec<usize> = (0..dims).filter(|&r| self.prices[r] > 0.0 || self.used[r] > 1.0).collect();
@@ -235,7 +234,7 @@ impl Market {
             let at = line_search(slope, double, end);
             for (price, step) in self.prices.iter_mut().zip(&mut self.direction) {
                 let reached = at == end && *step < 0.0 && *price / -*step <= end;
-                // Short of the end a price stays above 0, whatever rounding says.
+                // Before the end of the path a price stays above 0, despite rounding.
                 *price = if reached { 0.0 } else { (*price + at * *step).max(f64::EPSILON * *price) };
                 if reached {
                     *step = 0.0;
@@ -254,18 +253,18 @@ impl Market {
         // A fold with `max` would lose NaN.
         let residual =
             each.clone().map(off).fold(0.0, |worst: f64, off| if off > worst || off.is_nan() { off } else { worst });
-        // Scaled down to fit, the tasks lose weight x ln(overuse) of welfare.
+        // Scaled down to fit, the tasks lose `weight x ln(overuse)` of welfare.
         let overuse = self.used.iter().copied().fold(1.0, f64::max);
         let gap = each.map(|(price, used)| price * (1.0 - used)).sum::<f64>() / self.weight + overuse.ln();
         self.certificate = Certificate { residual, gap: gap.max(0.0) };
     }
 }
 
-/// Where along a path the slope is (nearly) 0: `slope(at)` gives the slope, which grows, and how fast it grows.
+/// Returns the point of a path at which the slope is (nearly) 0. `slope(at)` returns the slope, which grows, and how fast it grows.
 ///
-/// `double` is a length of the path that matters: where no user reacts to prices at its start, the slope does not say
-/// how long it is. `end` is as far as the path goes, and is returned when the slope is still below 0 there. The
-/// point returned is never uphill of the start.
+/// `double` is a relevant length of the path: if no user reacts to prices at its start, the slope contains no information on the length.
+/// `end` is the end of the path, and is returned if the slope is still below 0 there. The objective at the returned point is never above
+/// that of the start.
 fn line_search(slope: impl Fn(f64) -> (f64, f64), double: f64, end: f64) -> f64 {
     let (start, growth) = slope(0.0);
     if start >= 0.0 {
@@ -285,7 +284,7 @@ fn line_search(slope: impl Fn(f64) -> (f64, f64), double: f64, end: f64) -> f64 
         }
         let newton = at - value / growth;
         at = if high < f64::INFINITY {
-            // Never close to a bound: beside a pole Newton's steps are short.
+            // Keeps a distance from the bounds, because Newton's steps are short near a pole.
             let margin = 0.1 * (high - low);
             if newton.is_nan() { 0.5 * (low + high) } else { newton.clamp(low + margin, high - margin) }
         } else {
@@ -295,7 +294,7 @@ fn line_search(slope: impl Fn(f64) -> (f64, f64), double: f64, end: f64) -> f64 
     low
 }
 
-/// The Newton system, by Cholesky's method.
+/// The Newton system, solved by Cholesky's method.
 #[derive(Clone, Debug, Default)]
 struct System {
     factor: Vec<f64>,

@@ -1,7 +1,7 @@
 //! Competitive equilibrium from equal incomes (CEEI): the allocation of greatest Nash welfare.
 //!
-//! Users of weight `w_i` maximise the product of `x_i^w_i`; for Leontief users (fixed demands a task) that is the
-//! bundle they would buy with incomes `w_i` at prices that clear the market. Sources: Ghodsi et al., NSDI 2011, 5.2;
+//! Users of weight `w_i` maximise the product of `x_i^w_i`. For Leontief users (fixed demands per task) this is the bundle that they would
+//! buy with incomes `w_i` at prices that clear the market. Sources: Ghodsi et al., NSDI 2011, 5.2;
 //! Eisenberg and Gale, 1959; Varian, 1974.
 
 mod kernel;
@@ -15,10 +15,10 @@ pub use market::Market;
 use super::{Allocation, Exact, Instance, Limit, Mechanism, Problem, Tasks};
 use plimsoll_base::error::Result;
 
-/// CEEI of an instance, with finite demand: a user that has all its tasks keeps the rest of its income.
+/// CEEI of an instance with finite demand: a user that runs all its tasks keeps the rest of its income.
 ///
-/// A fraction (as in all of the DRF paper's examples) is recognised and verified without rounding; the rest is
-/// certified to [`TOLERANCE`](super::TOLERANCE). Weights are one number a user.
+/// A solution in fractions (as in all of the DRF paper's examples) is recognised and verified without rounding. Other solutions are
+/// certified to [`TOLERANCE`](super::TOLERANCE). Each user has a single weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ceei;
 
@@ -34,7 +34,7 @@ impl Mechanism for Ceei {
                 Allocation { prices, ..Allocation::new(Tasks::Exact(tasks), limits) }
             }
             None => {
-                // From the price of a whole resource to that of a unit.
+                // Converts the price of a whole resource to the price of a unit.
                 let unit =
                     |(price, capacity): (&f64, &Exact)| if *price > 0.0 { price / capacity.to_f64() } else { 0.0 };
                 let prices = Some(market.prices().iter().zip(instance.capacity()).map(unit).collect());
@@ -45,7 +45,7 @@ impl Mechanism for Ceei {
     }
 }
 
-/// The constraint of each user: of the priced resources it needs, the one it pays most for.
+/// Returns the constraint of each user: among the priced resources that it needs, the one on which it spends most.
 fn limits(instance: &Instance, problem: &Problem, market: &Market) -> Vec<Limit> {
     let limit = |(i, user)| {
         if let Some(r) = instance.lacking(user) {

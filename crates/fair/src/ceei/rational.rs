@@ -7,16 +7,16 @@
 use super::super::{Exact, Instance, Number, Problem, linear};
 use super::Market;
 
-/// More users than this are left to floats.
+/// Instances with more users than this are solved in floats only.
 const USERS: usize = 64;
 
 /// The largest denominator that is guessed.
 const DENOMINATOR: f64 = 1e6;
 
-/// How near, relatively, a guess must be to the float.
+/// The relative distance from the float at which a guess is accepted.
 const NEAR: f64 = 1e-13;
 
-/// The tasks and the prices of a unit as fractions, if they are fractions of moderate size.
+/// Returns the tasks and the unit prices as fractions, if they are fractions of moderate size.
 pub fn recognise(instance: &Instance, problem: &Problem, market: &Market) -> Option<(Vec<Exact>, Vec<Exact>)> {
     let users = instance.users();
     if users.len() > USERS {
@@ -44,8 +44,8 @@ pub fn recognise(instance: &Instance, problem: &Problem, market: &Market) -> Opt
 
 /// Computes prices at which each user buys exactly these tasks.
 ///
-/// A user with endless tasks, or with fewer than it could run, pays its weight: `d . p = w / x`. These equations are solved in the normal
-/// form of least squares, which is regular if they have one solution; then all of them are verified.
+/// A user with unlimited tasks, or with fewer than it could run, pays its weight: `d . p = w / x`. These equations are solved in the normal
+/// form of least squares, which is regular if they have one solution. All equations are then verified.
 fn unit_prices(instance: &Instance, tasks: &[Exact], priced: &[usize]) -> Option<Vec<Exact>> {
     let (mut bound, mut sated) = (Vec::new(), Vec::new());
     for (user, x) in instance.users().iter().zip(tasks) {
@@ -82,7 +82,7 @@ fn unit_prices(instance: &Instance, tasks: &[Exact], priced: &[usize]) -> Option
     clears.then_some(prices)
 }
 
-/// The simplest fraction near a float, by its continued fraction.
+/// Returns the simplest fraction near a float, by its continued fraction.
 fn fraction(value: f64) -> Option<Exact> {
     // The last two convergents.
     let ((mut a0, mut b0), (mut a1, mut b1)) = ((0.0, 1.0), (1.0, 0.0));

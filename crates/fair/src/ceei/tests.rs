@@ -1,4 +1,4 @@
-//! CEEI on the paper's examples and on random problems, with the optimality conditions from scratch.
+//! Tests of CEEI on the paper's examples and on random problems, with the optimality conditions checked independently of the solver.
 
 use super::*;
 use crate::User;
@@ -32,7 +32,7 @@ fn the_papers_examples_come_out() {
     assert_eq!(market.tasks().len(), 2);
 }
 
-/// A random problem with zero demands, zero-ish prices, finite tasks, and demands on one ray.
+/// Returns a random problem with zero demands, prices near zero, finite tasks, and demands on one ray.
 fn random(rng: &mut ChaCha8Rng, users: usize, dims: usize) -> Problem {
     let zeros = rng.random_range(0..3) as f64 * 0.3;
     let finite = rng.random_range(0..3) as f64 * 0.5;
@@ -75,8 +75,7 @@ fn every_solution_passes_its_certificate() {
     assert!(most < 20, "{most} steps were needed");
 }
 
-/// The optimality conditions from scratch: prices that clear the market, at which each user buys the bundle it can
-/// afford.
+/// Checks the optimality conditions independently: the prices clear the market, and each user buys the bundle that it can afford.
 fn check(problem: &Problem, market: &Market) {
     let (prices, tasks) = (market.prices(), market.tasks());
     for (r, price) in prices.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Leximin on different machines: maximises the least level of all users, then the next, and so on. DRFH, TSF and CMMF differ in the
 //! definition of the level.
 //!
-//! A linear program raises the level of all users that still rise. If a user's level, or the end of its demand, has a price, every optimum
-//! of the program has the same level, so the user is fixed; some user always has a price. The next program raises the others among the
+//! A linear program raises the level of all users that still rise. If a user's level, or its number of tasks, has a price, every optimum of
+//! the program has the same level, so the user is fixed; some user always has a price. The next program raises the others among the
 //! remaining optima. A user that could not rise but has no price at the computed corner gets one in a later program with no further rise,
 //! so that no program per user is needed.
 
@@ -11,14 +11,12 @@ use super::simplex::Polytope;
 use crate::{Allocation, Exact, Instance, Mechanism, Norm, Number, User};
 use plimsoll_base::error::Result;
 
-/// The quantity of a user's tasks, wherever they run, that is its level once divided by its weight.
+/// The quantity that, divided by the user's weight, is the level of a user. It is computed from the user's tasks on all machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Their dominant share of all machines together: DRFH (Wang, Li and Liang, INFOCOM 2014). Weights may differ by
-    /// resource.
+    /// The dominant share of all machines together: DRFH (Wang, Li and Liang, INFOCOM 2014). Weights may differ by resource.
     Dominant,
-    /// Their part of the tasks that the user could run alone if it might run on any machine: TSF (Wang, Li, Liang
-    /// and Li, SC 2016).
+    /// The share of the tasks that the user could run alone if it might run on any machine: TSF (Wang, Li, Liang and Li, SC 2016).
     Tasks,
     /// The share of this resource: CMMF (Ghodsi et al., Choosy, EuroSys 2013). Users that do not need it are served first, by dominant
     /// share, as in [`Filling`](crate::Filling).
@@ -27,11 +25,11 @@ pub enum Quantity {
 
 /// Lexicographic max-min fairness of a quantity on machines, exact.
 ///
-/// On one machine `Dominant` is DRF. Cost: a few steps per user; each step visits all pairs of a user and a machine, and updates a square
-/// matrix with a row per user and per resource of a machine.
+/// On one machine `Dominant` is DRF. Cost: a few steps per user. Each step visits all pairs of a user and a machine, and updates a square
+/// matrix with one row per user and per resource of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Across {
-    /// The quantity raised.
+    /// The quantity that is raised.
     pub quantity: Quantity,
 }
 
@@ -58,7 +56,7 @@ impl Mechanism for Across {
 }
 
 impl Across {
-    /// The level of a user that runs one task.
+    /// Returns the level of a user that runs one task.
     fn level(&self, instance: &Instance, user: &User) -> Result<Exact> {
         Ok(match self.quantity {
             Quantity::Dominant => norm(Norm::Largest, instance, user),
@@ -78,8 +76,7 @@ fn norm(norm: Norm, instance: &Instance, user: &User) -> Exact {
     norm.exact(instance, user).expect("all norms but powers are exact")
 }
 
-/// How many tasks of each user run on each machine when the users of one stage after the other rise at their rates (tasks
-/// a unit of level).
+/// Computes the tasks of each user on each machine if the users of each stage, in order, rise at their rates (tasks per unit of level).
 fn raised(site: &UserMachines, stages: &[Vec<(usize, Exact)>]) -> Vec<Vec<Exact>> {
     let (users, dims) = (site.instance.users(), site.instance.resources().len());
     let mut bounds: Vec<Exact> = site.room.iter().flatten().cloned().collect();
@@ -114,7 +111,7 @@ fn raised(site: &UserMachines, stages: &[Vec<(usize, Exact)>]) -> Vec<Vec<Exact>
     }
     let mut spread = vec![vec![Exact::ZERO; site.room.len()]; users.len()];
     for (i, m, column) in pairs {
-        // A corner may give more to users that have all their tasks; those go without it.
+        // A corner may exceed the number of tasks of a user; the excess is not used.
         let runs = polytope.value(column).min(tasks[i].clone());
         tasks[i] = &tasks[i] - &runs;
         spread[i][m] = runs;

@@ -1,7 +1,7 @@
-//! Allocations of users on machines that differ, where tasks run on some of them only.
+//! Allocations of users on different machines, where tasks may be restricted to some of them.
 //!
-//! A user's tasks may be spread over the machines in any way. Equal machines of one entry of the instance count as one
-//! as large as they are together, which is to fill them alike.
+//! A user's tasks may be spread over the machines in any way. The equal machines of one entry of the instance are treated as one machine
+//! with their total capacity, which is equivalent to filling them equally.
 
 mod leximin;
 mod psdsf;
@@ -14,20 +14,20 @@ pub use psdsf::PsDsf;
 use super::{Allocation, Exact, Instance, Limit, Number, Tasks, Wants};
 use plimsoll_base::error::{Error, Result};
 
-/// The most pairs of a user and an entry of machines that it may run on: beyond, fractions grow long and take minutes.
+/// The limit on pairs of a user and an entry of machines that it may run on. Above it, fractions become long and take minutes.
 const MOST_PAIRS: usize = 500;
 
-/// An instance as its users see it.
+/// An instance with the number of tasks that each user could run alone on each machine.
 struct UserMachines<'a> {
     instance: &'a Instance,
-    /// The capacity of each entry of machines, all its machines together; a pool is one entry.
+    /// The total capacity of each entry of machines; a pool is one entry.
     room: Vec<Vec<Exact>>,
-    /// How many tasks a user could run alone on each: 0 where it may not, `None` if it needs nothing.
+    /// The number of tasks that a user could run alone on each entry: 0 if it may not run there, `None` if it needs no resource.
     alone: Vec<Option<Vec<Exact>>>,
 }
 
 impl<'a> UserMachines<'a> {
-    /// Errors: an instance that is too large for fractions.
+    /// Computes the derived data. Errors: an instance that is too large for fractions.
     fn new(instance: &'a Instance) -> Result<UserMachines<'a>> {
         let room = instance.rooms();
         let mut pairs = 0;
@@ -47,20 +47,20 @@ impl<'a> UserMachines<'a> {
         Ok(UserMachines { instance, room, alone })
     }
 
-    /// Where a user can run tasks, if it wants any.
+    /// Returns the machines that can run tasks of a user; none if it has no tasks.
     fn places(&self, user: usize) -> impl Iterator<Item = usize> + '_ {
         let wants = self.instance.users()[user].tasks.as_ref().is_none_or(Exact::is_positive);
         let alone = self.alone[user].as_deref().filter(|_| wants).unwrap_or_default();
         (0..alone.len()).filter(|&m| alone[m].is_positive())
     }
 
-    /// The resources that a user needs.
+    /// Returns the resources that a user needs.
     fn needs(&self, user: usize) -> impl Iterator<Item = usize> + '_ {
         let demand = &self.instance.users()[user].demand;
         (0..demand.len()).filter(|&r| demand[r].is_positive())
     }
 
-    /// Builds the allocation from the tasks of each user on each machine; users that need nothing run all their tasks.
+    /// Builds the allocation from the tasks of each user on each machine. Users without demand run all their tasks.
     fn allocation(&self, mut spread: Vec<Vec<Exact>>) -> Allocation {
         let users = self.instance.users();
         for (i, user) in users.iter().enumerate().filter(|(i, _)| self.alone[*i].is_none()) {
@@ -74,8 +74,8 @@ impl<'a> UserMachines<'a> {
         Allocation { spread, ..Allocation::new(Tasks::Exact(tasks), limits) }
     }
 
-    /// Returns the limit of a user: its demand, a resource that is used up on all machines that it may use, or a used-up resource per
-    /// machine.
+    /// Returns the limit of a user: its demand, a resource that is used up on all machines that it may use, or [`Limit::Machines`] if the
+    /// used-up resource differs by machine.
     fn limit(&self, user: usize, tasks: &[Exact], spread: &[Vec<Exact>]) -> Limit {
         if self.instance.users()[user].tasks.as_ref() == Some(&tasks[user]) {
             return Limit::Demand;
@@ -85,7 +85,7 @@ impl<'a> UserMachines<'a> {
         self.needs(user).find(everywhere).map_or(Limit::Machines, Limit::Resource)
     }
 
-    /// The unused amount of a resource on a machine.
+    /// Returns the unused amount of a resource on a machine.
     fn left(&self, machine: usize, r: usize, spread: &[Vec<Exact>]) -> Exact {
         let used = |(user, on): (&super::User, &Vec<Exact>)| &user.demand[r] * &on[machine];
         let used: Vec<Exact> = self.instance.users().iter().zip(spread).map(used).collect();

@@ -15,12 +15,12 @@ use super::turns::{Reading, Turns};
 use crate::{Allocation, Exact, Instance, Mechanism};
 use plimsoll_base::error::{Error, Result};
 
-/// PS-DSF, exact; [`Error::NotConverged`] where no answer could be verified. On one machine it is DRF. Weights are one
-/// number a user.
+/// PS-DSF in fractions. Errors: [`Error::NotConverged`] if no answer could be verified. On one machine it is DRF. Each user has a single
+/// weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PsDsf;
 
-/// The most turns of all machines.
+/// The limit on turns; a turn refills every machine once.
 const TURNS: usize = 1 << 14;
 
 impl Mechanism for PsDsf {
@@ -71,7 +71,7 @@ fn weights(instance: &Instance) -> Result<Vec<Exact>> {
     instance.users().iter().map(weight).collect()
 }
 
-/// The tasks of a user on a machine that are a virtual dominant share of 1; 0 where it cannot run.
+/// Returns the tasks of a user on a machine that are a virtual dominant share of 1; 0 if it cannot run there.
 fn unit(site: &UserMachines, weights: &[Exact], user: usize, machine: usize) -> Exact {
     site.alone[user].as_ref().map_or(Exact::ZERO, |alone| &alone[machine] * &weights[user])
 }
@@ -101,7 +101,7 @@ fn condition(site: &UserMachines, weights: &[Exact], spread: &[Vec<Exact>]) -> b
         })
 }
 
-/// Computes the point of a reading: the limiting resources are used up, and the other users run all their tasks.
+/// Computes the allocation that a reading describes: the limiting resources are used up, and the other users run all their tasks.
 fn exact(site: &UserMachines, weights: &[Exact], reading: &Reading) -> Option<Vec<Vec<Exact>>> {
     let users = site.instance.users();
     let mut full: Vec<(usize, usize)> = reading.stops.iter().map(|&(_, m, r)| (m, r)).collect();
@@ -132,7 +132,7 @@ fn exact(site: &UserMachines, weights: &[Exact], reading: &Reading) -> Option<Ve
             }
         }
     }
-    // Its level less the level of its limit there: at least 0, and 0 for users that run there.
+    // The user's level minus the level of its limit there: at least 0, and 0 for users that run there.
     let mut compare = |i: usize, m: usize, r: usize, sign: i64| {
         let sign = Exact::ratio(sign, 1);
         let mut row: Sparse = runs(i).map(|at| (at, sign.clone())).collect();

@@ -1,34 +1,35 @@
 //! A sequence of linear programs in fractions, each over the optima of the previous ones.
 //!
-//! The revised simplex method: the inverse of the basis is stored, and columns stay sparse. The steepest column is raised; after many steps
-//! without gain it is the first column with a gain, until a step gains something. This guarantees termination (Bland, Mathematics of
-//! Operations Research 1977). A column with a price is fixed at the end of a program: it is 0 at every optimum, so the next program stays
-//! among the optima without a restart. Arithmetic is exact; there are no tolerances.
+//! The revised simplex method: the inverse of the basis is stored, and columns stay sparse. The column with the steepest gain is raised.
+//! After many steps without gain, the first column with a gain is raised instead, until a step gains. This guarantees termination (Bland,
+//! Mathematics of Operations Research 1977). A column with a price is fixed at the end of a program: it is 0 at every optimum, so the next
+//! program stays among the optima without a restart. Arithmetic is exact; there are no tolerances.
 
 use crate::{Exact, Number};
 
 /// Numbers by row or column; missing entries are 0.
 pub type Sparse = Vec<(usize, Exact)>;
 
-/// Steps in a row that gain nothing, after which the first column that gains is raised. It may be any number; the first
-/// column makes for many more steps.
+/// The number of consecutive steps without gain after which the first column with a gain is raised. Any number is correct, but raising the
+/// first column takes many more steps.
 const PATIENCE: usize = 30;
 
-/// The points `x >= 0` with `row . x <= bound` for all rows, and a corner of it.
+/// The points `x >= 0` with `row . x <= bound` for all rows, and a corner of this polytope.
 #[derive(Clone, Debug)]
 pub struct Polytope {
     /// The original entries of each column by row. The first columns are the slacks of the bounds.
     columns: Vec<Sparse>,
-    /// Columns that stay 0.
+    /// Whether each column is fixed at 0.
     shut: Vec<bool>,
-    /// The column that each row gives the value of, and that value.
+    /// The basic column of each row; `values` has its value.
     basis: Vec<usize>,
     values: Vec<Exact>,
     inverse: Vec<Vec<Exact>>,
 }
 
 impl Polytope {
-    /// A polytope with these bounds, at least 0, and no variables yet except slacks: columns 0, 1, ... in the order of the rows.
+    /// Creates a polytope with these bounds, at least 0, and with the slacks as its only variables: columns 0, 1, ... in the order of the
+    /// rows.
     pub fn new(bounds: Vec<Exact>) -> Polytope {
         let rows = bounds.len();
         let unit = |row: usize| (0..rows).map(|at| if at == row { Exact::ONE } else { Exact::ZERO }).collect();
@@ -41,19 +42,19 @@ impl Polytope {
         }
     }
 
-    /// One more variable with these entries in the rows; its column.
+    /// Adds a variable with these entries in the rows. Returns its column.
     pub fn add(&mut self, entries: Sparse) -> usize {
         self.columns.push(entries);
         self.shut.push(false);
         self.columns.len() - 1
     }
 
-    /// Whether a column stays 0 from now on.
+    /// Returns whether a column is fixed at 0.
     pub fn is_shut(&self, column: usize) -> bool {
         self.shut[column]
     }
 
-    /// The value of a column at the present corner.
+    /// Returns the value of a column at the current corner.
     pub fn value(&self, column: usize) -> Exact {
         let row = self.basis.iter().position(|&of| of == column);
         row.map_or(Exact::ZERO, |row| self.values[row].clone())
@@ -88,7 +89,7 @@ impl Polytope {
         }
     }
 
-    /// The row that ends first when the values of the basis fall so fast; of equals the one of the lowest column.
+    /// Returns the row that reaches 0 first when the values of the basis fall at these rates; of equal rows the one of the lowest column.
     fn leaving(&self, falls: &[Exact]) -> Option<usize> {
         let falling = (0..falls.len()).filter(|&row| falls[row].is_positive());
         falling.map(|row| (&self.values[row] / &falls[row], self.basis[row], row)).min().map(|(.., row)| row)
@@ -108,7 +109,7 @@ impl Polytope {
     }
 }
 
-/// The sum of the products.
+/// Returns the sum of the products.
 fn times(sparse: &Sparse, dense: &[Exact]) -> Exact {
     let products: Vec<Exact> = sparse.iter().map(|(at, value)| value * &dense[*at]).collect();
     products.iter().sum()
@@ -128,7 +129,7 @@ fn add(numbers: &mut [Exact], factor: &Exact, others: &[Exact]) {
 mod tests {
     use super::*;
 
-    /// A polytope of these columns, and the first of them.
+    /// Returns a polytope with these bounds and columns.
     fn polytope(bounds: &[i64], columns: &[&[(i64, i64)]]) -> Polytope {
         let mut polytope = Polytope::new(bounds.iter().map(|&bound| Exact::ratio(bound, 1)).collect());
         for column in columns {
@@ -137,7 +138,7 @@ mod tests {
         polytope
     }
 
-    /// Beale, Naval Research Logistics Quarterly 1955: the steepest column alone would go round in circles.
+    /// The example of Beale, Naval Research Logistics Quarterly 1955: raising the steepest column alone would cycle.
     #[test]
     fn it_ends_where_the_steepest_column_alone_does_not() {
         let columns: [&[(i64, i64)]; 4] = [
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_second_program_stays_at_the_optimum_of_the_first() {
-        // x + y <= 4, x <= 3: first x + y, then a new variable that takes of the second row as well as x does.
+        // x + y <= 4, x <= 3: first x + y, then a new variable with the same entry in the second row as x.
         let mut polytope = polytope(&[4, 3], &[&[(1, 1), (1, 1)], &[(1, 1), (0, 1)]]);
         polytope.raise(&vec![(2, Exact::ONE), (3, Exact::ONE)]);
         assert!(polytope.is_shut(0) && !polytope.is_shut(1));

@@ -1,4 +1,4 @@
-//! Allocations on machines that differ: vectors of the literature, laws, and agreement with one machine.
+//! Tests of allocations on different machines: examples of the literature, invariants, and agreement with the mechanisms on one machine.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -10,7 +10,7 @@ fn numbers(values: &[i64]) -> Vec<Exact> {
     values.iter().map(|&value| Exact::ratio(value, 1)).collect()
 }
 
-/// Tenths, as the papers' demands are.
+/// Returns the values in tenths, the unit of the papers' demands.
 fn tenths(values: &[i64]) -> Vec<Exact> {
     values.iter().map(|&value| Exact::ratio(value, 10)).collect()
 }
@@ -37,8 +37,8 @@ const DRFH: Across = Across { quantity: Quantity::Dominant };
 const TSF: Across = Across { quantity: Quantity::Tasks };
 const CMMF: Across = Across { quantity: Quantity::Resource(0) };
 
-/// Wang, Li and Liang, INFOCOM 2014 (arXiv 1308.0083), figures 1 to 3: global dominant shares of 5/7; by DRF on each server alone six tasks
-/// each. Virtual dominant shares, derived manually: the first server has room for (10, 2) tasks, the second for (2, 10).
+/// The example of Wang, Li and Liang, INFOCOM 2014 (arXiv 1308.0083), figures 1 to 3: global dominant shares of 5/7; with DRF on each
+/// server separately, six tasks each. Virtual dominant shares, derived manually: the first server fits (10, 2) tasks, the second (2, 10).
 #[test]
 fn two_servers_for_two_kinds_of_tasks() {
     let users = vec![user(0, tenths(&[2, 10]), None), user(1, tenths(&[10, 2]), None)];
@@ -57,7 +57,7 @@ fn two_servers_for_two_kinds_of_tasks() {
     assert_eq!((0..2).map(|i| &alone[0][i] + &alone[1][i]).collect::<Vec<_>>(), numbers(&[6, 6]));
 }
 
-/// Tasks that may run on some machines only, by hand after Wang et al., SC 2016, and Ghodsi et al. (Choosy), EuroSys 2013.
+/// Tasks that may run on some machines only; derived manually after Wang et al., SC 2016, and Ghodsi et al. (Choosy), EuroSys 2013.
 #[test]
 fn constraints_count_where_they_bind() {
     let one = || numbers(&[1]);
@@ -79,7 +79,7 @@ fn constraints_count_where_they_bind() {
 fn shares_of_tasks_forget_constraints() {
     let users = vec![user(0, numbers(&[1]), Some(vec![0])), user(1, numbers(&[2]), Some(vec![0]))];
     assert_eq!(tasks(&TSF, &instance(&[&[4], &[12]], users)), numbers(&[2, 1]));
-    // Alone on its machines a user of PS-DSF counts those only.
+    // PS-DSF counts only the machines on which a user may run.
     let users = vec![user(0, numbers(&[1]), None), user(1, numbers(&[1]), Some(vec![0]))];
     assert_eq!(tasks(&PsDsf, &instance(&[&[4], &[4]], users)), numbers(&[4, 4]));
 }
@@ -107,7 +107,7 @@ fn too_large_an_instance_is_an_error() {
     assert!(message.contains("750 pairs of a user and a machine") && message.contains("at most 500"), "{message}");
 }
 
-/// A random instance on up to `most` machines; weights are one number per user.
+/// Returns a random instance on up to `most` machines with a single weight per user.
 fn draw(rng: &mut ChaCha8Rng, most: usize, users: usize) -> Instance {
     let dims = rng.random_range(1..=3);
     let machines = rng.random_range(1..=most);
@@ -132,7 +132,7 @@ fn draw(rng: &mut ChaCha8Rng, most: usize, users: usize) -> Instance {
     Instance::on_machines((0..dims).map(|r| format!("r{r}")).collect(), entries, users).expect("a good instance")
 }
 
-/// On one machine all of them equal DRF, and CMMF is fair in its resource alone, as in progressive filling.
+/// On one machine all three quantities equal progressive filling: DRF, and for CMMF fairness in its resource alone.
 #[test]
 fn on_one_machine_it_is_progressive_filling() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
@@ -146,7 +146,7 @@ fn on_one_machine_it_is_progressive_filling() {
     }
 }
 
-/// Each answer of PS-DSF was verified; here, that there is one, and that the check knows wrong ones.
+/// PS-DSF verifies its answers. This tests that an answer is found and that the check rejects wrong ones.
 #[test]
 fn per_server_shares_are_found_and_checked() {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
@@ -158,7 +158,7 @@ fn per_server_shares_are_found_and_checked() {
         assert!(PsDsf::satisfies_condition(&example, &spread).expect("small"));
         for (i, user) in example.users().iter().enumerate() {
             for m in 0..spread[i].len() {
-                // Less than it has is not allowed where something else does not stop it; more never is.
+                // Fewer tasks are rejected unless another constraint stops the user; more tasks are always rejected.
                 let mut other = spread.clone();
                 other[i][m] = &other[i][m] + &Exact::ratio(1, 1000);
                 assert!(
@@ -199,7 +199,7 @@ fn equal_machines_may_be_written_as_one() {
         for mechanism in [&DRFH as &dyn Mechanism, &TSF, &CMMF] {
             assert_eq!(tasks(mechanism, &example), tasks(mechanism, &other), "case {case}");
         }
-        // Filled alike, equal machines meet the condition one by one. Not the other way round: two of them may be full of
+        // If filled equally, equal machines satisfy the condition individually. The converse does not hold: two of them may be full of
         // different resources, and then no resource of both together is used up.
         let found = PsDsf.allocate(&example).expect("an answer").spread.expect("machines");
         let alike = |on: &Vec<Exact>| {

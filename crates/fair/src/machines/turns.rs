@@ -1,4 +1,5 @@
-//! Refills machines in turn, in floats. Near convergence it shows which users run on each machine, and what limits the others.
+//! Refills machines in turn, in floats. Near convergence it shows which users run on each machine, and which resource limits each other
+//! user.
 
 use super::UserMachines;
 use crate::Exact;
@@ -6,18 +7,18 @@ use crate::Exact;
 /// The users that run on each machine, the users that run all their tasks, and the limiting resource of each other user there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// User and machine.
+    /// Pairs of a user and a machine on which it runs.
     pub runs: Vec<(usize, usize)>,
-    /// By user.
+    /// Whether each user runs all its tasks.
     pub content: Vec<bool>,
-    /// User, machine, resource.
+    /// Triples of a user, a machine, and the resource that limits the user there.
     pub stops: Vec<(usize, usize, usize)>,
 }
 
-/// The machines that fill up again in turn, in floats.
+/// The state of the machines that are refilled in turn, in floats.
 pub struct Turns<'a> {
     site: &'a UserMachines<'a>,
-    /// Demand, and the tasks of a share of 1 on each machine, by user.
+    /// The demand of each user; `unit` has its tasks at a share of 1 on each machine.
     demand: Vec<Vec<f64>>,
     unit: Vec<Vec<f64>>,
     all: Vec<f64>,
@@ -26,7 +27,7 @@ pub struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    /// Empty machines; `unit` is the tasks of a user that are a share of 1 on a machine where it can run.
+    /// Creates the state with empty machines. `unit` returns the tasks of a user at a share of 1 on a machine where it can run.
     pub fn new<'a>(site: &'a UserMachines<'a>, unit: impl Fn(usize, usize) -> f64) -> Turns<'a> {
         let (users, machines) = (site.instance.users(), site.room.len());
         let places = |i: usize| {
@@ -44,7 +45,7 @@ impl Turns<'_> {
         }
     }
 
-    /// Fills every machine once; the most that a user's share on a machine has moved.
+    /// Refills every machine once. Returns the largest change of a user's share on a machine.
     pub fn turn(&mut self) -> f64 {
         let mut moved = 0.0f64;
         for m in 0..self.site.room.len() {
@@ -56,9 +57,9 @@ impl Turns<'_> {
         moved
     }
 
-    /// Progressive filling of one machine, starting from the shares that users have by their tasks on other machines.
+    /// Fills one machine progressively, starting from the shares that users have from their tasks on other machines.
     fn fill(&mut self, m: usize) {
-        /// The next thing that happens to a user or a resource.
+        /// The next event of a user or a resource.
         enum NextEvent {
             Starts(usize),
             Content(usize),
@@ -106,7 +107,7 @@ impl Turns<'_> {
         }
     }
 
-    /// The facts of the present state, where shares below `least` are taken for none.
+    /// Returns the reading of the current state, with shares below `least` treated as 0.
     pub fn reading(&self, least: f64) -> Reading {
         let users = 0..self.runs.len();
         let pairs = || users.clone().flat_map(|i| self.site.places(i).map(move |m| (i, m)));

@@ -1,4 +1,8 @@
-//! Runtime quotas of a tree of groups: requests go up, totals come down.
+//! Runtime quotas of a tree of groups.
+//!
+//! Requests are added up from the leaves to the root, each cut to its max. Runtime quotas are then computed from the root to the leaves:
+//! each parent's quota is poured over its children (see `pour`), and then rounded according to [`Rounding`]. If minimums exceed the total,
+//! [`Overcommit`] decides. Each resource is computed independently.
 
 use super::by_tree::by_tree;
 use super::instance::{GroupInstance, QuotaGroup};
@@ -10,13 +14,14 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::named;
 
 named! {
-    /// How fractions become whole units. Both kinds hand out all units; each keeps a law that the other breaks.
+    /// The conversion of fractions into whole units. Both whole-unit rules hand out all units; each keeps a property that the other
+    /// violates.
     Rounding {
         Exact "exact": "Fractions stay",
-        /// Near the fraction, but a group may lose a unit when there is one more. For [`Variant::MinPlusShare`].
+        /// Stays near the fraction, but a group may lose a unit if the total grows by one. For [`Variant::MinPlusShare`].
         LargestRemainder "largest-remainder":
             "In every round to the largest remainders, ties by name, as Koordinator does it",
-        /// A group of a large ratio may have more than its fraction rounded up.
+        /// A group with a large ratio may get more than its fraction rounded up.
         Monotone "monotone": "Unit by unit to the lowest level, ties by name: more in all is never less for one",
     }
 }
@@ -36,53 +41,53 @@ named! {
 pub struct Quota {
     /// The meaning of a minimum.
     pub variant: Variant,
-    /// Fractions or whole units.
+    /// The rounding: fractions or whole units.
     pub rounding: Rounding,
-    /// How the level is found. [`Rounding::LargestRemainder`] is defined by rounds and has its own.
+    /// The method that finds the level. [`Rounding::LargestRemainder`] is defined by rounds and uses its own.
     pub method: Method,
     /// The rule for minimums that exceed the total.
     pub overcommit: Overcommit,
 }
 
-/// The amounts of one group, one entry a resource.
+/// The amounts of one group, one entry per resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupShare {
-    /// Its request: its own and, each cut to its max, those of the groups under it.
+    /// The request: the group's own plus the requests of its child groups, each cut to its max.
     pub request: Vec<Exact>,
-    /// The most it can use: the request cut to its max; at least its minimum if it does not lend that.
+    /// The usable amount: the request cut to the max; at least the minimum if the group does not lend it.
     pub limited: Vec<Exact>,
-    /// The least it must be given.
+    /// The minimum amount that must be given to the group.
     pub base: Vec<Exact>,
-    /// Its runtime quota: the most it may use now.
+    /// The runtime quota: the maximum that the group may use now.
     pub runtime: Vec<Exact>,
-    /// The level of the water among the groups of its parent.
+    /// The water level among the children of the group's parent.
     pub level: Vec<Exact>,
 }
 
 /// Runtime quotas. Entries follow the groups of the instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupAllocation {
-    /// One a group.
+    /// One entry per group.
     pub groups: Vec<GroupShare>,
-    /// Parents (`None` is the top) and resources where minimums add up to more than the total.
+    /// Pairs of a parent (`None` is the root) and a resource for which the minimums add up to more than the total.
     pub overcommitted: Vec<(Option<usize>, usize)>,
-    /// The most rounds that the groups of one parent took, one entry a resource; empty without rounds.
+    /// The largest number of rounds among the groups of one parent, one entry per resource; empty for methods without rounds.
     pub rounds: Vec<usize>,
 }
 
 impl Quota {
-    /// Works out every group's runtime quota, resource by resource.
+    /// Computes every group's runtime quota, resource by resource.
     ///
-    /// Up the tree go requests, each cut to its max, and at least the minimum of a group that does not lend it; with
-    /// any `used` in the instance also the amount that must stay, as Koordinator does it: the group's own use plus, for
-    /// each group under it, the larger of that and its minimum. Down the tree each group's runtime quota is the total
-    /// for the groups under it. The tree is not flattening: a group's ratio counts among the children of its parent.
+    /// Requests are added up from the leaves, each cut to its max, and at least the minimum of a group that does not lend it. With any
+    /// `used` in the instance, the amount that must stay is added up too, as in Koordinator: the group's own use plus, for each child
+    /// group, the larger of that amount and its minimum. From the root down, each group's runtime quota is the total for its child groups.
+    /// The tree is not flattened: a group's ratio counts among the children of its parent.
     ///
-    /// Where `b` exceeds the total [`Overcommit`] decides. Ratio 0: `b` only. A max below the min cuts it. A resource
-    /// without capacity: 0 for all. Cost: O(resources groups log groups) by [`Method::Sort`].
+    /// If the bases exceed the total, [`Overcommit`] decides. A group of ratio 0 gets its base only. A max below the min cuts the min.
+    /// Without capacity of a resource, all quotas are 0. Cost: O(resources · groups · log groups) for [`Method::Sort`].
     ///
-    /// Errors: [`Error::Plan`] for rounding amounts that are not whole, for numbers too fine for [`Method::Tree`], and
-    /// for [`Rounding::LargestRemainder`] with [`Variant::MaxMinLevel`].
+    /// Errors: [`Error::Plan`] for rounding amounts that are not whole, for numbers too fine for [`Method::Tree`], and for
+    /// [`Rounding::LargestRemainder`] with [`Variant::MaxMinLevel`].
     pub fn allocate(&self, instance: &GroupInstance) -> Result<GroupAllocation> {
         self.check(instance)?;
         let shares = instance.groups().iter().map(|_| GroupShare::default()).collect();
@@ -121,7 +126,7 @@ impl Quota {
         Ok(result)
     }
 
-    /// The amounts of one parent's groups, base included.
+    /// Returns the amounts of the groups of one parent, base included.
     fn share(
         &self,
         total: &Exact,
@@ -143,11 +148,11 @@ impl Quota {
             };
             let shared = match self.overcommit {
                 Overcommit::Keep => Poured { content: floors().collect(), level: Exact::ZERO, rounds: 0 },
-                // Of equal saturation, so that all are cut to the same part.
+                // All have the same saturation, so all are cut to the same part.
                 Overcommit::Scale => by(&claims.base)?,
                 Overcommit::Level => by(&claims.promised)?,
             };
-            // No water is left above the minimums.
+            // There is no water above the minimums.
             return Ok(Poured { level: Exact::ZERO, ..shared });
         }
         match self.variant {
@@ -214,12 +219,12 @@ impl Quota {
     }
 }
 
-/// The groups' claims on one resource, worked out from the leaves up.
+/// The groups' claims on one resource, computed from the leaves up.
 struct Claims {
     request: Vec<Exact>,
     limited: Vec<Exact>,
     base: Vec<Exact>,
-    /// The minimum cut to the max, or the amount used if that is more.
+    /// The minimum cut to the max, or the used amount if that is larger.
     promised: Vec<Exact>,
 }
 
@@ -237,7 +242,7 @@ impl Claims {
             let used = group.used.as_ref().map_or(Exact::ZERO, |used| used[r].clone());
             let request = group.request[r].clone().max(used.clone());
             claims.request[i] = sum(request, &|child| claims.limited[child].clone());
-            // The amounts that it and the groups under it do not give back.
+            // The amounts that the group and its child groups do not give back.
             let held = if floors { sum(used, &|child| claims.promised[child].clone()) } else { Exact::ZERO };
             let min = cut(group, r, group.min[r].clone());
             let asked = claims.request[i].clone();
@@ -248,13 +253,13 @@ impl Claims {
         claims
     }
 
-    /// The amount that the groups must be given together.
+    /// Returns the sum of the bases of the groups.
     fn base(&self, groups: &[usize]) -> Exact {
         groups.iter().map(|&i| &self.base[i]).sum()
     }
 }
 
-/// An amount, cut to the group's max.
+/// Returns an amount, cut to the group's max.
 fn cut(group: &QuotaGroup, r: usize, amount: Exact) -> Exact {
     match &group.max[r] {
         Some(max) if *max < amount => max.clone(),

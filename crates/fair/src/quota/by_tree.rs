@@ -1,4 +1,4 @@
-//! The level by the structure of [`water`](crate::water): in integers, on a common denominator.
+//! Computes the level with the data structure of [`water`](crate::water), in integers on a common denominator.
 
 use super::{Bucket, Poured};
 use crate::water::{Group, Semantics, Water};
@@ -13,10 +13,10 @@ pub fn by_tree(total: &Exact, buckets: &[Bucket<Exact>]) -> Result<Poured<Exact>
     let width = denominator(buckets.iter().map(|bucket| &bucket.ratio)).ok_or_else(too_fine)?;
     let whole = |value: &Exact, denominator: i64| -> Result<u64> {
         let scaled = value * &Exact::ratio(denominator, 1);
-        // Children of a quota of 0 get 0, as in the other methods.
+        // The children of a quota of 0 get 0, as with the other methods.
         scaled.parts().map(|(number, _)| number.max(0).unsigned_abs()).ok_or_else(too_fine)
     };
-    // In both variants a bucket counts its low amount in the level.
+    // The structure can use the same semantics for both variants, because the low amount of a bucket counts in the level.
     let mut water = Water::new(Semantics::MaxMinLevel);
     water.set_total(whole(total, amount)?);
     let mut ids = Vec::with_capacity(buckets.len());
@@ -38,11 +38,11 @@ fn too_fine() -> Error {
     )
 }
 
-/// The least common multiple of the denominators.
+/// Returns the least common multiple of the denominators.
 fn denominator<'a>(values: impl Iterator<Item = &'a Exact>) -> Option<i64> {
     values.filter(|value| !value.is_zero()).try_fold(1i64, |common, value| {
         let (_, denominator) = value.parts()?;
-        // common / denominator in lowest terms is left over (common / gcd) / (denominator / gcd).
+        // The lowest terms of `common / denominator` have the denominator `denominator / gcd`. `common` lacks exactly this factor.
         let (_, rest) = Exact::ratio(common, denominator).parts()?;
         common.checked_mul(rest)
     })

@@ -1,4 +1,7 @@
-//! Groups with their quotas, in a tree under one capacity.
+//! The input of the quota computation: groups with their quotas, in a tree under one capacity.
+//!
+//! [`GroupInstance::new`] validates the groups and stores the children of each. Unusual values that still have a defined result are
+//! reported as [`QuotaWarning`] instead of an error.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,29 +9,29 @@ use std::fmt;
 use crate::Exact;
 use plimsoll_base::error::{Error, Result};
 
-/// A group: its limits and its request, one entry a resource.
+/// A group: its limits and its request, one entry per resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaGroup {
-    /// Its name, unique in the instance.
+    /// The name, unique in the instance.
     pub name: String,
-    /// The group that it is a part of, by its place in the list; `None` for those right under the top.
+    /// The parent group, as an index into the list; `None` for groups directly under the root.
     pub parent: Option<usize>,
-    /// Its weight when the rest above the minimums is shared (at least 0).
+    /// The weight in the division of the rest above the minimums (at least 0).
     pub ratio: Vec<Exact>,
-    /// Its minimum: the requested part of it is guaranteed.
+    /// The minimum. Its requested part is guaranteed.
     pub min: Vec<Exact>,
-    /// Its maximum; `None` is without limit.
+    /// The maximum; `None` means unlimited.
     pub max: Vec<Option<Exact>>,
-    /// Its own request, without the groups under it.
+    /// The group's own request, without its child groups.
     pub request: Vec<Exact>,
-    /// Its own use that it will not give back: a floor of its runtime quota. It counts as requested.
+    /// The group's own use that it does not give back: a floor of its runtime quota. It counts as requested.
     pub used: Option<Vec<Exact>>,
-    /// Whether others may use the part of its minimum that it does not ask for.
+    /// Whether others may use the part of the minimum that the group does not request.
     pub lend: bool,
 }
 
 impl QuotaGroup {
-    /// A group right under the root with this request and ratio 1, without minimum or limit.
+    /// Creates a group directly under the root with this request and ratio 1, without minimum or limit.
     pub fn new(name: impl Into<String>, request: Vec<Exact>) -> QuotaGroup {
         let dims = request.len();
         QuotaGroup {
@@ -44,7 +47,7 @@ impl QuotaGroup {
     }
 }
 
-/// An oddity of an instance that nevertheless has an answer. [`Quota`](super::Quota) says which.
+/// An unusual value in an instance that still has a defined result. [`Quota`](super::Quota) describes the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuotaWarning {
     /// A group names a resource that is missing in the capacity: its quota is 0.
@@ -52,22 +55,22 @@ pub enum QuotaWarning {
         /// The resource.
         resource: String,
     },
-    /// A group's max is below its min: the min is cut to it.
+    /// A group's max is below its min: the min is cut to the max.
     MaxBelowMin {
         /// The group.
         group: String,
         /// The resource.
         resource: String,
     },
-    /// The minimums of a group's children are above its own.
+    /// The minimums of a group's children add up to more than its own.
     MinsAboveParent {
         /// The group.
         group: String,
         /// The resource.
         resource: String,
-        /// The sum of its children's minimums.
+        /// The sum of the children's minimums.
         children: Exact,
-        /// Its own minimum.
+        /// The group's own minimum.
         own: Exact,
     },
 }
@@ -89,7 +92,7 @@ impl fmt::Display for QuotaWarning {
     }
 }
 
-/// Groups under a capacity, checked: a forest, with the children of each group.
+/// A validated forest of groups under a capacity, with the children of each group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupInstance {
     resources: Vec<String>,
@@ -102,8 +105,8 @@ pub struct GroupInstance {
 }
 
 impl GroupInstance {
-    /// Checks the parts. The capacity is `None` for a resource that groups name and the cluster lacks. Vectors have one entry per resource;
-    /// shorter ones are a programmer's error.
+    /// Creates an instance. The capacity is `None` for a resource that groups name and the cluster lacks. Vectors have one entry per
+    /// resource; shorter ones are a programmer error.
     ///
     /// Errors: [`Error::Plan`] that names the group, for no resources, no groups, duplicate names, the name `root`, negative amounts,
     /// unknown parents, and groups that are their own ancestors.
@@ -160,32 +163,32 @@ impl GroupInstance {
         }
     }
 
-    /// The names of the resources.
+    /// Returns the names of the resources.
     pub fn resources(&self) -> &[String] {
         &self.resources
     }
 
-    /// The capacity of each resource; `None` for a resource that groups name and the cluster lacks.
+    /// Returns the capacity of each resource; `None` for a resource that groups name and the cluster lacks.
     pub fn capacity(&self) -> &[Option<Exact>] {
         &self.capacity
     }
 
-    /// The groups.
+    /// Returns the groups.
     pub fn groups(&self) -> &[QuotaGroup] {
         &self.groups
     }
 
-    /// The groups under one, or right under the top, in the order of the instance.
+    /// Returns the children of a group, or of the root for `None`, in the order of the instance.
     pub fn children(&self, parent: Option<usize>) -> &[usize] {
         parent.map_or(&self.top, |group| &self.children[group])
     }
 
-    /// All groups, parents before their children.
+    /// Returns all groups, parents before their children.
     pub fn top_down(&self) -> &[usize] {
         &self.order
     }
 
-    /// All groups as a reader of the tree meets them, each with how deep it is (0 right under the top).
+    /// Returns all groups in depth-first order, each with its depth (0 directly under the root).
     pub fn depth_first(&self) -> Vec<(usize, usize)> {
         let mut found = Vec::with_capacity(self.groups.len());
         let mut open: Vec<(usize, usize)> = self.top.iter().rev().map(|&group| (group, 0)).collect();
@@ -196,7 +199,7 @@ impl GroupInstance {
         found
     }
 
-    /// Its oddities, in the order of the resources and groups. A run refuses them; the static question has an answer.
+    /// Returns the warnings, in the order of the resources and groups. A run rejects such an instance; the static computation accepts it.
     pub fn concerns(&self) -> Vec<QuotaWarning> {
         let lacking = |r: usize| self.capacity[r].is_none();
         let name = |r: usize| self.resources[r].clone();

@@ -1,16 +1,16 @@
-//! Quotas of users: every user a group of its own, and as many of its tasks as fit into its runtime quotas.
+//! Quotas of users: every user is a group of its own and runs the number of tasks that fits into its runtime quotas.
 
 use super::pour::{Bucket, Method, pour};
 use crate::{Allocation, Exact, Instance, Limit, Mechanism, Number, Tasks};
 use plimsoll_base::error::Result;
 
-/// The outcome of the policy `quota` in a static state, exact. Each user is a group right under the root; its weights are its ratios, and
-/// it has neither min nor max.
+/// The allocation of the policy `quota` in a static state, in fractions. Each user is a group directly under the root; its weights are its
+/// ratios, and it has neither min nor max.
 ///
-/// A group requests its tasks' demand of each resource; endless tasks request the whole capacity of each resource they need. Each resource
-/// is poured independently, and a user runs `min_r quota_r / demand_r` tasks. The part of its other quotas that it cannot use is requested
-/// and given, and so stays idle. Users that need a resource of capacity 0 request nothing and get nothing. Without a min the variants are
-/// equal. Cost: O(resources · users log users).
+/// A group requests its tasks' demand of each resource; unlimited tasks request the whole capacity of each resource that they need. Each
+/// resource is poured independently, and a user runs `min_r quota_r / demand_r` tasks. The part of its other quotas that it cannot use is
+/// requested and given, and therefore stays idle. Users that need a resource of capacity 0 request and get nothing. Without a min the
+/// variants are equal. Cost: O(resources · users log users).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerUser;
 
@@ -66,7 +66,7 @@ mod tests {
         Instance::new(vec!["cpu".into(), "memory".into()], numbers(capacity), users).expect("a good instance")
     }
 
-    /// The example of the DRF paper: halves, of which each user can use one only.
+    /// The example of the DRF paper: each user gets one half of each resource and can use only one of them fully.
     #[test]
     fn complements_strand_capacity() {
         let users = vec![User::new("A", numbers(&[1, 4])), User::new("B", numbers(&[3, 1]))];
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(allocation.limits, [Limit::Resource(0), Limit::Resource(1)]);
     }
 
-    /// Against groups in a file: the quotas of [`Quota`], and the tasks that fit, found by adding to each resource.
+    /// Compares with groups read from a file: the quotas of [`Quota`], and the tasks that fit, found by increasing each resource.
     #[test]
     fn users_are_groups_of_their_own() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);

@@ -1,26 +1,26 @@
 //! Water in buckets: one resource of one parent, by the level or in rounds.
 //!
 //! A bucket contains `min(high, max(low, h ratio))` at the level h. The sum over all buckets never falls as h rises. Therefore the lowest
-//! level that hands out the total (or all that the buckets can take) is unique, and with it the content of each bucket.
+//! level that hands out the total (or the full content of all buckets, if less) is unique, and so is the content of each bucket.
 
 use std::cmp::Ordering;
 
 use crate::Number;
 use plimsoll_base::named;
 
-/// The part of its parent's quota that one group may take. `0 <= low <= high`, `0 <= ratio`.
+/// The part of its parent's quota that one group may use. `0 <= low <= high`, `0 <= ratio`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bucket<N> {
-    /// Its content at level 0.
+    /// The content at level 0.
     pub low: N,
-    /// Its content when it is full.
+    /// The content of the full bucket.
     pub high: N,
-    /// Its content per unit of level: the width of its floor. With ratio 0 it stays at `low`.
+    /// The content per unit of level: the width of the floor. With ratio 0 the content stays at `low`.
     pub ratio: N,
 }
 
 impl<N: Number> Bucket<N> {
-    /// Its content at a level.
+    /// Returns the content at a level.
     pub fn at(&self, level: &N) -> N {
         let share = level.times(&self.ratio);
         if share <= self.low {
@@ -32,37 +32,37 @@ impl<N: Number> Bucket<N> {
         }
     }
 
-    /// Whether its content depends on the level.
+    /// Returns whether the content depends on the level.
     fn moves(&self) -> bool {
         !self.ratio.is_zero() && self.low < self.high
     }
 }
 
 named! {
-    /// How the level is found. All give the same numbers.
+    /// The method that finds the level. All methods give the same numbers.
     Method {
         /// O(n log n).
         Sort "sort": "The boundary of the full buckets, in order of saturation",
-        /// Hand out by ratio, take back the excess over a request, hand that out again: O(n rounds).
+        /// Hands out by ratio, takes back the excess over a request, and hands that out again: O(n rounds).
         Iterative "iterative": "In rounds, as the article's typical method does it",
-        /// Filled once: [`by_tree`](super::by_tree), on fractions only.
+        /// Uses [`by_tree`](super::by_tree), filled once; for fractions only.
         Tree "tree": "The structure that follows changes in O(log groups)",
     }
 }
 
-/// The outcome of pouring.
+/// The result of pouring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poured<N> {
     /// The content of each bucket.
     pub content: Vec<N>,
-    /// The least level at which they hold it.
+    /// The lowest level at which the buckets have this content.
     pub level: N,
-    /// How many rounds the iterative method took; 0 for one that has none.
+    /// The number of rounds of the iterative method; 0 for other methods.
     pub rounds: usize,
 }
 
-/// Pours `total` into the buckets ([`Method::Tree`], which is no loop over buckets, counts as its plain form
-/// [`Method::Sort`] here): all hold `min(total, sum of high)` together, or their `low` if those exceed the total.
+/// Pours `total` into the buckets. Together they contain `min(total, sum of high)`, or their `low` amounts if those exceed the total.
+/// [`Method::Tree`], which is not a loop over buckets, is treated as [`Method::Sort`] here.
 pub fn pour<N: Number>(method: Method, total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     match method {
         Method::Sort | Method::Tree => sorted(total, buckets),
@@ -70,18 +70,18 @@ pub fn pour<N: Number>(method: Method, total: &N, buckets: &[Bucket<N>]) -> Pour
     }
 }
 
-/// The content of all buckets at a level.
+/// Returns the total content of the buckets at a level.
 pub fn filled<N: Number>(buckets: &[Bucket<N>], level: &N) -> N {
     buckets.iter().fold(N::zero(), |sum, bucket| sum.plus(&bucket.at(level)))
 }
 
-/// The level by order of saturation. A bucket starts to move at `low / ratio` and is full at `high / ratio`; between two
-/// such points all hold `still + h moving` together.
+/// Finds the level by order of saturation. A bucket starts to fill at `low / ratio` and is full at `high / ratio`. Between two such points
+/// the buckets contain `still + h moving` together.
 ///
-/// The boundary is the first of these points at which as much is held as there is, found by bisection: amounts that have
-/// long fractions are added up once, and compared O(log n) times.
+/// The boundary is the first of these points at which the content reaches the total, found by bisection. Amounts with long fractions are
+/// added up once, and compared O(log n) times.
 fn sorted<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
-    // Where, and whether the bucket moves from here on.
+    // The level of the point, the bucket, and whether the bucket starts to fill there.
     let mut points: Vec<(N, &Bucket<N>, bool)> = Vec::with_capacity(2 * buckets.len());
     for bucket in buckets.iter().filter(|bucket| bucket.moves()) {
         points.push((bucket.low.over(&bucket.ratio), bucket, true));
@@ -106,7 +106,7 @@ fn sorted<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
             }
         }
         match points.get(low) {
-            // There is more than enough.
+            // The total is more than enough.
             None => points.last().map_or(N::zero(), |(point, ..)| point.clone()),
             Some((point, ..)) if before.still.with_product(&before.moving, point, total) == Some(Ordering::Equal) => {
                 point.clone()
@@ -117,7 +117,7 @@ fn sorted<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     Poured { content: buckets.iter().map(|bucket| bucket.at(&level)).collect(), level, rounds: 0 }
 }
 
-/// The contents of all buckets together between two points: an amount, and its increase per unit of level.
+/// The total content of all buckets between two points: a constant amount, and its increase per unit of level.
 #[derive(Clone)]
 struct Contents<N> {
     still: N,
@@ -125,7 +125,7 @@ struct Contents<N> {
 }
 
 impl<N: Number> Contents<N> {
-    /// A bucket starts to move, or is full.
+    /// Updates the content at a point at which a bucket starts to fill or becomes full.
     fn pass(&mut self, bucket: &Bucket<N>, starts: bool) {
         if starts {
             self.still = self.still.minus(&bucket.low);
@@ -137,9 +137,9 @@ impl<N: Number> Contents<N> {
     }
 }
 
-/// The article's method: in each round the rest is split by ratio among the groups that still take part. A group that
-/// gets more than its request is held at the request; with a minimum, a group that gets less is held at the minimum. If
-/// both happen at once only the side that weighs more is certain, and the other is asked again.
+/// The article's method. In each round the rest is split by ratio among the groups that still take part. If a share exceeds the group's
+/// request, the group is fixed at the request; if it is below the group's minimum, the group is fixed at the minimum. If both occur in one
+/// round, only the side with the larger sum is certain, and the other side takes part again.
 fn in_rounds<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     let mut content: Vec<N> = buckets.iter().map(|bucket| bucket.low.clone()).collect();
     let mut taking: Vec<usize> = (0..buckets.len()).filter(|&i| buckets[i].moves()).collect();
@@ -148,10 +148,10 @@ fn in_rounds<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     if lows >= *total {
         taking.clear();
     } else if lows.plus(&wants) <= *total {
-        // The total is enough for all requests: the article's step 2.
+        // The total is enough for all requests (step 2 of the article).
         taking.drain(..).for_each(|i| content[i] = buckets[i].high.clone());
     }
-    // A group that takes part shares its minimum with the others until it is certain that it keeps it.
+    // A group that takes part shares its minimum with the others until it is certain that it keeps the minimum.
     let mut left = taking.iter().fold(total.minus(&lows), |sum, &i| sum.plus(&buckets[i].low));
     let mut rounds = 0;
     while !taking.is_empty() {
@@ -183,7 +183,7 @@ fn in_rounds<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     Poured { content, level, rounds }
 }
 
-/// The least level at which each bucket has its content: that of the last bucket to rise above its `low`.
+/// Returns the lowest level at which each bucket has its content: the level of the last bucket to rise above its `low`.
 fn least_level<N: Number>(buckets: &[Bucket<N>], content: &[N]) -> N {
     let risen = buckets.iter().zip(content).filter(|(bucket, content)| bucket.moves() && **content > bucket.low);
     let levels = risen.map(|(bucket, content)| content.over(&bucket.ratio));

@@ -1,4 +1,4 @@
-//! Whole units instead of fractions of them. All of the total is handed out either way.
+//! Rounding to whole units. Both functions hand out the whole total.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,12 +6,12 @@ use std::collections::BinaryHeap;
 use super::pour::{Bucket, Poured};
 use crate::{Exact, Number};
 
-/// Largest remainder (Hamilton) in every round: the rest is split by ratio, each part cut to whole units, and the
-/// units that this leaves go to the largest remainders, ties by name. A group that reaches its request gives the rest
-/// back for the next round.
+/// Applies the largest remainder method (Hamilton) in every round: the rest is split by ratio, each part is rounded down to whole units,
+/// and the remaining units go to the largest remainders, ties by name. A group that reaches its request returns the excess for the next
+/// round.
 ///
-/// Amounts and total are whole and each `low` is 0. Returns the content of every bucket, and how many rounds it took.
-/// Keeps the sum; is not monotone in the total. Source: Koordinator, `quotaTree.redistribution` (elastic quota core).
+/// Amounts and total are whole and each `low` is 0. Returns the content of every bucket and the number of rounds. Keeps the sum; is not
+/// monotone in the total. Source: Koordinator, `quotaTree.redistribution` (elastic quota core).
 pub fn largest_remainder(total: &Exact, buckets: &[Bucket<Exact>], names: &[&str]) -> (Vec<Exact>, usize) {
     let mut content = vec![Exact::ZERO; buckets.len()];
     let mut taking: Vec<usize> = (0..buckets.len()).filter(|&i| buckets[i].high.is_positive()).collect();

@@ -1,4 +1,4 @@
-//! The methods against the definition, and the laws.
+//! Tests of the methods against the definition, and of invariants.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -10,7 +10,7 @@ fn exact(value: i64) -> Exact {
     Exact::ratio(value, 1)
 }
 
-/// A small amount: often whole, often 0.
+/// Returns a small amount: often whole, often 0.
 fn draw(rng: &mut ChaCha8Rng, most: i64) -> Exact {
     match rng.random_range(0..6) {
         0 => Exact::ZERO,
@@ -19,7 +19,7 @@ fn draw(rng: &mut ChaCha8Rng, most: i64) -> Exact {
     }
 }
 
-/// Buckets of which some have ratio 0, no room, or the same saturation; `lows` for minimums that count as water.
+/// Returns buckets, some with ratio 0, without room, or with equal saturation; `lows` adds minimums that count as water.
 fn buckets(rng: &mut ChaCha8Rng, lows: bool) -> Vec<Bucket<Exact>> {
     let bucket = |rng: &mut ChaCha8Rng| {
         let (a, b) = (draw(rng, 20), draw(rng, 20));
@@ -29,8 +29,8 @@ fn buckets(rng: &mut ChaCha8Rng, lows: bool) -> Vec<Bucket<Exact>> {
     (0..rng.random_range(1..9)).map(|_| bucket(rng)).collect()
 }
 
-/// The definition: each bucket contains `min(high, max(low, h ratio))`, together they contain the total (or as much as they can take), and
-/// at no lower level they do.
+/// Asserts the definition: each bucket contains `min(high, max(low, h ratio))`. Together they contain the total (or all that fits into
+/// them), and no lower level achieves this.
 fn is_defined(total: &Exact, buckets: &[Bucket<Exact>], poured: &Poured<Exact>) {
     let sum = |of: &dyn Fn(&Bucket<Exact>) -> Exact| buckets.iter().fold(Exact::ZERO, |sum, bucket| &sum + &of(bucket));
     for (bucket, content) in buckets.iter().zip(&poured.content) {
@@ -42,7 +42,7 @@ fn is_defined(total: &Exact, buckets: &[Bucket<Exact>], poured: &Poured<Exact>) 
     assert_eq!(poured.content.iter().fold(Exact::ZERO, |sum, content| &sum + content), given);
     if poured.level.is_positive() {
         let below = buckets.iter().map(|bucket| &bucket.low / &bucket.ratio.clone().max(Exact::ratio(1, 1000)));
-        // Any level below, for one between the last point of change and this one.
+        // All lower levels are represented by one between the last change point and this level.
         let before = below.filter(|point| *point < poured.level).max().unwrap_or(Exact::ZERO);
         let half = &(&before + &poured.level) * &Exact::ratio(1, 2);
         assert!(filled(buckets, &half) < given, "as much is held at {half} as at {}", poured.level);
@@ -71,7 +71,7 @@ fn all_methods_give_what_is_defined() {
     assert!(rounds >= 5 && at_a_boundary > 1000 && nothing_full > 1000, "{rounds} {at_a_boundary} {nothing_full}");
 }
 
-/// Denominators that have nothing in common: the level is a fraction of thousands of digits.
+/// With pairwise coprime denominators the level is a fraction of thousands of digits.
 #[test]
 fn long_fractions_are_as_defined() {
     let primes: Vec<i64> = (1000..).filter(|n| (2..40).all(|d| n % d != 0)).take(600).collect();
@@ -107,14 +107,14 @@ fn floats_come_near() {
     }
 }
 
-/// The adversary of the article: in every round only one group has enough.
+/// The adversarial case of the article: in every round only one group has enough.
 #[test]
 fn the_iterative_method_takes_a_round_for_each_group_at_worst() {
     const GROUPS: i64 = 40;
     let (mut left, mut before) = (exact(1), Exact::ZERO);
     let mut buckets: Vec<Bucket<Exact>> = Vec::new();
     for i in 0..GROUPS {
-        // More than the round before gave to each, and less than this one does; the last group never has enough.
+        // More than the previous round gave to each group, and less than this one gives. The last group never has enough.
         let part = &left / &exact(GROUPS - i);
         let between = &(&before + &part) * &Exact::ratio(1, 2);
         let high = if i + 1 < GROUPS { between } else { exact(1) };
@@ -140,8 +140,7 @@ fn runtime(quota: Quota, instance: &GroupInstance) -> Vec<String> {
     allocation.groups.iter().map(|group| group.runtime[0].to_string()).collect()
 }
 
-/// Total 100 and requests 5, 90, 90: read literally, the article lends the first group's surplus in every round again
-/// and hands out 213.
+/// Total 100 and requests 5, 90, 90. Read literally, the article lends the first group's surplus in every round again and hands out 213.
 #[test]
 fn a_lender_lends_once() {
     let instance = one(100, &[("a", [0, 5, 1]), ("b", [0, 90, 1]), ("c", [0, 90, 1])]);
@@ -158,7 +157,7 @@ fn the_variants_differ_when_a_minimum_is_not_in_proportion() {
     assert_eq!(runtime(level, &instance), ["25", "25"]);
 }
 
-/// Rounding in each round is not rounding once at the end, which would give 11, 14 and 8.
+/// Rounding in each round differs from rounding once at the end, which would give 11, 14 and 8.
 #[test]
 fn the_largest_remainder_is_taken_in_every_round() {
     let instance = one(33, &[("a", [2, 20, 5]), ("b", [0, 14, 9]), ("c", [4, 19, 2])]);
@@ -167,7 +166,7 @@ fn the_largest_remainder_is_taken_in_every_round() {
     assert_eq!(runtime(rounded, &instance), ["12", "14", "7"]);
 }
 
-/// Weights 7, 1, 8, 7, 9: the 17th unit takes the second group its only one.
+/// With weights 7, 1, 8, 7, 9, the 17th unit removes the only unit of the second group.
 #[test]
 fn the_largest_remainder_is_not_monotone() {
     let at = |total, rounding| {
@@ -184,9 +183,9 @@ fn the_largest_remainder_is_not_monotone() {
     }
 }
 
-/// Why leftover units in the order of names are no monotone rounding: of ratios 3, 3, 7, 7 and 2 units the fractions
-/// are .3, .3, .7, .7, and the units would go to the first two; of 3 units .45, .45, 1.05, 1.05, and the second would
-/// lose its.
+/// Shows why handing out leftover units in the order of names is not monotone. With ratios 3, 3, 7, 7 and 2 units, the fractions are .3,
+/// .3, .7, .7, and the units would go to the first two. With 3 units they are .45, .45, 1.05, 1.05, and the second group would lose its
+/// unit.
 #[test]
 fn a_unit_once_given_stays() {
     let groups = |total| one(total, &[("a", [0, 9, 3]), ("b", [0, 9, 3]), ("c", [0, 9, 7]), ("d", [0, 9, 7])]);

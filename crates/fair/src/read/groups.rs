@@ -1,4 +1,4 @@
-//! Reads groups with quotas from an instance or a quota file.
+//! Reads groups with quotas from an instance or a quota file. Every error has the place in the file and the accepted values.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use crate::quota::{GroupInstance, QuotaGroup};
 use plimsoll_base::error::Result;
 use plimsoll_base::tree::{Entry, Node, Value, brief};
 
-/// The keys of a whole instance of groups, of a group, and those with one entry a resource.
+/// The keys of an instance of groups, the keys of a group, and the keys with one entry per resource.
 const TOP: [&str; 2] = ["capacity", "group"];
 const OF_GROUP: [&str; 8] = ["name", "parent", "ratio", "min", "max", "request", "used", "lend"];
 const BY_RESOURCE: [&str; 5] = ["ratio", "min", "max", "request", "used"];
 
-/// The name of the root above all groups.
+/// The name of the root group.
 const ROOT: &str = "root";
 
 const EXPECTED: &str = "expected at least one [[group]] with a request";
 
-/// The instance of groups that has this `[[group]]` entry. A resource that groups name and the capacity does not
-/// have is kept with no capacity.
+/// Reads the instance of groups that contains this `[[group]]` entry. A resource that groups name and the capacity lacks is kept without
+/// capacity.
 pub(super) fn groups_in(tree: &Node, entry: &Entry) -> Result<GroupInstance> {
     tree.known(&TOP, "", "")?;
     let Some(capacity) = tree.get("capacity") else {
@@ -55,7 +55,7 @@ fn list_in(entry: &Entry) -> Result<&[Node]> {
     }
 }
 
-/// Adds the resources that groups name and the capacity does not.
+/// Adds the resources that groups name and the capacity lacks.
 fn lacking(list: &[Node], resources: &mut Vec<String>) -> Result<()> {
     for (at, node) in list.iter().enumerate() {
         let expected = "name, request, and optionally parent, ratio, min, max, used, lend";
@@ -75,7 +75,7 @@ fn lacking(list: &[Node], resources: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The names, each once.
+/// Reads the names of the groups and checks that they are unique.
 fn names_in(list: &[Node]) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::with_capacity(list.len());
     let mut known = std::collections::HashSet::new();
@@ -115,7 +115,7 @@ fn one(node: &Node, name: &str, places: &HashMap<&str, usize>, resources: &[Stri
     };
     let or_zero = |amounts: Vec<Option<Exact>>| amounts.into_iter().map(|amount| amount.unwrap_or(Exact::ZERO));
     let max = by("max")?;
-    // As in Koordinator: a group with a larger max gets more of the rest, unless its ratio says otherwise.
+    // As in Koordinator, the default ratio is the max, so that a group with a larger max gets more of the rest.
     let otherwise = max.iter().map(|max| max.clone().unwrap_or(Exact::ONE));
     let ratio = match node.get("ratio") {
         Some(entry) if !matches!(entry.node.value, Value::Table(_)) => {
@@ -144,7 +144,7 @@ fn one(node: &Node, name: &str, places: &HashMap<&str, usize>, resources: &[Stri
     })
 }
 
-/// The place of the group of this name; `None` is the top.
+/// Returns the index of the group with this name; `None` is the root.
 fn parent_in(entry: &Entry, name: &str, places: &HashMap<&str, usize>) -> Result<Option<usize>> {
     let key = format!("group '{name}', parent");
     let parent = name_in(entry, &key)?;
@@ -162,7 +162,7 @@ fn parent_in(entry: &Entry, name: &str, places: &HashMap<&str, usize>) -> Result
     })
 }
 
-/// An amount for each resource that the table names.
+/// Reads an amount for each resource that the table contains.
 fn named(node: &Node, key: &str, resources: &[String]) -> Result<Vec<Option<Exact>>> {
     let mut amounts = vec![None; resources.len()];
     for entry in table(node, key, &example(resources))? {
@@ -174,7 +174,7 @@ fn named(node: &Node, key: &str, resources: &[String]) -> Result<Vec<Option<Exac
     Ok(amounts)
 }
 
-/// Fails at the first group on a cycle of parents.
+/// Returns an error for the first group on a cycle of parents.
 fn no_cycle(list: &[Node], groups: &[QuotaGroup]) -> Result<()> {
     // For each group: `usize::MAX` until visited, then the group at which the walk started, or the root.
     let mut seen = vec![usize::MAX; groups.len()];
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(ads.ratio, vec![Exact::ratio(2, 1); 3]);
         assert_eq!(ads.max, [None, Some(Exact::ratio(8, 1)), Some(Exact::ONE)]);
         assert_eq!((&ads.min[1], &ads.request[0], ads.lend), (&Exact::ratio(2, 1), &Exact::ratio(1, 2), false));
-        // Without a ratio the max is one, and without a max 1.
+        // The default of the ratio is the max, or 1 without a max.
         assert_eq!(web.ratio, [Exact::ratio(4, 1), Exact::ratio(1, 3), Exact::ONE]);
         assert_eq!((web.lend, &web.used), (true, &None));
         assert_eq!(third.used, Some(vec![Exact::ZERO, Exact::ONE, Exact::ZERO]));

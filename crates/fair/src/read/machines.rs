@@ -1,4 +1,4 @@
-//! Machines: `[[machine]]` with capacities, and the names that a user's `on` may list.
+//! Reads machines: `[[machine]]` with capacities, and the names that a user's `on` may list.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,14 @@ use crate::Machines;
 /// The keys of an entry.
 const KEYS: [&str; 3] = ["name", "count", "capacity"];
 
-/// The most machines of an entry.
+/// The maximum number of machines of an entry.
 const MACHINES_MAX: u64 = 1_000_000_000;
 
 const EXPECTED: &str = "expected at least one [[machine]] with a capacity";
 
-/// Returns the resources and the machines. Without a `capacity` of the whole, resources are in order of appearance.
+/// Returns the resources and the machines. Without a `capacity` of the whole cluster, resources are in order of appearance.
 ///
-/// One entry without a capacity of its own divides the whole into equal parts.
+/// A single entry without its own capacity divides the capacity of the cluster into equal parts.
 pub fn machines_in(entry: &Entry, capacity: Option<(Vec<String>, Vec<Exact>)>) -> Result<(Vec<String>, Vec<Machines>)> {
     let Value::List(list) = &entry.node.value else {
         let problem = format!("{} is no list of machines; {EXPECTED}", entry.node.shown());
@@ -62,7 +62,7 @@ pub fn machines_in(entry: &Entry, capacity: Option<(Vec<String>, Vec<Exact>)>) -
     Ok((resources, machines))
 }
 
-/// All resources that some machine has.
+/// Returns the resources of all machines, in order of appearance.
 fn resources_of(list: &[Node]) -> Result<Vec<String>> {
     let mut resources = Vec::new();
     for (at, node) in list.iter().enumerate() {
@@ -79,7 +79,7 @@ fn resources_of(list: &[Node]) -> Result<Vec<String>> {
     Ok(resources)
 }
 
-/// The name of an entry, the name's place, and how many machines it is.
+/// Returns the name of an entry, the place of the name, and the number of machines.
 fn head(at: usize, node: &Node) -> Result<(String, Place, u64)> {
     let number = format!("machine {}", at + 1);
     table(node, &number, "capacity, and optionally name and count")?;
@@ -100,7 +100,7 @@ fn count_in(node: &Node, key: &str) -> Result<u64> {
     })
 }
 
-/// The machines of a list of names, as indices.
+/// Reads a list of machine names as indices.
 pub fn on(entry: &Entry, key: &str, machines: &[&str]) -> Result<Vec<usize>> {
     const EXPECTED: &str = "expected a list of names of machines, such as [\"m1\"], or no `on` for all machines";
     let Value::List(list) = &entry.node.value else {

@@ -1,4 +1,4 @@
-//! Reads an instance from TOML or JSON: strictly, exactly, and with the place in every error.
+//! Reads an instance from TOML or JSON. Amounts are exact, unknown keys are errors, and every error has its place in the text.
 //!
 //! Amounts are integers, decimals (0.1 is a tenth), or fractions as text (`"1/3"`): 0, or from 1e-100 to 1e100, so that
 //! no quotient of three of them leaves the range of floats. See docs/solve.md and docs/quota.md for the formats.
@@ -15,7 +15,7 @@ use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::rows::read_input;
 use plimsoll_base::tree::{Entry, Node, Place, Value, brief};
 
-/// The question of an instance: how many tasks each user runs, or the quota of each group.
+/// The problem that an instance states: the number of tasks of each user, or the quota of each group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// Users with tasks.
@@ -24,31 +24,30 @@ pub enum Question {
     Groups(GroupInstance),
 }
 
-/// Reads the instance in a file, or on standard input for `-`. Errors: those of [`read_input`] and [`parse`].
+/// Reads the instance in a file, or from standard input for `-`. Errors: those of [`read_input`] and [`parse`].
 pub fn open(path: &Path) -> Result<Question> {
     let (name, text) = read_input(path)?;
     parse(&name, &text)
 }
 
-/// Reads an instance from text. The ending of `name` says whether it is JSON or TOML, or else the text does.
+/// Reads an instance from text. The extension of `name` determines whether it is JSON or TOML; without a known one, the content does.
 ///
-/// Errors: [`Error::Placed`] with the name, the place if it is known, the problem, and the values that would be
-/// accepted.
+/// Errors: [`Error::Placed`] with the name, the place if it is known, the problem, and the accepted values.
 pub fn parse(name: &Path, text: &str) -> Result<Question> {
     let whole = Place::whole_text(name, text.strip_prefix('\u{feff}').unwrap_or(text));
     let tree = Node::document(&whole)?;
     question(&tree).map_err(|error| match error {
         Error::Placed { .. } => error,
-        // An error of the instance itself.
+        // An error from the construction of the instance, without a place.
         error => whole.wrong("", error),
     })
 }
 
-/// The keys of a whole instance, and of a user.
+/// The keys of an instance, and the keys of a user.
 const TOP: [&str; 4] = ["capacity", "user", "machine", "group"];
 const OF_USER: [&str; 5] = ["name", "demand", "weight", "tasks", "on"];
 
-/// The largest amount, and the reciprocal of the smallest above 0.
+/// The largest amount, and the reciprocal of the smallest positive amount.
 const LARGEST: f64 = 1e100;
 
 const AN_AMOUNT: &str = "a number of at least 0";
@@ -107,7 +106,7 @@ fn users_in(tree: &Node, resources: &[String], machines: &[&str]) -> Result<Vec<
     Ok(users)
 }
 
-/// A user, and the place of its name.
+/// Reads a user. Returns it with the place of its name.
 fn user_in(at: usize, node: &Node, resources: &[String], machines: &[&str]) -> Result<(User, Place)> {
     let number = format!("user {}", at + 1);
     table(node, &number, "name, demand, and optionally weight, tasks and on")?;
@@ -139,7 +138,7 @@ fn user_in(at: usize, node: &Node, resources: &[String], machines: &[&str]) -> R
     Ok((User { name, demand: demands, weight, tasks, on }, place))
 }
 
-/// The name of an item of a list, or else this one, and its place.
+/// Returns the name of a list item and its place; `otherwise` is the default name.
 fn named(node: &Node, otherwise: &str) -> Result<(String, Place)> {
     Ok(match node.get("name") {
         None => (otherwise.to_owned(), node.place.clone()),
@@ -157,7 +156,7 @@ fn name_in(entry: &Entry, key: &str) -> Result<String> {
     }
 }
 
-/// Resources with amounts, in the order of the text.
+/// Reads resources with amounts, in the order of the text.
 fn capacity_in(node: &Node, key: &str) -> Result<(Vec<String>, Vec<Exact>)> {
     let entries = table(node, key, "resources with amounts, such as cpu = 9")?;
     if entries.is_empty() {
@@ -174,7 +173,7 @@ fn capacity_in(node: &Node, key: &str) -> Result<(Vec<String>, Vec<Exact>)> {
     Ok((entries.iter().map(|entry| entry.key.clone()).collect(), capacity))
 }
 
-/// Reads one number per resource; `otherwise` for resources that are not named.
+/// Reads one number per resource; missing resources get `otherwise`.
 fn vector(node: &Node, key: &str, resources: &[String], otherwise: Exact, expected: &str) -> Result<Vec<Exact>> {
     let entries = table(node, key, &example(resources))?;
     let mut vector = vec![otherwise; resources.len()];
@@ -226,7 +225,7 @@ fn table<'n>(node: &'n Node, key: &str, expected: &str) -> Result<&'n [Entry]> {
     }
 }
 
-/// The name that was probably meant, or all accepted names.
+/// Returns a hint with the most similar name, if there is one, and the accepted names.
 fn hint<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     const SHOWN: usize = 12;
     let mut all = known.clone().take(SHOWN).collect::<Vec<_>>().join(", ");
@@ -239,18 +238,19 @@ fn hint<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String 
     }
 }
 
-/// `{ cpu = 1, memory = 1 }` for the first few resources.
+/// Returns `{ cpu = 1, memory = 1 }` with the first few resources.
 fn example(resources: &[String]) -> String {
     let few: Vec<String> = resources.iter().take(2).map(|name| format!("{name} = 1")).collect();
     format!("amounts such as {{ {} }}", few.join(", "))
 }
 
-/// Whether people can read it in a line of a table: not empty, not endless, no control characters.
+/// Returns whether the text can be displayed in one line of a table: not empty, at most 200 characters, no control characters.
 fn is_name(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().nth(200).is_none() && !text.chars().any(char::is_control)
 }
 
-/// A whole number as it is, another one as its shortest decimal; `None` if it is none, not finite, or an integer beyond 64 bits.
+/// Converts integers exactly and other numbers by their shortest decimal. Returns `None` if the value is not a number, not finite, or an
+/// integer beyond 64 bits.
 fn exact(node: &Node) -> Option<Exact> {
     match &node.value {
         Value::Integer(digits) => match digits.parse::<i64>() {

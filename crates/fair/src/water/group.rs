@@ -1,4 +1,8 @@
 //! A group's request, minimum and maximum, and their effect on the level.
+//!
+//! A [`Group`] is reduced to its quota at level 0, its quota at a sufficiently high level, and its ratio ([`ReducedGroup`]). Its break
+//! points are the levels at which it starts or stops to rise. [`Weight`] and [`Sums`] add these numbers up, and [`LevelTarget`] decides
+//! whether a level hands out the required amount. Sums are limited to [`LIMIT`], so that comparisons fit 128 bits.
 
 use super::level::Level;
 use super::seek::{Window, Zone};
@@ -6,17 +10,17 @@ use crate::Exact;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::named;
 
-/// The most that amounts may sum to over the groups of one level, and the most that ratios may: 2^62, so that the
-/// product of two sums and a sign fit 128 bits.
+/// The limit on the sum of amounts over the groups of one level, and on the sum of ratios: 2^62, so that the product of two sums and a sign
+/// fit 128 bits.
 pub const LIMIT: u64 = 1 << 62;
 
 named! {
-    /// How a guaranteed minimum and the level go together. The base is the amount that must be given (the minimum, as far
-    /// as it is requested), the reach the amount that can be used (the request, cut to the max).
+    /// The relation of a guaranteed minimum and the level. The base is the amount that must be given (the requested part of the minimum).
+    /// The reach is the usable amount (the request, cut to the max).
     Semantics {
-        /// `base + min(reach - base, level ratio)`. The article, Koordinator.
+        /// `base + min(reach - base, level ratio)`, as in the article and Koordinator.
         MinPlusShare "min-plus-share": "The min first; the ratio shares the rest on top of it",
-        /// `min(reach, max(base, level ratio))`. YARN's fair scheduler.
+        /// `min(reach, max(base, level ratio))`, as in YARN's fair scheduler.
         MaxMinLevel "max-min-level": "The ratio shares all; no group stays below its min",
     }
 }
@@ -24,53 +28,53 @@ named! {
 /// The use of the part of a minimum that its group does not request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnusedMin {
-    /// Others may use it.
+    /// Other groups may use it.
     #[default]
     Lent,
-    /// It is kept for the group.
+    /// It is reserved for the group.
     Kept,
 }
 
-/// One group as it is configured and as it stands, in base units of one resource.
+/// The configuration and current state of a group, in base units of one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its request: the amounts it holds and waits for.
+    /// The request: the sum of the allocation and the pending demand.
     pub request: u64,
-    /// Its guaranteed amount; the part above `max` does not count.
+    /// The guaranteed amount; the part above `max` does not count.
     pub min: u64,
-    /// The largest amount it may use; `u64::MAX` for no limit.
+    /// The maximum that the group may use; `u64::MAX` means unlimited.
     pub max: u64,
-    /// How wide its bucket is. With 0 it gets its base and never more.
+    /// The width of the bucket. With 0 the group gets exactly its base.
     pub ratio: u64,
-    /// Whether it lends the part of its minimum that it does not request.
+    /// Whether the group lends the part of its minimum that it does not request.
     pub unused_min: UnusedMin,
-    /// The amount held that it must not lose, and so has at any level; 0 without such a floor.
+    /// The part of the allocation that the group must not lose, which it gets at any level; 0 without such a floor.
     pub held: u64,
 }
 
 impl Group {
-    /// No group.
+    /// A group without any amount.
     pub(super) const NONE: Group = Group { request: 0, min: 0, max: 0, ratio: 0, unused_min: UnusedMin::Lent, held: 0 };
 
-    /// A group that lends and has no floor.
+    /// Creates a group that lends its unused minimum and has no floor.
     pub fn new(request: u64, min: u64, max: u64, ratio: u64) -> Group {
         Group { request, min, max, ratio, unused_min: UnusedMin::Lent, held: 0 }
     }
 }
 
-/// A group reduced to the deciding numbers: its quota at level 0, its quota at the end, and how fast it gets there.
+/// The numbers of a group that determine the level: its quota at level 0, its quota at a sufficiently high level, and its growth per level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReducedGroup {
-    /// At level 0.
+    /// The quota at level 0.
     pub(super) base: u64,
-    /// At any level that is high enough; no less than `base`.
+    /// The quota at any sufficiently high level; at least `base`.
     pub(super) reach: u64,
-    /// Amount per level; 0 exactly if `reach` is `base`.
+    /// The amount per unit of level; 0 exactly if `reach` is `base`.
     pub(super) ratio: u64,
 }
 
 impl ReducedGroup {
-    /// Reduces a group: a ratio of 0 ends at the base, and a floor above the request is reached.
+    /// Reduces a group. With a ratio of 0 its quota ends at the base; a floor above the request raises the quota to the floor.
     pub fn from_group(group: &Group) -> ReducedGroup {
         let demand = group.request.min(group.max);
         let min = group.min.min(group.max);
@@ -85,32 +89,32 @@ impl ReducedGroup {
         ReducedGroup { base, reach: demand, ratio: group.ratio }
     }
 
-    /// The group's quota whatever the others request.
+    /// Returns the group's quota at level 0, independently of other groups' requests.
     #[inline]
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// The group's quota when there is enough for all.
+    /// Returns the group's quota if the total is enough for all groups.
     #[inline]
     pub fn reach(&self) -> u64 {
         self.reach
     }
 
-    /// Its quota per level while it rises; 0 if it never does.
+    /// Returns the quota per unit of level while it rises; 0 if it never does.
     #[inline]
     pub fn ratio(&self) -> u64 {
         self.ratio
     }
 
-    /// The runtime quota at this level, rounded down to a base unit. O(1).
+    /// Returns the runtime quota at this level, rounded down to a base unit. O(1).
     pub fn runtime(&self, semantics: Semantics, level: Level) -> u64 {
         let (numerator, denominator) = (u128::from(level.numerator), u128::from(level.denominator));
         let poured = numerator * u128::from(self.ratio);
         if poured >= u128::from(self.room(semantics)) * denominator {
             return self.reach;
         }
-        // Below the room, so in one word again.
+        // Below the room, so it fits one word.
         let poured = (poured / denominator) as u64;
         match semantics {
             Semantics::MinPlusShare => self.base + poured,
@@ -118,7 +122,7 @@ impl ReducedGroup {
         }
     }
 
-    /// The runtime quota at this level, as it is.
+    /// Returns the runtime quota at this level as a fraction.
     pub fn runtime_exact(&self, semantics: Semantics, level: Level) -> Exact {
         let (base, reach) = (Exact::from(self.base), Exact::from(self.reach));
         let poured = &level.exact() * &Exact::from(self.ratio);
@@ -128,7 +132,7 @@ impl ReducedGroup {
         }
     }
 
-    /// Where the group stops to rise, and where it starts if not from the ground.
+    /// Returns the point at which the group stops to rise, and the point at which it starts if that is above level 0.
     pub(super) fn breaks(&self, semantics: Semantics) -> [Option<Break>; 2] {
         let of = |side, amount| Break { side, amount, ratio: self.ratio };
         if self.ratio == 0 {
@@ -138,7 +142,7 @@ impl ReducedGroup {
         [Some(of(BreakSide::Leave, self.room(semantics))), enters.then(|| of(BreakSide::Enter, self.base))]
     }
 
-    /// The amount poured into it until it is full.
+    /// Returns the amount that the group receives by the level until it is full.
     #[inline]
     pub(super) fn room(&self, semantics: Semantics) -> u64 {
         match semantics {
@@ -147,7 +151,7 @@ impl ReducedGroup {
         }
     }
 
-    /// The part of its ratio that counts from level 0.
+    /// Returns the part of its ratio that counts from level 0.
     fn open(&self, semantics: Semantics) -> u64 {
         match semantics {
             Semantics::MaxMinLevel if self.base > 0 => 0,
@@ -174,12 +178,12 @@ pub(super) struct Break {
 }
 
 impl Break {
-    /// The level as numerator and denominator.
+    /// Returns the level as numerator and denominator.
     pub fn fraction(&self) -> (u64, u64) {
         (self.amount, self.ratio)
     }
 
-    /// The weight it adds to the sums below a level.
+    /// Returns the weight that the point adds to the sums below a level.
     pub fn weight(&self) -> Weight {
         let weight = Weight { amount: self.amount as i64, ratio: self.ratio as i64 };
         match self.side {
@@ -189,10 +193,10 @@ impl Break {
     }
 }
 
-/// Amounts and ratios of break points, summed; points where a group enters count negatively.
+/// The sum of the amounts and ratios of break points; points where a group enters count negatively.
 ///
-/// A running sum from the lowest break point on is within [`LIMIT`] of 0 in both parts, and so is the sum of any block, if all points are
-/// in their places. Sums of old and new points together may wrap around; the exact sums fit.
+/// If all points are in their places, a running sum from the lowest break point on is within [`LIMIT`] of 0 in both parts, and so is the
+/// sum of any block. Sums of old and new points together may wrap around; the exact sums fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weight {
     pub amount: i64,
@@ -202,7 +206,7 @@ pub(super) struct Weight {
 impl Weight {
     pub const ZERO: Weight = Weight { amount: 0, ratio: 0 };
 
-    /// The weight or nothing, by a mask: whether a point is below the level is a coin's toss to a branch.
+    /// Returns the weight, or zero if `yes` is false. Uses a mask, because a branch on whether a point is below the level is unpredictable.
     #[inline]
     pub fn only_if(self, yes: bool) -> Weight {
         let mask = -i64::from(yes);
@@ -234,7 +238,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// With `old` replaced by `new`. Errors: a sum passes [`LIMIT`].
+    /// Returns the sums with `old` replaced by `new`. Errors: a sum exceeds [`LIMIT`].
     #[inline(always)]
     pub fn replace(&self, semantics: Semantics, old: &ReducedGroup, new: &ReducedGroup) -> Result<Sums> {
         let swap = |sum: u64, old: u64, new: u64| (sum - old).checked_add(new).filter(|&sum| sum <= LIMIT);
@@ -244,13 +248,13 @@ impl Sums {
         Ok(Sums { base, reach, ratio, open: self.open - old.open(semantics) + new.open(semantics) })
     }
 
-    /// Of all these groups. Errors: a sum passes [`LIMIT`].
+    /// Returns the sums over these groups. Errors: a sum exceeds [`LIMIT`].
     pub fn from_standings(semantics: Semantics, standings: &[ReducedGroup]) -> Result<Sums> {
         let (mut base, mut reach, mut ratio, mut open) = (0u64, 0u128, 0u128, 0u64);
         for standing in standings {
             reach += u128::from(standing.reach);
             ratio += u128::from(standing.ratio);
-            // No larger than the other two, and worth nothing if those pass the limit.
+            // These sums are at most as large as the other two, and unused if those exceed the limit.
             base = base.wrapping_add(standing.base);
             open = open.wrapping_add(standing.open(semantics));
         }
@@ -261,12 +265,12 @@ impl Sums {
         Ok(Sums { base, reach: within("request", reach)?, ratio: within("ratio", ratio)?, open })
     }
 
-    /// The amount to be handed out above the bases: 0 if the total does not even reach those.
+    /// Returns the amount to hand out above the bases: 0 if the total does not exceed them.
     pub fn target(&self, total: u64) -> LevelTarget {
         LevelTarget { above: total.min(self.reach).saturating_sub(self.base) as i64, open: self.open as i64 }
     }
 
-    /// Whether the total is enough for all.
+    /// Returns whether the total is enough for all groups.
     pub fn enough(&self, total: u64) -> bool {
         total >= self.reach
     }
@@ -280,27 +284,27 @@ fn too_much(key: &str, value: u64) -> Error {
 /// The amount that a level must reach.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LevelTarget {
-    /// Handed out above the bases.
+    /// The amount to hand out above the bases.
     pub above: i64,
-    /// Ratios that take part from the ground.
+    /// The sum of the ratios that count from level 0.
     pub open: i64,
 }
 
 impl LevelTarget {
-    /// Whether the level of a break point hands out enough, given the sums below it.
+    /// Returns whether the level of a break point hands out enough, given the sums below it.
     ///
-    /// Points at the same level may count as below or not: they add as much as they take there.
+    /// Points at the same level may be counted as below or not: at that level their amount and ratio cancel out.
     pub fn reached(&self, at: (u64, u64), below: Weight) -> bool {
         let missing = i128::from(self.above - below.amount) * i128::from(at.1);
         missing <= i128::from(self.open - below.ratio) * i128::from(at.0)
     }
 
-    /// The level, given the weight below it.
+    /// Returns the level, given the weight below it.
     pub fn level(&self, below: Weight) -> Level {
         Level { numerator: (self.above - below.amount) as u64, denominator: (self.open - below.ratio) as u64 }
     }
 
-    /// The level that would be, given the sums that would be below it, if it lies within a window.
+    /// Returns the level that results from the given sums below it, if it lies within a window.
     pub fn level_within(&self, below: Weight, window: &Window) -> Option<Level> {
         let numerator = u64::try_from(self.above - below.amount).ok()?;
         let denominator = u64::try_from(self.open - below.ratio).ok().filter(|&ratio| ratio > 0)?;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::Exact;
 
-/// How high the water stands: an amount per unit of ratio, as a fraction that is not reduced.
+/// The water level: an amount per unit of ratio, as a fraction that is not reduced.
 #[derive(Clone, Copy, Debug)]
 pub struct Level {
     /// At most [`LIMIT`](super::LIMIT).
@@ -14,10 +14,10 @@ pub struct Level {
 }
 
 impl Level {
-    /// The ground: every group has its base and nothing more.
+    /// The level 0, at which every group has exactly its base.
     pub const ZERO: Level = Level { numerator: 0, denominator: 1 };
 
-    /// The level at which a bucket of this ratio holds this amount. Panics: in debug builds, when one of them passes
+    /// Returns the level at which a bucket of this ratio contains this amount. Panics: in debug builds, if one of them exceeds
     /// [`LIMIT`](super::LIMIT) or the ratio is 0 (a programmer error).
     #[inline]
     pub fn from_amount(amount: u64, ratio: u64) -> Level {
@@ -25,13 +25,13 @@ impl Level {
         Level { numerator: amount, denominator: ratio }
     }
 
-    /// The level as a fraction.
+    /// Returns the level as a fraction.
     pub fn exact(self) -> Exact {
         // Both parts are at most 2^62.
         Exact::ratio(self.numerator as i64, self.denominator as i64)
     }
 
-    /// The nearest float, for reports.
+    /// Returns the nearest float, for reports.
     pub fn to_f64(self) -> f64 {
         self.exact().to_f64()
     }
@@ -59,13 +59,13 @@ impl PartialEq for Level {
 
 impl Eq for Level {}
 
-/// Orders two fractions by cross-multiplication.
+/// Compares two fractions by cross-multiplication.
 #[inline]
 pub(super) fn compare(a: (u64, u64), b: (u64, u64)) -> Ordering {
     (u128::from(a.0) * u128::from(b.1)).cmp(&(u128::from(b.0) * u128::from(a.1)))
 }
 
-/// Bits of a key behind the leading one.
+/// The number of bits of a key after the leading one.
 const PLACES: u32 = 56;
 
 /// Fractions of at most `DISTINCT` bits in numerator and denominator together have equal keys only if they are equal.
@@ -74,10 +74,10 @@ const PLACES: u32 = 56;
 /// `b c` has at most as many bits as a key has places.
 pub(super) const DISTINCT: u32 = PLACES;
 
-/// The binary exponent and the first [`PLACES`] places of `amount / ratio`, in one word.
+/// Returns the binary exponent and the first [`PLACES`] places of `amount / ratio`, in one word.
 ///
-/// Truncation never swaps two numbers, so the order of keys is the order of saturations but for ties, which
-/// [`compare`] decides. All keys are below `u64::MAX / 2`. Both numbers are from 1 to [`LIMIT`](super::LIMIT).
+/// Truncation never swaps two numbers, so the order of keys is the order of saturations except for ties, which [`compare`] decides. All
+/// keys are below `u64::MAX / 2`. Both numbers are from 1 to [`LIMIT`](super::LIMIT).
 pub(super) fn key(amount: u64, ratio: u64) -> u64 {
     let (above, below) = (amount.leading_zeros(), ratio.leading_zeros());
     // The quotient of the numbers with their leading ones aligned: between a half and two, times 2^63.
@@ -109,7 +109,7 @@ mod tests {
         let mut ties = 0;
         for _ in 0..200_000 {
             let a = draw(&mut rng);
-            // A near neighbour: one more or less, scaled.
+            // A close neighbour: the scaled fraction with the denominator changed by at most 1.
             let scale = rng.random_range(1..=(LIMIT / a.0.max(a.1)).min(1 << 20));
             let b = (a.0 * scale, (a.1 * scale).saturating_add_signed(rng.random_range(-1..=1)).clamp(1, LIMIT));
             let order = compare(a, b);

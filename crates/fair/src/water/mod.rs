@@ -1,15 +1,15 @@
-//! The water level among sibling groups: the quota of one resource that each has at this moment.
+//! The water level among sibling groups: the current quota of one resource of each group.
 //!
-//! Each group is a bucket as wide as its ratio. The total is poured over all of them at once, and the level at which it is used up
-//! determines each group's runtime quota ([`Standing::runtime`]). All arithmetic is exact: inputs are integers, the level is a fraction of
-//! two 64-bit numbers, comparisons cross-multiply in 128 bits.
+//! Each group is a bucket whose width is its ratio. The total is poured over all buckets at once, and the level at which it is used up
+//! determines each group's runtime quota ([`ReducedGroup::runtime`]). All arithmetic is exact: inputs are integers, the level is a fraction
+//! of two 64-bit numbers, comparisons cross-multiply in 128 bits.
 //!
 //! [`Water`] maintains the level under changes of one group in O(log groups). [`by_selection`] computes the same level from scratch. This
-//! module rounds down only and knows no hierarchy.
+//! module only rounds down and does not support a hierarchy.
 //!
-//! With `A` and `R` the amounts and ratios of the break points up to `h` (points where a group enters count negatively), the amount handed
-//! out at level `h` is `base + A + h (open - R)`. This formula serves both [`Semantics`]. Each method searches for the first break point at
-//! which it reaches the target.
+//! Let `A` and `R` be the sums of amounts and ratios of the break points up to `h` (points where a group enters count negatively). The
+//! amount handed out at level `h` is `base + A + h (open - R)`. This formula is valid for both [`Semantics`]. Each method searches for the
+//! first break point at which it reaches the target.
 //!
 //! Source: the first article on FuxiMaster, sections 3 and 4; its claim of O(log N) per change.
 

@@ -1,19 +1,23 @@
-//! The blocks of an [`Order`](super::order::Order) as parallel arrays, so that a search reads only keys.
+//! The blocks of a [`PointOrder`](super::order::PointOrder) as parallel arrays, so that a search reads only keys.
+//!
+//! A [`KeyRow`] has sorted keys with identifiers. A [`Leaf`] is a row of break points; an [`Inner`] block also has the children and their
+//! sums. Unused key slots have the value [`NO_KEY`], which is above every key, so that a search needs no length.
 
 use super::group::Weight;
 
-/// Room for break points in a leaf. Measured: 32 and 128 are no faster at any size. Unit tests grow high trees of few.
+/// The capacity of a leaf in break points. Measured: 32 and 128 are no faster at any size. Unit tests use a small number to grow high
+/// trees.
 pub(super) const LEAF: usize = if cfg!(test) { 8 } else { 64 };
-/// Room for blocks in an inner block.
+/// The capacity of an inner block in blocks.
 pub(super) const INNER: usize = if cfg!(test) { 8 } else { 64 };
-/// Keys in a cache line.
+/// The number of keys in a cache line.
 const LINE: usize = 8;
-/// The placeholder of a key where there is none.
+/// The key of an unused slot.
 const NO_KEY: u64 = u64::MAX >> 1;
-/// No block.
+/// The index of a block that does not exist.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Sorted keys with the identifiers they belong to.
+/// Sorted keys with their identifiers.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct KeyRow<const N: usize> {
@@ -43,15 +47,15 @@ impl<const N: usize> KeyRow<N> {
         &self.ids[..self.len()]
     }
 
-    /// How many keys are below this one. One read of every line, then one line: no step waits for another, so that a
-    /// row out of the cache costs one delay.
+    /// Returns the number of keys below this one. Reads one key of every cache line and then one line. The reads do not depend on each
+    /// other, so a row that is not in the cache costs one delay.
     #[inline]
     pub fn rank(&self, key: u64) -> usize {
         let mut line = 0;
         for at in (LINE - 1..N).step_by(LINE) {
             line += below(self.keys[at], key);
         }
-        // Only a full row of smaller keys passes the last line.
+        // Only a full row of smaller keys exceeds the last line.
         let start = (line as usize).min(N / LINE - 1) * LINE;
         let mut rank = 0;
         for at in start..start + LINE {
@@ -60,7 +64,7 @@ impl<const N: usize> KeyRow<N> {
         start + rank as usize
     }
 
-    /// Where the equal keys from `from` on end.
+    /// Returns the end of the run of equal keys that starts at `from`.
     pub fn ties(&self, from: usize) -> usize {
         let key = self.keys[from];
         from + self.keys[from..self.len()].partition_point(|&other| other == key)
@@ -71,7 +75,7 @@ impl<const N: usize> KeyRow<N> {
         self.ids[at] = id;
     }
 
-    /// Panics: only if the row is full (a block that gets full is split at once).
+    /// Inserts an entry. Panics: the row is full (which does not occur, because full blocks are split).
     #[inline]
     pub fn insert(&mut self, at: usize, key: u64, id: u32) {
         let len = self.len();
@@ -102,13 +106,13 @@ impl<const N: usize> KeyRow<N> {
     }
 }
 
-/// 1 if one key is below another, else 0: the sign of the difference, which needs no comparison of 64-bit lanes.
+/// Returns 1 if one key is below another, else 0. Uses the sign of the difference, which needs no comparison of 64-bit lanes.
 #[inline]
 fn below(one: u64, other: u64) -> u64 {
     one.wrapping_sub(other) >> 63
 }
 
-/// Break points in order.
+/// A block of ordered break points.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
     pub row: KeyRow<LEAF>,
@@ -122,7 +126,7 @@ impl Leaf {
     }
 }
 
-/// Blocks in order: the first break point of each, and the sums of each.
+/// A block of ordered blocks: the first break point and the sums of each.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
     pub row: KeyRow<INNER>,

@@ -1,10 +1,9 @@
-//! Break points in the order of their levels, with sums over blocks: a B+ tree with blocks that fit the memory
-//! hierarchy.
+//! Break points in the order of their levels, with sums over blocks: a B+ tree whose blocks fit the memory hierarchy.
 //!
-//! Ordered by key, then by the exact fraction, then by identifier, so equal saturations have places of their own and a
-//! removal finds its point in O(log n) however many are equal. Inner blocks carry each child's first point and its
-//! [`Weight`]; leaves are chained. The weight of a point is asked from its [`Source`]: a leaf holds keys and
-//! identifiers only, half of the data that a search would otherwise pull through the caches.
+//! Points are ordered by key, then by the exact fraction, then by identifier. Equal saturations therefore have distinct positions, and a
+//! removal finds its point in O(log n) for any number of equal points. Inner blocks store each child's first point and its [`Weight`];
+//! leaves are chained. The weight of a point is requested from its [`NumberSource`]: a leaf stores only keys and identifiers, half of the
+//! data that a search would otherwise load into the caches.
 
 use std::cmp::Ordering;
 
@@ -12,17 +11,17 @@ use super::group::Weight;
 use super::level::compare;
 use super::node::{INNER, Inner, KeyRow, LEAF, Leaf, NONE};
 
-/// The owner of the numbers behind an identifier.
+/// The owner of the numbers of an identifier.
 pub(super) trait NumberSource {
-    /// The point's level.
+    /// Returns the point's level as numerator and denominator.
     fn fraction(&self, id: u32) -> (u64, u64);
-    /// The weight that the point adds to the sums below a level.
+    /// Returns the weight that the point adds to the sums below a level.
     fn weight(&self, id: u32) -> Weight;
-    /// Whether points with equal keys have equal levels.
+    /// Returns whether points with equal keys have equal levels.
     fn distinct(&self) -> bool;
 }
 
-/// A break point as the order sees it.
+/// A break point with its key and its fraction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BreakPoint {
     pub key: u64,
@@ -30,25 +29,25 @@ pub(super) struct BreakPoint {
     pub fraction: (u64, u64),
 }
 
-/// No tree is higher: two neighbouring blocks hold more than a quarter of one's room between them, so blocks below the
-/// root have eight children on average or more, and identifiers have 32 bits.
+/// The maximum height of a tree. Two neighbouring blocks together use more than a quarter of the capacity of one, so blocks below the root
+/// have eight children on average or more, and identifiers have 32 bits.
 const HEIGHT: usize = 10;
 
-/// Where a point stands or would stand.
+/// The position of a point, or the position where it belongs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
-    /// The inner blocks from the root on, and the child taken in each.
+    /// The inner blocks from the root on, and the slot of the child on the path in each.
     path: [(u32, u32); HEIGHT],
     pub leaf: u32,
     pub at: u32,
 }
 
 impl Cursor {
-    /// Before anything was found.
+    /// The cursor before a search.
     pub const NONE: Cursor = Cursor { path: [(0, 0); HEIGHT], leaf: 0, at: 0 };
 }
 
-/// The tree.
+/// The tree of break points.
 #[derive(Clone, Debug)]
 pub(super) struct PointOrder {
     pub(super) leaves: Vec<Leaf>,
@@ -56,9 +55,9 @@ pub(super) struct PointOrder {
     spare_leaves: Vec<u32>,
     spare_inners: Vec<u32>,
     pub(super) root: u32,
-    /// Inner blocks on a path.
+    /// The number of inner blocks on a path.
     pub(super) height: usize,
-    /// Counts changes of the blocks themselves; places and gaps from before are void.
+    /// The number of changes of the block structure; cursors and gaps from before a change are invalid.
     pub shape: u64,
 }
 
@@ -79,7 +78,7 @@ impl PointOrder {
         &self.leaves[leaf as usize].row
     }
 
-    /// Where the point stands, or where it belongs. O(log n).
+    /// Returns the position of the point, or the position where it belongs. O(log n).
     pub fn find(&self, point: &BreakPoint, source: &impl NumberSource) -> Cursor {
         let mut cursor = Cursor::NONE;
         self.descend(&mut cursor, point, source);
@@ -89,8 +88,8 @@ impl PointOrder {
 
     /// Finds the leaf that contains the point, or into which it belongs; the position within the leaf is not determined.
     ///
-    /// Separate from [`Order::locate`], since inner blocks are in the cache and leaves are not: two searches that descend first wait for
-    /// both leaves at once. It updates the cursor in place, since a copy of a block just written stalls.
+    /// Separate from [`PointOrder::locate`], since inner blocks are in the cache and leaves are not: two searches that both descend first
+    /// load both leaves at the same time. The cursor is updated in place, since a copy of a recently written block stalls.
     #[inline]
     pub fn descend(&self, cursor: &mut Cursor, point: &BreakPoint, source: &impl NumberSource) {
         let mut at = self.root;
@@ -104,13 +103,13 @@ impl PointOrder {
         cursor.leaf = at;
     }
 
-    /// Where in its leaf the point stands or belongs.
+    /// Returns the position of the point in its leaf, or the position where it belongs.
     #[inline]
     pub fn locate(&self, leaf: u32, point: &BreakPoint, source: &impl NumberSource) -> u32 {
         rank(self.row(leaf), point, source).0 as u32
     }
 
-    /// Whether the point is before the leaf's first point.
+    /// Returns whether the point is before the leaf's first point.
     pub fn before_leaf(&self, point: &BreakPoint, leaf: u32, source: &impl NumberSource) -> bool {
         let row = self.row(leaf);
         match point.key.cmp(&row.key(0)) {
@@ -119,7 +118,7 @@ impl PointOrder {
         }
     }
 
-    /// Puts a point at its place.
+    /// Inserts a point at the cursor.
     pub fn insert(&mut self, cursor: &Cursor, point: &BreakPoint, weight: Weight, source: &impl NumberSource) {
         self.add(cursor, weight);
         let row = &mut self.leaves[cursor.leaf as usize].row;
@@ -133,7 +132,7 @@ impl PointOrder {
         }
     }
 
-    /// Takes the point at a place away.
+    /// Removes the point at the cursor.
     pub fn remove(&mut self, cursor: &Cursor, weight: Weight) {
         self.add(cursor, Weight::ZERO - weight);
         let row = &mut self.leaves[cursor.leaf as usize].row;
@@ -187,7 +186,7 @@ impl PointOrder {
         }
     }
 
-    /// Two blocks under a new root.
+    /// Adds a root above two blocks.
     fn grow(&mut self, first: (u64, u32), left: u32, weight: Weight, second: (u64, u32), right: u32, other: Weight) {
         let mut root = Inner::new();
         root.insert(0, first, left, weight);
@@ -196,7 +195,7 @@ impl PointOrder {
         self.height += 1;
     }
 
-    /// Hangs a block behind the child at a place's depth and takes a part of that child's weight.
+    /// Inserts a block after the child at the cursor's depth, and moves a part of that child's weight to it.
     fn add_child(&mut self, cursor: &Cursor, depth: usize, first: (u64, u32), child: u32, weight: Weight) {
         let (at, slot) = cursor.path[depth];
         let inner = &mut self.inners[at as usize];
@@ -217,7 +216,7 @@ impl PointOrder {
         }
     }
 
-    /// Joins a leaf with few points and a neighbour under the same block, if both fit one leaf with room to spare.
+    /// Merges a leaf with few points and a neighbour under the same block, if both fit into one leaf with reserve.
     fn thin_leaf(&mut self, cursor: &Cursor, len: usize) {
         let (at, slot) = cursor.path[self.height - 1];
         let inner = &self.inners[at as usize];
@@ -240,11 +239,11 @@ impl PointOrder {
         self.fold_child(cursor, self.height - 1, left, first, weight);
     }
 
-    /// Counts the child right of `left` into it, and drops it.
+    /// Adds the weight of the child to the right of `left` to `left`, and removes that child.
     fn fold_child(&mut self, cursor: &Cursor, depth: usize, left: u32, first: (u64, u32), weight: Weight) {
         let inner = &mut self.inners[cursor.path[depth].0 as usize];
         inner.add(left as usize, weight);
-        // An empty block had the name of a point that is gone.
+        // The first point of an empty block was removed.
         inner.row.set(left as usize, first.0, first.1);
         if left == 0 {
             self.rename(cursor, depth, first);
@@ -263,7 +262,7 @@ impl PointOrder {
         self.spare_leaves.push(leaf);
     }
 
-    /// Removes a child of the block at a place's depth; joins or removes that block if little is left.
+    /// Removes a child of the block at the cursor's depth; merges or removes that block if few children are left.
     fn drop_child(&mut self, cursor: &Cursor, depth: usize, child: u32) {
         let (at, _) = cursor.path[depth];
         let inner = &mut self.inners[at as usize];
@@ -299,7 +298,7 @@ impl PointOrder {
         self.fold_child(cursor, depth - 1, left, first, weight);
     }
 
-    /// Takes roots with one child away, or one with none.
+    /// Removes roots with one child or none.
     fn lower(&mut self) {
         while self.height > 0 && self.inners[self.root as usize].row.len() <= 1 {
             let inner = &self.inners[self.root as usize];
@@ -341,7 +340,7 @@ fn rank_among_ties<const N: usize>(
     (rank + before, ties.get(before) == Some(&point.id))
 }
 
-/// Orders a point in the tree and another one with the same key.
+/// Compares a point in the tree with another one that has the same key.
 fn order(id: u32, point: &BreakPoint, source: &impl NumberSource) -> Ordering {
     if id == point.id || source.distinct() {
         return id.cmp(&point.id);
@@ -353,7 +352,7 @@ fn weigh(row: &KeyRow<LEAF>, source: &impl NumberSource) -> Weight {
     row.ids().iter().fold(Weight::ZERO, |sum, &id| sum + source.weight(id))
 }
 
-/// The left one of two neighbouring blocks to be joined: the thin one at `slot` and one beside it that leaves room.
+/// Returns the left one of two neighbouring blocks to merge: the block at `slot` and a neighbour such that both fit.
 fn neighbours(slot: u32, len: usize, size: usize, of: impl Fn(u32) -> usize, room: usize) -> Option<u32> {
     let fits = |other: u32| size == 0 || size + of(other) <= room / 4 * 3;
     if (slot as usize) + 1 < len && fits(slot + 1) {
@@ -362,7 +361,7 @@ fn neighbours(slot: u32, len: usize, size: usize, of: impl Fn(u32) -> usize, roo
     slot.checked_sub(1).filter(|&left| fits(left))
 }
 
-/// Puts a block where there is room.
+/// Stores a block at a spare index, or at a new one. Returns the index.
 fn reuse<T>(blocks: &mut Vec<T>, spare: &mut Vec<u32>, block: T) -> u32 {
     if let Some(at) = spare.pop() {
         blocks[at as usize] = block;

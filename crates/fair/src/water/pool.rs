@@ -1,4 +1,8 @@
-//! The level kept under changes of one group.
+//! Maintains the level under changes of one group.
+//!
+//! [`Water`] stores the groups, the order of their break points, and the position of the last level. A change updates the sums at once, and
+//! the order lazily (see [`Water`]). The window is the range of levels in which the order is correct; `drift` is the error of the sums
+//! below it.
 
 use super::group::{Break, BreakSide, Group, LevelTarget, ReducedGroup, Semantics, Sums, Weight};
 use super::level::{DISTINCT, Level, key};
@@ -7,24 +11,24 @@ use super::seek::{Gap, Window, Zone};
 use crate::Exact;
 use plimsoll_base::error::{Error, Result};
 
-/// A group of a [`Water`]. A group that leaves gives its identifier to one that joins later.
+/// The identifier of a group of a [`Water`]. The identifier of a group that leaves is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u32);
 
 impl GroupId {
-    /// The identifier as an index: dense, from 0.
+    /// Returns the identifier as an index; indices are dense from 0.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The most groups at once.
+/// The maximum number of groups at any time.
 const GROUPS: u32 = 1 << 31;
 
-/// Points between an old level and the new one that are passed one by one; the tree finds those farther away.
+/// The number of points between the old level and the new one that are visited one by one; the tree finds levels farther away.
 const STEPS: usize = 24;
 
-/// Sibling groups, the total they share, and its level.
+/// Sibling groups, the total that they share, and the level.
 ///
 /// One change (a request, a limit, a ratio, a join, a leave, the total) and the level after it take O(log n), amortised. The runtime quota
 /// of a group at the level takes O(1). The level is searched on request, starting from its previous value, so several changes in a row cost
@@ -34,7 +38,7 @@ const STEPS: usize = 24;
 /// must be in their places; points farther away count as below or above wherever they are stored. Moved points are collected in a list, and
 /// all of them are reordered when the level leaves the neighbourhood.
 ///
-/// Equal inputs in equal order give equal answers and identifiers.
+/// Equal inputs in equal order give equal results and identifiers.
 #[derive(Clone, Debug)]
 pub struct Water {
     pub(super) members: PoolMembers,
@@ -42,20 +46,20 @@ pub struct Water {
     total: u64,
     sums: Sums,
     pub(super) order: PointOrder,
-    /// Where the level last was, with the sums below it in the order now.
+    /// The position of the last level, with the sums below it in the current order.
     gap: Gap,
-    /// The shape of the order for which the gap holds.
+    /// The shape of the order for which the gap is valid.
     shape: u64,
     /// The neighbourhood of the level. Each point that is within it now, or was within it when it was last stored, is in its place.
     pub(super) window: Option<Window>,
-    /// The true sums below the window less those below it in the order.
+    /// The true sums below the window minus the sums below it in the order.
     drift: Weight,
-    /// Until something changes.
+    /// The level, until an input changes.
     level: Option<Level>,
 }
 
 impl Water {
-    /// No groups, and nothing to share.
+    /// Creates an instance without groups and with a total of 0.
     pub fn new(semantics: Semantics) -> Water {
         Water {
             members: PoolMembers { semantics, records: Vec::new(), late: Vec::new(), amounts: 0, ratios: 0 },
@@ -71,12 +75,12 @@ impl Water {
         }
     }
 
-    /// How a minimum and the level go together here.
+    /// Returns the relation of a minimum and the level.
     pub fn semantics(&self) -> Semantics {
         self.members.semantics
     }
 
-    /// Sets the amount that the groups share. Less than the sum of the bases leaves each group its base.
+    /// Sets the amount that the groups share. If it is less than the sum of the bases, each group gets its base.
     pub fn set_total(&mut self, total: u64) {
         if total != self.total {
             self.total = total;
@@ -84,8 +88,7 @@ impl Water {
         }
     }
 
-    /// Adds a group. Errors: a sum would pass [`LIMIT`](super::LIMIT), or there are 2^31 groups; nothing has changed
-    /// then.
+    /// Adds a group. Errors: a sum would exceed [`LIMIT`](super::LIMIT), or there are 2^31 groups; the state is then unchanged.
     pub fn join(&mut self, group: &Group) -> Result<GroupId> {
         let standing = ReducedGroup::from_group(group);
         let sums = self.sums.replace(self.semantics(), &ReducedGroup::default(), &standing)?;
@@ -105,7 +108,7 @@ impl Water {
         Ok(GroupId(id))
     }
 
-    /// Changes a group. Errors: a sum would pass [`LIMIT`](super::LIMIT); nothing has changed then.
+    /// Changes a group. Errors: a sum would exceed [`LIMIT`](super::LIMIT); the state is then unchanged.
     ///
     /// Panics: only if the group has left (a programmer error).
     #[inline]
@@ -140,27 +143,27 @@ impl Water {
         self.free.push(id.0);
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     pub fn len(&self) -> usize {
         self.members.records.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A group as it is. Panics: only if it has left (a programmer error).
+    /// Returns a group. Panics: only if it has left (a programmer error).
     pub fn group(&self, id: GroupId) -> &Group {
         &self.member(id).group
     }
 
-    /// The deciding numbers of a group. Panics: only if it has left (a programmer error).
+    /// Returns the reduced group, which determines its quota. Panics: only if it has left (a programmer error).
     pub fn standing(&self, id: GroupId) -> ReducedGroup {
         self.member(id).standing()
     }
 
-    /// Returns the lowest level that hands out the total, or all requests; the ground if the total does not exceed the bases.
+    /// Returns the lowest level that hands out the total, or all requests; level 0 if the total does not exceed the bases.
     pub fn level(&mut self) -> Level {
         match self.level {
             Some(level) => level,
@@ -168,12 +171,12 @@ impl Water {
         }
     }
 
-    /// Whether the total is enough for all: each group has its reach, at the level or at any above.
+    /// Returns whether the total is enough for all groups. Then each group gets its reach, at the level and at any higher one.
     pub fn is_enough(&self) -> bool {
         self.sums.enough(self.total)
     }
 
-    /// The runtime quota, rounded down to a base unit. Panics: only if the group has left (a programmer error).
+    /// Returns the runtime quota, rounded down to a base unit. Panics: only if the group has left (a programmer error).
     pub fn runtime(&mut self, id: GroupId) -> u64 {
         if self.is_enough() {
             return self.standing(id).reach;
@@ -182,7 +185,7 @@ impl Water {
         self.standing(id).runtime(self.semantics(), level)
     }
 
-    /// The runtime quota as it is. Panics: only if the group has left (a programmer error).
+    /// Returns the runtime quota as a fraction. Panics: only if the group has left (a programmer error).
     pub fn runtime_exact(&mut self, id: GroupId) -> Exact {
         let level = self.level();
         self.standing(id).runtime_exact(self.semantics(), level)
@@ -197,7 +200,7 @@ impl Water {
     fn find_level(&mut self) -> Level {
         let target = self.sums.target(self.total);
         let level = if target.above == 0 {
-            // The gap stays where it is: the next level is nearer to it than to the ground.
+            // The gap stays in place, because the next level is closer to it than to 0.
             Level::ZERO
         } else {
             self.near_level(&target).unwrap_or_else(|| {
@@ -212,14 +215,14 @@ impl Water {
         level
     }
 
-    /// The level, if it is within the window.
+    /// Returns the level, if it is within the window.
     fn near_level(&mut self, target: &LevelTarget) -> Option<Level> {
         let window = self.window?;
         self.seek(target);
         target.level_within(self.gap.below + self.drift, &window)
     }
 
-    /// Moves the gap to the level. Within the window, if there is one: beyond it, it is only beyond.
+    /// Moves the gap to the level. If there is a window and the level is outside it, the gap ends at that side of the window.
     fn seek(&mut self, target: &LevelTarget) {
         let (drift, window) = (self.drift, self.window);
         let reached = |at, below: Weight| match window.map_or(Zone::Within, |window| window.zone(at)) {
@@ -236,7 +239,7 @@ impl Water {
         self.shape = self.order.shape;
     }
 
-    /// Gives a member a new standing, in the records and the sums, and in the order if it matters there now.
+    /// Replaces the reduced group of a member in the records and the sums, and in the order if required now.
     #[inline(always)]
     fn replace(&mut self, id: u32, group: &Group, old: &ReducedGroup, new: &ReducedGroup, sums: Sums) {
         let record = &mut self.members.records[id as usize];
@@ -268,7 +271,7 @@ impl Water {
         self.catch_up(id);
     }
 
-    /// Puts all points in their places.
+    /// Moves all points to their places.
     pub(super) fn settle(&mut self) {
         (self.window, self.drift) = (None, Weight::ZERO);
         while let Some(&(id, _)) = self.members.late.last() {
@@ -310,7 +313,7 @@ impl Water {
         let shape = self.order.shape;
         self.remove(&cursor, &old, gone.weight());
         self.members.records[id as usize].key = point.key;
-        // Beside a tie with its old self the search said nothing.
+        // Next to a tie with its old position, the search result is not valid.
         if shape != self.order.shape || key == point.key {
             ahead = self.order.find(&point, &self.members);
         } else if ahead.leaf == cursor.leaf && ahead.at > cursor.at {
@@ -319,7 +322,7 @@ impl Water {
         self.insert(&ahead, &point, new.weight());
     }
 
-    /// The same with points that only come or only go, or with two of them: all go, and then all come.
+    /// Removes all old points of a member and then inserts all new ones: for points that only appear or disappear, or for two points.
     #[inline(never)]
     fn place_apart(&mut self, id: u32, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
         for gone in was.into_iter().flatten() {
@@ -356,7 +359,7 @@ impl Water {
         self.order.remove(cursor, weight);
     }
 
-    /// Whether a place is before the gap, if that still holds.
+    /// Returns whether a position is before the gap, if the gap is still valid.
     #[inline]
     fn before_gap(&self, cursor: &Cursor, point: &BreakPoint) -> bool {
         if self.shape != self.order.shape {
@@ -369,14 +372,14 @@ impl Water {
     }
 }
 
-/// The record of a group: one cache line, so that a change waits for memory once.
+/// The record of a group in one cache line, so that a change waits for memory once.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Record {
     group: Group,
-    /// The key of the point where it leaves, if it has one; [`Record::GONE`] for a removed group.
+    /// The key of the point at which it stops to rise, if it has one; [`Record::GONE`] for a removed group.
     key: u64,
-    /// Position in the list of late groups, from 1; 0 if its points are in their places.
+    /// The position in `PoolMembers::late`, from 1; 0 if the points of the group are in their places.
     late: u32,
 }
 
@@ -389,25 +392,25 @@ impl Record {
     }
 }
 
-/// The groups, as the order asks for them.
+/// The groups as the number source of the order.
 #[derive(Clone, Debug)]
 pub(super) struct PoolMembers {
     semantics: Semantics,
     records: Vec<Record>,
-    /// Groups with points out of their places, and the standings with points in place.
+    /// Late groups: their points are not in their places. Each has the reduced group for which its points are stored.
     pub(super) late: Vec<(u32, ReducedGroup)>,
-    /// All bits that break points ever had.
+    /// The union of the bits of the amounts, and of the ratios, of all break points so far.
     amounts: u64,
     ratios: u64,
 }
 
-/// A group's point in the order.
+/// Returns the identifier of a group's point in the order.
 fn entry(id: u32, side: BreakSide) -> u32 {
     id << 1 | side as u32
 }
 
 impl PoolMembers {
-    /// The standing with points in the order.
+    /// Returns the reduced group for which the points are stored in the order.
     #[inline]
     fn placed(&self, id: u32) -> ReducedGroup {
         let record = &self.records[id as usize];
@@ -417,7 +420,7 @@ impl PoolMembers {
         }
     }
 
-    /// A new point; its bits count from now on.
+    /// Creates a point and adds its bits to the unions.
     fn point(&mut self, id: u32, point: &Break) -> BreakPoint {
         self.amounts |= point.amount;
         self.ratios |= point.ratio;

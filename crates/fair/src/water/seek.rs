@@ -1,4 +1,4 @@
-//! Where the level lies in an [`Order`]: from the root down, or step by step from where it was.
+//! Searches a [`PointOrder`] for the position of the level: from the root down, or step by step from the previous position.
 
 use std::cmp::Ordering;
 
@@ -7,12 +7,12 @@ use super::level::{Level, compare};
 use super::node::{INNER, KeyRow, LEAF, NONE};
 use super::order::{NumberSource, PointOrder};
 
-/// Between two neighbours: before point `at` of the leaf, or behind its last.
+/// A position between two neighbouring points: before point `at` of the leaf, or after its last point.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
     pub leaf: u32,
     pub at: u32,
-    /// The weight of the points before it.
+    /// The weight of the points before the gap.
     pub below: Weight,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Window {
     high: (u64, u64),
 }
 
-/// Where a point lies, seen from a window.
+/// The position of a point relative to a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Zone {
     Below,
@@ -32,7 +32,7 @@ pub(super) enum Zone {
 }
 
 impl Window {
-    /// An eighth of the level to each side: levels of many siblings move little from one change to the next.
+    /// Creates a window of an eighth of the level to each side. Levels of many siblings change little from one change to the next.
     pub fn around(level: Level) -> Window {
         let (amount, ratio) = (level.numerator, level.denominator);
         Window { low: (amount - amount / 8, ratio), high: (amount + amount / 8, ratio) }
@@ -49,7 +49,7 @@ impl Window {
         }
     }
 
-    /// The weight of the points below it; `None` if one is within.
+    /// Returns the weight of the points below the window, or `None` if a point is within it.
     #[inline]
     pub fn below(&self, points: [Option<Break>; 2]) -> Option<Weight> {
         points.into_iter().flatten().try_fold(Weight::ZERO, |sum, point| match self.zone(point.fraction()) {
@@ -61,16 +61,15 @@ impl Window {
 }
 
 impl PointOrder {
-    /// The gap before the first point that is reached, given the weight before it: points that are not reached come
-    /// first. O(log n).
+    /// Returns the gap before the first point for which `reached` is true, given the weight before the point. Points for which it is false
+    /// come first. O(log n).
     pub fn search(&self, reached: impl Fn((u64, u64), Weight) -> bool, source: &impl NumberSource) -> Gap {
         let mut gap = Gap { leaf: self.root, at: 0, below: Weight::ZERO };
         for _ in 0..self.height {
             let inner = &self.inners[gap.leaf as usize];
             let weights = (0..inner.row.len()).map(|slot| inner.weight(slot));
             let (slot, below) = last_short::<INNER>(&inner.row, weights, gap.below, &reached, source);
-            // A child with a first point that falls short may still hold the gap; the one after it cannot, but at its
-            // start.
+            // A child whose first point is not reached may still contain the gap. The next child can contain it only at its start.
             let slot = slot.saturating_sub(1);
             gap = Gap { leaf: inner.child(slot), at: 0, below: below[slot] };
         }
@@ -80,8 +79,8 @@ impl PointOrder {
         Gap { leaf: gap.leaf, at: at as u32, below: below[at] }
     }
 
-    /// The gap before the first point that is reached, found step by step from a gap nearby; `None` when it is more
-    /// than `steps` away.
+    /// Returns the gap before the first point that is reached, found step by step from a gap nearby; `None` if it is more than `steps`
+    /// away.
     pub fn walk(
         &self,
         mut gap: Gap,
@@ -132,9 +131,9 @@ impl PointOrder {
     }
 }
 
-/// How many first points of a row are not reached, and the weight before each slot.
+/// Returns the number of leading points of a row that are not reached, and the weight before each slot.
 ///
-/// The sums are gathered first: a miss of the cache is then waited for once.
+/// The sums are gathered first, so that cache misses overlap.
 fn last_short<const N: usize>(
     row: &KeyRow<N>,
     weights: impl Iterator<Item = Weight>,

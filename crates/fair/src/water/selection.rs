@@ -1,4 +1,4 @@
-//! Computes the level from scratch by selection, for callers that do not follow each change.
+//! Computes the level from scratch by selection, for callers that do not maintain it under changes.
 
 use std::cmp::Ordering;
 
@@ -6,9 +6,10 @@ use super::group::{Break, ReducedGroup, Semantics, Sums, Weight};
 use super::level::{self, Level};
 use plimsoll_base::error::Result;
 
-/// Returns the lowest level that hands out the total, or all requests. The median break point tells the side, and halves the search.
+/// Returns the lowest level that hands out the total, or all requests. The median break point determines the side of the level, which
+/// halves the search.
 ///
-/// O(n). Errors: a sum passes [`LIMIT`](super::LIMIT).
+/// Cost: O(n). Errors: a sum exceeds [`LIMIT`](super::LIMIT).
 pub fn by_selection(semantics: Semantics, standings: &[ReducedGroup], total: u64) -> Result<Level> {
     let target = Sums::from_standings(semantics, standings)?.target(total);
     if target.above == 0 {
@@ -31,7 +32,7 @@ pub fn by_selection(semantics: Semantics, standings: &[ReducedGroup], total: u64
     Ok(target.level(below))
 }
 
-/// Break points with their keys, which are divided once and compared often.
+/// Returns the break points with their keys, so that each key is computed once and compared often.
 fn keyed(semantics: Semantics, standings: &[ReducedGroup]) -> Vec<(u64, Break)> {
     let mut points = Vec::with_capacity(standings.len());
     for standing in standings {

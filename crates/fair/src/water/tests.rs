@@ -1,4 +1,4 @@
-//! The tree from inside: whatever came and went, every block has the sums of the points below it.
+//! Tests of the internal tree: after any insertions and removals, every block has the sums of the points below it.
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -39,7 +39,7 @@ fn walk(water: &Water, block: u32, height: usize) -> BlockContent {
     found
 }
 
-/// Checks all blocks; the height of the tree.
+/// Checks all blocks. Returns the height of the tree.
 fn check(water: &mut Water) -> usize {
     water.settle();
     let order = &water.order;
@@ -64,7 +64,7 @@ fn group(rng: &mut ChaCha8Rng, bits: u32) -> Group {
     Group::new(request, min, u64::MAX, most + rng.random_range(0..2))
 }
 
-/// Grows and empties trees of many floors: at random, and from one end or the other.
+/// Grows and empties trees of many levels: at random, and from one end or the other.
 #[test]
 fn blocks_say_what_is_below_them() {
     for (seed, bits) in [(0, 3), (1, 24), (2, 46)] {
@@ -109,7 +109,7 @@ fn blocks_say_what_is_below_them() {
     assert!(Water::new(Semantics::MinPlusShare).join(&Group::new(LIMIT + 1, 0, u64::MAX, 1)).is_err());
 }
 
-/// Several changes between two looks, small and large, near the level and far from it, with enough for all and without.
+/// Several changes between two reads of the level, small and large, near the level and far from it, with and without enough for all groups.
 #[test]
 fn late_orders_say_what_orders_in_time_say() {
     for (seed, bits) in (0..40).zip([4, 12, 40].into_iter().cycle()) {

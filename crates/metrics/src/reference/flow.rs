@@ -1,4 +1,4 @@
-//! A user with work left, and its rows.
+//! The flow of a user with unfinished work, and its rows.
 
 use plimsoll_base::units::UserId;
 
@@ -6,14 +6,14 @@ use plimsoll_base::units::UserId;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FlowRow {
     pub end: f64,
-    /// The order of rows that end together, by their reports; the counter wraps after 2^32 rows.
+    /// The recording order, which is the order of rows that end together; the counter wraps after 2^32 rows.
     pub number: u32,
-    /// Its place in [`Rows`].
+    /// The slot in [`FlowRows`].
     pub slot: u32,
 }
 
 impl FlowRow {
-    /// Returns a number that sorts by the end of the row: the bits of positive floats sort as the floats do.
+    /// Returns a number that sorts by the end of the row: the bits of positive floats sort like the floats.
     pub fn pack(self) -> u128 {
         u128::from(self.end.to_bits()) << 64 | u128::from(self.number) << 32 | u128::from(self.slot)
     }
@@ -23,22 +23,23 @@ impl FlowRow {
     }
 }
 
-/// Tasks, rate and demand of each row in progress; places are used again.
+/// The tasks, the rate and the demand of each row in progress; slots are reused.
 #[derive(Debug)]
 pub(super) struct FlowRows {
     dims: usize,
-    /// Of each row its tasks, the bits of its rate, and the demand of a task.
+    /// For each row its tasks, the bits of its rate, and the demand of a task.
     facts: Vec<u64>,
     spare: Vec<u32>,
 }
 
 impl FlowRows {
-    /// Without rows, for demands of this number of resources.
+    /// Creates a store without rows, for demands of this number of resources.
     pub fn new(dims: usize) -> FlowRows {
         FlowRows { dims, facts: Vec::new(), spare: Vec::new() }
     }
 
-    /// Keeps a row: its tasks, the cluster-seconds a second that they get at full speed, if measured, and the demand of each.
+    /// Stores a row: its tasks, their cluster-seconds per second at full speed (0 if not measured), and the demand of each task. Returns
+    /// the slot.
     pub fn keep(&mut self, tasks: u64, rate: f64, needs: &[u64]) -> u32 {
         let width = self.dims + 2;
         let slot = self.spare.pop().unwrap_or_else(|| {
@@ -62,37 +63,37 @@ impl FlowRows {
     }
 }
 
-/// The progress of a user's work. All flows are visited whenever shares are solved, so other data are stored elsewhere.
+/// The progress of a user's work. All flows are visited whenever shares are solved, so other data are stored separately.
 #[derive(Debug)]
 pub(super) struct Flow {
     pub user: UserId,
-    /// How many of its rows are measured.
+    /// The number of measured rows.
     pub measured: u64,
     pub tasks: u64,
-    /// Of its present tasks: how many it gets a unit of level, and the mean dominant share.
+    /// The number of current tasks per unit of level; `size` is their mean dominant share.
     pub level_rate: f64,
     pub size: f64,
-    /// Seconds of every task's own time that have passed since it became active.
+    /// The seconds of each task's own time that have passed since the flow became active.
     pub progress: f64,
-    /// The row that ends first; without a meaning while there are no tasks.
+    /// The row that ends first; undefined while there are no tasks.
     pub first: FlowRow,
-    /// How fast progress grows, 0 to 1.
+    /// The growth of progress per second, 0 to 1.
     pub pace: f64,
-    /// How many tasks it may run at once; boundless if it is served in full.
+    /// The number of tasks that may run at the same time; infinite if the user is fully served.
     pub allowed: f64,
-    /// Until when all this was brought.
+    /// The time of the last update.
     pub since: f64,
-    /// When its first row ends if nothing changes; never if it stands still.
+    /// The time at which the first row ends if nothing changes; infinite without progress.
     pub expected: f64,
-    /// The measured work that is left, and the part of it that is done per second at full speed.
+    /// The measured work that is unfinished; `rate` is the work done per second at full speed.
     pub left: f64,
     pub rate: f64,
-    /// The age of its work when it was served, added up; see [`Service`](super::Service).
+    /// The sum of the ages of the work when it was served; see [`ServedWork`](super::ServedWork).
     pub delay: f64,
 }
 
 impl Flow {
-    /// A user with a first row that is about to begin.
+    /// Creates the flow of a user whose first row is about to begin.
     pub fn new(user: UserId, now: f64, delay: f64) -> Flow {
         Flow {
             user,
@@ -112,7 +113,7 @@ impl Flow {
         }
     }
 
-    /// Lets the time until `now` pass.
+    /// Advances the flow to `now`.
     pub fn pass(&mut self, now: f64) {
         let span = now - self.since;
         let done = self.pace * span;
@@ -123,12 +124,12 @@ impl Flow {
         self.since = now;
     }
 
-    /// Sets the pace at which its present tasks share the number that it is allowed.
+    /// Sets the pace at which the current tasks share the allowed number.
     pub fn adjust(&mut self) {
         self.pace = (self.allowed / self.tasks as f64).min(1.0);
     }
 
-    /// Notes when its first row will end; that, if it will, and the user.
+    /// Stores the time at which the first row will end. Returns the time, if there is one, and the user.
     pub fn expect(&mut self) -> Option<(u64, u32)> {
         let ends = self.pace > 0.0;
         let at = self.since + (self.first.end - self.progress).max(0.0) / self.pace;

@@ -29,7 +29,7 @@ fn replay(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) 
     (0..weights.len()).map(|user| reference.service(user)).collect()
 }
 
-/// The work that is left of each user at the cut.
+/// Returns the unfinished work of each user at the cut.
 fn left(capacity: &[u64], weights: &[f64], works: &[Work], cut: Time) -> Vec<f64> {
     let classes = weights.iter().map(|weight| [*weight; MAX_DIMS]).collect();
     let mut reference = Reference::new(capacity.len(), &resources(capacity), classes);
@@ -53,10 +53,10 @@ fn work_that_starts_at_once_is_as_old_as_half_its_duration() {
 
 #[test]
 fn two_equal_users_have_half_of_the_cluster_each() {
-    // Each brings 100 s of the whole cluster. Half of it each: served evenly over 200 s.
+    // Each user submits 100 s of the whole cluster and gets half of the cluster: served evenly over 200 s.
     let both = replay(&[10], &[1.0, 1.0], &[work(0, 0, 10, 100, &[1]), work(1, 0, 10, 100, &[1])], None);
     both.iter().for_each(|service| near(service.mean_delay().expect("work"), 100.0));
-    // With weight 3 the first has 3/4 and is done after 400/3 s; the second then has all and is done after 200 s.
+    // With weight 3 the first user gets 3/4 and is done after 400/3 s; the second then gets the whole cluster and is done after 200 s.
     let uneven = replay(&[10], &[3.0, 1.0], &[work(0, 0, 10, 100, &[1]), work(1, 0, 10, 100, &[1])], None);
     near(uneven[0].mean_delay().expect("work"), 200.0 / 3.0);
     let first = 400.0 / 3.0;
@@ -68,7 +68,7 @@ fn two_equal_users_have_half_of_the_cluster_each() {
 
 #[test]
 fn what_is_left_at_the_cut_is_as_old_as_it_is_then() {
-    // Half of 100 s of the cluster is served evenly until the cut after 100 s, the other half waits.
+    // Half of 100 s of the cluster is served evenly until the cut after 100 s; the other half waits.
     let cut = Some(Time::ZERO + Span::from_secs(100));
     let both = replay(&[10], &[1.0, 1.0], &[work(0, 0, 10, 100, &[1]), work(1, 0, 10, 100, &[1])], cut);
     both.iter().for_each(|service| near(service.mean_delay().expect("work"), 0.5 * 50.0 + 0.5 * 100.0));
@@ -82,7 +82,7 @@ fn only_measured_work_counts_but_all_of_it_is_in_the_way() {
     near(both[1].mean_delay().expect("work"), 100.0);
 }
 
-/// Solves after each event and visits every row each time.
+/// Computes the replay by solving after each event and visiting every row each time.
 fn slow(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> (Vec<ServedWork>, Vec<f64>) {
     struct Left {
         work: Work,

@@ -1,26 +1,26 @@
-//! The cost of carrying decisions out, and of failures of the control plane: of runs under one, absent in others.
+//! The cost of executing decisions, and of failures of the control plane. The values are missing in runs without a control plane.
 
 use super::{Metrics, Run, float, int, micros, seconds};
 use plimsoll_base::column::{Topic, Unit};
 use plimsoll_sim::backend::{Carried, Work};
 
-/// A value of a run under a control plane.
+/// Returns a value of a run under a control plane.
 fn control_value<T>(run: &Run, value: fn(&Carried) -> T) -> Option<T> {
     run.carried.as_ref().map(value)
 }
 
-/// A time from a request to its answer.
+/// Returns a time from a request to its answer, in seconds.
 fn response(run: &Run, which: usize) -> Option<f64> {
     Some(run.carried.as_ref()?.response_us?[which] as f64 / 1e6)
 }
 
-/// An amount of work as a part of the requested work.
+/// Returns an amount of work as a part of the requested work.
 fn part(run: &Run, class: fn(&Carried) -> &Work, amount: fn(&Work) -> u64) -> Option<f64> {
     let work = class(run.carried.as_ref()?);
     (work.wanted > 0).then(|| amount(work) as f64 / work.wanted as f64)
 }
 
-/// A count over the length of the run.
+/// Returns a count over the length of the run.
 fn rate(run: &Run, count: fn(&Carried) -> u64) -> Option<f64> {
     let carried = run.carried.as_ref()?;
     let end = run.outcome.end.seconds();

@@ -1,4 +1,4 @@
-//! Counts of a run, and its length.
+//! The counts of a run, and its length.
 
 use super::{At, MetricValue, Metrics, float, int, micros};
 use plimsoll_base::column::{Column, Topic};

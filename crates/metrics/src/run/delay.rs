@@ -13,25 +13,25 @@ use plimsoll_base::units::{Span, Time};
 /// A completed job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedJob {
-    /// When it was submitted.
+    /// The time of submission.
     pub submit: Time,
-    /// When its first task was launched.
+    /// The time at which the first task was launched.
     pub start: Time,
-    /// When its last task finished.
+    /// The time at which the last task finished.
     pub finish: Time,
-    /// How many tasks it had.
+    /// The number of tasks.
     pub tasks: u64,
-    /// Its critical path: its completion time on an unlimited cluster.
+    /// The critical path: the completion time on an unlimited cluster.
     pub ideal: Span,
 }
 
 impl FinishedJob {
-    /// Completion time, finish − submit.
+    /// Returns the completion time, finish − submit.
     pub fn completion(&self) -> Span {
         self.finish.since(self.submit)
     }
 
-    /// Wait, launch of the first task − submit.
+    /// Returns the wait, launch of the first task − submit.
     pub fn wait(&self) -> Span {
         self.start.since(self.submit)
     }
@@ -44,12 +44,12 @@ pub struct Delays {
     pub completion: LogHistogram,
     /// Waits, in microseconds.
     pub wait: LogHistogram,
-    /// Slowdowns. A job with an ideal time of 0 has none.
+    /// The slowdowns. A job with an ideal time of 0 has none.
     pub slowdown: Slowdowns,
 }
 
 impl Delays {
-    /// Takes in a finished job.
+    /// Records a finished job.
     pub fn record(&mut self, job: &FinishedJob) {
         self.completion.record(job.completion().0);
         self.wait.record(job.wait().0);
@@ -57,27 +57,27 @@ impl Delays {
     }
 }
 
-/// A distribution in a few numbers.
+/// A summary of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
-    /// Their mean, from the exact sum.
+    /// The mean, from the exact sum.
     pub mean: f64,
-    /// The median, as every quantile here by nearest rank: exact for up to [`LogHistogram::EXACT`] values, of more
-    /// within [`LogHistogram::RELATIVE_ERROR`].
+    /// The median. As every quantile here it is by nearest rank: exact for up to [`LogHistogram::EXACT`] values, for more within
+    /// [`LogHistogram::RELATIVE_ERROR`].
     pub p50: f64,
-    /// 90 % are at most this.
+    /// The 90 % quantile.
     pub p90: f64,
-    /// 99 % are at most this.
+    /// The 99 % quantile.
     pub p99: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
 }
 
 impl Summary {
-    /// Sums up a histogram, with `scale` counts in one unit of the summary: 1,000,000 turns microseconds into seconds.
-    /// `None` when it is empty.
+    /// Summarises a histogram with `scale` counts per unit of the summary: 1,000,000 converts microseconds to seconds. Returns `None` if it
+    /// is empty.
     pub fn from_histogram(values: &LogHistogram, scale: u64) -> Option<Summary> {
         let scale = scale as f64;
         let quantiles = values.quantiles();
@@ -93,11 +93,11 @@ impl Summary {
     }
 }
 
-/// The most tasks of a job in each bin of the DRF paper's Figure 14; the seventh bin has no end.
+/// The maximum number of tasks of a job in each bin of the DRF paper's Figure 14; the seventh bin is unbounded.
 pub const FIG_14_BOUNDS: [u64; 6] = [500, 1000, 1500, 2000, 2500, 3000];
 
-/// The labels of Figure 14's bins. The paper prints "2501-3000" under the fifth bin and the sixth; the fifth is surely
-/// 2001-2500. Source: Ghodsi et al., NSDI 2011, §7.3, Figure 14.
+/// The labels of Figure 14's bins. The paper prints "2501-3000" under the fifth bin and the sixth; the fifth is surely 2001-2500. Source:
+/// Ghodsi et al., NSDI 2011, §7.3, Figure 14.
 pub const FIG_14_LABELS: [&str; 7] =
     ["1-500", "501-1000", "1001-1500", "1501-2000", "2001-2500", "2501-3000", "3001 and more"];
 
@@ -111,30 +111,30 @@ pub struct SizeBins {
 /// The jobs of one bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bin {
-    /// How many jobs.
+    /// The number of jobs.
     pub count: u64,
-    /// The exact sum of their completion times, in microseconds.
+    /// The exact sum of the completion times, in microseconds.
     pub completion_us: u128,
 }
 
 impl Bin {
-    /// The mean completion time, in microseconds; `None` without jobs.
+    /// Returns the mean completion time, in microseconds, or `None` without jobs.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.completion_us as f64 / self.count as f64)
     }
 }
 
 impl Default for SizeBins {
-    /// The bins of Figure 14.
+    /// Returns the bins of Figure 14.
     fn default() -> SizeBins {
         SizeBins { bounds: FIG_14_BOUNDS.to_vec(), bins: vec![Bin::default(); FIG_14_LABELS.len()] }
     }
 }
 
 impl SizeBins {
-    /// Makes bins that end at `bounds` tasks each (inclusive), and one more without an end.
+    /// Creates bins that end at `bounds` tasks each (inclusive), and one more without an upper bound.
     ///
-    /// Errors: [`Error::Plan`] under the name `key` unless the bounds rise from at least 1. No bounds make one bin.
+    /// Errors: [`Error::Plan`] under the name `key` unless the bounds increase from at least 1. Without bounds there is one bin.
     pub fn new(key: &str, bounds: &[u64]) -> Result<SizeBins> {
         if bounds.first() == Some(&0) || !bounds.is_sorted_by(|a, b| a < b) {
             return Err(Error::plan(key, format!("{bounds:?}"), "rising numbers of tasks from 1, such as [500, 1000]"));
@@ -142,24 +142,24 @@ impl SizeBins {
         Ok(SizeBins { bounds: bounds.to_vec(), bins: vec![Bin::default(); bounds.len() + 1] })
     }
 
-    /// Takes in a finished job.
+    /// Records a finished job.
     pub fn record(&mut self, job: &FinishedJob) {
         let bin = &mut self.bins[self.bounds.partition_point(|&bound| bound < job.tasks)];
         bin.count += 1;
         bin.completion_us += u128::from(job.completion().0);
     }
 
-    /// The bins, in order of size.
+    /// Returns the bins, in order of size.
     pub fn bins(&self) -> &[Bin] {
         &self.bins
     }
 
-    /// The mean completion time of each bin, in microseconds; `None` for a bin without jobs.
+    /// Returns the mean completion time of each bin, in microseconds; `None` for a bin without jobs.
     pub fn means(&self) -> Vec<Option<f64>> {
         self.bins.iter().map(Bin::mean).collect()
     }
 
-    /// The labels of the bins: `1-500`, ..., `3001 and more`.
+    /// Returns the labels of the bins: `1-500`, ..., `3001 and more`.
     pub fn labels(&self) -> Vec<String> {
         let lows = std::iter::once(1).chain(self.bounds.iter().map(|bound| bound.saturating_add(1)));
         let ends = self.bounds.iter().map(|bound| format!("-{bound}")).chain(std::iter::once(" and more".to_owned()));

@@ -1,26 +1,27 @@
 //! The deviation of dominant shares from the shares with divisible tasks.
 //!
 //! The fluid reference is weighted DRF over the active users: each has the mean demand of its running and waiting tasks and their number. A
-//! user's fluid share is the dominant share of its bundle there. In addition theorem 7: with whole tasks, the dominant shares of two users
-//! with unfinished work differ by at most one maximal task, if machines are each larger than that and are filled one after another. Engines
-//! with other placement may violate it, and policies with other goals will.
-//! Source: Ghodsi et al., NSDI 2011, §4.2 and theorem 7 (indivisible tasks), §4.3 (weights).
+//! user's fluid share is the dominant share of its bundle in this reference.
+//!
+//! The columns also test theorem 7: with whole tasks, the dominant shares of two users with unfinished work differ by at most one maximal
+//! task, if each machine is larger than that task and machines are filled one after another. Engines with other placement may violate the
+//! theorem, and policies with other goals will. Source: Ghodsi et al., NSDI 2011, §4.2 and theorem 7 (indivisible tasks), §4.3 (weights).
 
 use super::{At, Metrics, mean};
 use crate::snapshot::TOLERANCE;
 use plimsoll_base::column::Unit;
 
-/// Distances of dominant shares from their fluid counterparts.
+/// The distances of dominant shares from their fluid counterparts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Deviation {
-    /// The largest.
+    /// The largest distance.
     pub max: f64,
-    /// The mean over the users.
+    /// The mean distance over the users.
     pub mean: f64,
 }
 
 impl Deviation {
-    /// Compares shares with their fluid counterparts; `None` without users.
+    /// Compares shares with their fluid counterparts. Returns `None` without users.
     pub fn from_shares(shares: &[f64], fluid: &[f64]) -> Option<Deviation> {
         let distances = || shares.iter().zip(fluid).map(|(share, fluid)| (share - fluid).abs());
         let max = distances().reduce(f64::max)?;
@@ -28,10 +29,10 @@ impl Deviation {
     }
 }
 
-/// Whether the weighted dominant shares of two backlogged users differ by more than the largest of their tasks.
+/// Returns whether the weighted dominant shares of two backlogged users differ by more than the largest of their tasks.
 ///
-/// `gap` is the largest difference among `users` users, and `task` the weighted dominant share of the largest task; `None` for fewer than
-/// two users.
+/// `gap` is the largest difference among `users` users, and `task` the weighted dominant share of the largest task. The result is `None`
+/// for fewer than two users.
 pub fn theorem7_broken(gap: Option<f64>, users: usize, task: Option<f64>) -> Option<bool> {
     let (gap, task) = gap.zip(task).filter(|_| users > 1)?;
     Some(gap > task * (1.0 + TOLERANCE) + TOLERANCE)

@@ -1,14 +1,14 @@
 //! Envy: users that could run more of their tasks with another user's bundle.
 //!
-//! The envy of a user is how many more of its tasks, relatively, it could run with another's bundle, taken w_ij / w_kj
-//! times, than with its own: max(0, v_i(scaled b_k) / v_i(b_i) − 1), where v_i counts no more tasks than the user has. The
-//! counting is that of the property check ([`Wants`](plimsoll_fair::Wants)). v never falls when a bundle grows, so that
-//! only the Pareto-maximal bundles per weight (the skyline) can be envied most, and only they are compared. Backlogged
-//! users complain; any user that holds something may be envied.
+//! The envy of a user is the relative increase of the number of its tasks that it could run with another user's bundle, multiplied by w_ij
+//! / w_kj, instead of its own: max(0, v_i(scaled b_k) / v_i(b_i) − 1), where v_i is at most the number of the user's tasks. Tasks are
+//! counted as in the property check ([`Wants`](plimsoll_fair::Wants)). v never falls when a bundle grows, so the largest envy is always of
+//! one of the Pareto-maximal bundles per weight (the skyline), and only these are compared. Only backlogged users can envy; any user with
+//! an allocation can be envied.
 //!
-//! A user that runs nothing and could run something has no bounded envy. It counts in [`Envy::unbounded`], besides in
-//! [`Envy::count`], and not in [`Envy::max_bounded`].
-//! Source: Ghodsi et al., NSDI 2011, §3 (envy-freeness); the scaling by weights is its extension to weighted users.
+//! The envy of a user that runs no task and could run some with another bundle is unbounded. It is counted in [`Envy::unbounded`] and in
+//! [`Envy::count`], but not in [`Envy::max_bounded`]. Source: Ghodsi et al., NSDI 2011, §3 (envy-freeness); the scaling by weights is its
+//! extension to weighted users.
 
 use std::cmp::Ordering;
 
@@ -17,24 +17,24 @@ use crate::snapshot::{TOLERANCE, UserSnapshot};
 use plimsoll_base::column::Topic;
 use plimsoll_base::units::MAX_DIMS;
 
-/// Envy at one instant.
+/// The envy at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Envy {
-    /// The largest envy among users with bounded envy, 0 upwards (0.5: half as many tasks again); 0 when it is
-    /// within [`TOLERANCE`]. `None` if no complaining user can run anything with its own bundle.
+    /// The largest envy among users with bounded envy, at least 0 (0.5 means half as many tasks again); 0 if it is within [`TOLERANCE`].
+    /// `None` if no backlogged user can run any task with its own bundle.
     pub max_bounded: Option<f64>,
     /// The number of users that envy another one by more than [`TOLERANCE`].
     pub count: usize,
-    /// How many of them can run nothing with their own bundle but something with another's: their envy has no bound.
+    /// The number of these users whose own bundle runs no task while another one would: their envy is unbounded.
     pub unbounded: usize,
-    /// How many users were asked: backlogged, and needing something.
+    /// The number of evaluated users: backlogged users with a demand above 0.
     pub users: usize,
 }
 
 /// Computes the envy among `users`.
 ///
-/// `None` if no user is backlogged. Cost: O(n · skyline · dims), and O(s log s) for the s users with a bundle that the largest one does not
-/// contain.
+/// Returns `None` if no user is backlogged. Cost: O(n · skyline · dims), and O(s log s) for the s users with a bundle that the largest one
+/// does not contain.
 pub fn envy<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> Option<Envy> {
     let skyline = skyline(users.clone().map(|user| per_weight(&user)));
     let mut result = Envy { max_bounded: None, count: 0, unbounded: 0, users: 0 };
@@ -51,7 +51,7 @@ pub fn envy<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> Option
         }
         result.users += 1;
         if own == 0.0 {
-            // Nothing to compare, or without bound.
+            // Without an own task the envy is 0 or unbounded.
             result.unbounded += usize::from(best > 0.0);
             result.count += usize::from(best > 0.0);
             continue;
@@ -64,10 +64,10 @@ pub fn envy<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> Option
     (result.users > 0).then_some(result)
 }
 
-/// An amount of each resource, then zeros.
+/// The amount of each resource, padded with zeros.
 type Bundle = [f64; MAX_DIMS];
 
-/// The sum of a user's bundle per unit of weight, and the bundle.
+/// Returns the sum of a user's bundle per unit of weight, and the bundle.
 fn per_weight(user: &UserSnapshot) -> (f64, Bundle) {
     debug_assert!(user.weight.iter().all(|&w| w > 0.0), "weights are above 0");
     let (mut sum, mut bundle) = (0.0, [0.0; MAX_DIMS]);
@@ -78,21 +78,21 @@ fn per_weight(user: &UserSnapshot) -> (f64, Bundle) {
     (sum, bundle)
 }
 
-/// Falling by sum; ties: the lexicographically larger first.
+/// Orders bundles by descending sum; of equal sums the lexicographically larger bundle is first.
 fn by_sum((a_sum, a): &(f64, Bundle), (b_sum, b): &(f64, Bundle)) -> Ordering {
     let lexicographic = || b.iter().zip(a).map(|(b, a)| b.total_cmp(a)).find(|order| order.is_ne());
     b_sum.total_cmp(a_sum).then_with(|| lexicographic().unwrap_or(Ordering::Equal))
 }
 
-/// Whether a bundle has as much of every resource as another one.
+/// Returns whether a bundle has at least the amount of another one in every resource.
 fn contains(bundle: &Bundle, other: &Bundle) -> bool {
     bundle.iter().zip(other).all(|(held, other)| held >= other)
 }
 
-/// Keeps the bundles that no other one reaches in every resource, one of each set of equal ones; each is given with its sum.
+/// Returns the bundles that are not contained in another one, and one of each set of equal bundles. The input has each bundle with its sum.
 ///
-/// In order of falling sum a bundle follows all bundles that contain it, so each is compared with the kept ones only. Most are contained in
-/// the first, and need not be sorted.
+/// In order of descending sum a bundle follows all bundles that contain it, so each is compared only with the bundles selected before. Most
+/// bundles are contained in the first, and need not be sorted.
 fn skyline(bundles: impl Iterator<Item = (f64, Bundle)> + Clone) -> Vec<Bundle> {
     let Some(first) = bundles.clone().min_by(by_sum) else { return Vec::new() };
     let mut others: Vec<(f64, Bundle)> = bundles.filter(|(_, bundle)| !contains(&first.1, bundle)).collect();
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// With more tasks than anything here could run.
+    /// Returns a user with more tasks than any bundle here could run.
     fn user<'a>(bundle: &'a [f64], demand: &'a [f64], weight: &'a [f64]) -> UserSnapshot<'a> {
         UserSnapshot { bundle, demand, weight, tasks: 1e9, backlogged: true }
     }
@@ -160,13 +160,13 @@ mod tests {
         super::envy(users.iter().copied())
     }
 
-    /// How many of its tasks a user runs with a bundle, by the formula as it is written.
+    /// Returns the number of tasks that a user runs with a bundle, by the literal formula.
     fn value(user: &UserSnapshot, bundle: &[f64]) -> Option<f64> {
         let needed = (0..bundle.len()).filter(|&j| user.demand[j] > 0.0);
         needed.map(|j| bundle[j] / user.demand[j]).reduce(f64::min).map(|value| value.min(user.tasks))
     }
 
-    /// Every pair, by the formula as it is written.
+    /// Compares every pair of users by the literal formula.
     fn slow(users: &[UserSnapshot]) -> Option<Envy> {
         let mut result = Envy { max_bounded: None, count: 0, unbounded: 0, users: 0 };
         for i in users.iter().filter(|i| i.backlogged) {
@@ -193,12 +193,12 @@ mod tests {
 
     #[test]
     fn the_drf_example_is_envy_free_until_a_user_loses_tasks() {
-        // Ghodsi et al., §4.1: A runs 3 tasks of <1/9, 4/18>, B 2 of <3/9, 1/18>.
+        // Ghodsi et al., §4.1: A runs 3 tasks of <1/9, 4/18>, B runs 2 of <3/9, 1/18>.
         let a = user(&[3.0 / 9.0, 12.0 / 18.0], &[1.0 / 9.0, 4.0 / 18.0], &[1.0, 1.0]);
         let b = user(&[6.0 / 9.0, 2.0 / 18.0], &[3.0 / 9.0, 1.0 / 18.0], &[1.0, 1.0]);
         let fair = envy(&[a, b]).unwrap();
         assert_eq!(fair, Envy { max_bounded: Some(0.0), count: 0, unbounded: 0, users: 2 });
-        // B keeps a quarter, half a task; with A's bundle it could run a whole one.
+        // B keeps a quarter of its bundle, which is half a task; with A's bundle it could run a whole one.
         let b_short = UserSnapshot { bundle: &[b.bundle[0] / 4.0, b.bundle[1] / 4.0], ..b };
         let unfair = envy(&[a, b_short]).unwrap();
         assert!((unfair.max_bounded.unwrap() - 1.0).abs() < 1e-12, "{unfair:?}");
@@ -209,7 +209,7 @@ mod tests {
     fn weights_scale_what_is_envied() {
         let (one, double) = (user(&[0.2], &[0.01], &[1.0]), user(&[0.4], &[0.01], &[2.0]));
         assert_eq!(envy(&[one, double]).unwrap().count, 0);
-        // The heavier one with an equal bundle envies by a factor of 2.
+        // The user with the larger weight envies one with an equal bundle by a factor of 2.
         let short = user(&[0.2], &[0.01], &[2.0]);
         let result = envy(&[one, short]).unwrap();
         assert!((result.max_bounded.unwrap() - 1.0).abs() < 1e-12);
@@ -261,7 +261,7 @@ mod tests {
         let mut seen = [0usize; 3];
         for case in 0..3000 {
             let dims = rng.random_range(1..=4);
-            // Few distinct amounts, so that ties, zeros and equal bundles are common.
+            // The amounts have few distinct values, so that ties, zeros and equal bundles are common.
             let mut amounts = |least: u32, most: u32| {
                 (0..dims).map(|_| f64::from(rng.random_range(least..=most))).collect::<Vec<_>>()
             };

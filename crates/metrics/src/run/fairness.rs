@@ -1,4 +1,4 @@
-//! Indices of evenness.
+//! Indices of the evenness of dominant shares.
 //!
 //! Each function takes the weighted dominant shares s_i / w_i of the backlogged users (the small share of a user without waiting tasks is
 //! not unfair), in any order, finite and non-negative. [`jain`], [`gini`] and [`ratio`] do not change when all shares are scaled; [`gap`]
@@ -7,24 +7,23 @@
 use super::{At, Metrics, float, mean};
 use plimsoll_base::column::Unit;
 
-/// Gives the Jain index (Σy)² / (n Σy²).
+/// Computes the Jain index (Σy)² / (n Σy²).
 ///
-/// When some users hold equal shares and the others nothing, it is the fraction of users that hold something.
-/// Range: 1/n (one user holds everything) to 1 (all alike). `None` without users, and when all shares are 0 (0/0).
-/// Cost: O(n). Source: Jain, Chiu and Hawe, DEC TR-301, 1984.
+/// If some users have equal shares and the others have none, the index is the fraction of users with a share. Range: 1/n (one user has
+/// everything) to 1 (all equal). Returns `None` without users, and if all shares are 0 (0/0). Cost: O(n). Source: Jain, Chiu and Hawe, DEC
+/// TR-301, 1984.
 pub fn jain(shares: &[f64]) -> Option<f64> {
-    // Scaled to a largest of 1, so that no square overflows or vanishes.
+    // Scaled so that the largest share is 1 and no square overflows or underflows.
     let largest = positive_max(shares)?;
     let (sum, squares) =
         shares.iter().map(|y| y / largest).fold((0.0, 0.0), |(sum, squares), y| (sum + y, squares + y * y));
     Some((sum * sum / (shares.len() as f64 * squares)).min(1.0))
 }
 
-/// Gives the Gini coefficient Σ_i Σ_k |y_i − y_k| / (2 n² ȳ).
+/// Computes the Gini coefficient Σ_i Σ_k |y_i − y_k| / (2 n² ȳ).
 ///
-/// With the shares sorted upwards it is Σ_i (2i − n − 1) y_i / (n Σy), i from 1. Range: 0 (all alike) to 1 − 1/n.
-/// `None` without users, and when all shares are 0 (0/0). Cost: O(n log n).
-/// Source: Gini 1912; the sorted form: Sen, On Economic Inequality, 1973.
+/// With the shares in ascending order it is Σ_i (2i − n − 1) y_i / (n Σy), with i from 1. Range: 0 (all equal) to 1 − 1/n. Returns `None`
+/// without users, and if all shares are 0 (0/0). Cost: O(n log n). Source: Gini 1912; the sorted form: Sen, On Economic Inequality, 1973.
 pub fn gini(shares: &[f64]) -> Option<f64> {
     let largest = positive_max(shares)?;
     let mut sorted: Vec<f64> = shares.iter().map(|y| y / largest).collect();
@@ -34,9 +33,9 @@ pub fn gini(shares: &[f64]) -> Option<f64> {
     Some((ranked / (n * sorted.iter().sum::<f64>())).max(0.0))
 }
 
-/// Gives the dominant-share gap max y − min y.
+/// Computes the dominant-share gap max y − min y.
 ///
-/// Range: 0 (all alike) upwards, in units of the share. `None` without users. Cost: O(n).
+/// Range: 0 (all equal) upwards, in units of the share. Returns `None` without users. Cost: O(n).
 pub fn gap(shares: &[f64]) -> Option<f64> {
     let (min, max) = extremes(shares)?;
     Some(max - min)
@@ -44,7 +43,7 @@ pub fn gap(shares: &[f64]) -> Option<f64> {
 
 /// Computes min y / max y.
 ///
-/// Range: 0 (some user has nothing) to 1 (all equal). `None` without users, and if all shares are 0 (0/0). Cost: O(n).
+/// Range: 0 (some user has nothing) to 1 (all equal). Returns `None` without users, and if all shares are 0 (0/0). Cost: O(n).
 pub fn ratio(shares: &[f64]) -> Option<f64> {
     let (min, max) = extremes(shares)?;
     (max > 0.0).then(|| min / max)
@@ -60,16 +59,16 @@ fn positive_max(shares: &[f64]) -> Option<f64> {
     extremes(shares).map(|(_, max)| max).filter(|&max| max > 0.0)
 }
 
-/// The whole cluster, at weight 1, as an integer share.
+/// The integer share of the whole cluster at weight 1.
 pub const WHOLE: u64 = 1 << 32;
 
-/// The largest integer share, 65,536 clusters (a small weight makes a share exceed 1): the squares of fewer than
-/// 2^32 such shares still fit 128 bits.
+/// The largest integer share, 65,536 clusters (a small weight makes a share exceed 1). The squares of fewer than 2^32 such shares still fit
+/// 128 bits.
 pub const SHARE_MAX: u64 = 1 << 48;
 
-/// Turns a weighted dominant share (1 = the whole cluster at weight 1) into an integer share.
+/// Converts a weighted dominant share (1 = the whole cluster at weight 1) to an integer share.
 ///
-/// Rounds to the nearest 2^-32, so it is off by at most 2^-33 of a cluster; above [`SHARE_MAX`] it stays there.
+/// Rounds to the nearest 2^-32, so the error is at most 2^-33 of a cluster; larger shares are limited to [`SHARE_MAX`].
 pub fn fixed_share(share: f64) -> u64 {
     // The cast maps negative values and NaN to 0, and saturates.
     ((share * WHOLE as f64).round() as u64).min(SHARE_MAX)
@@ -87,7 +86,7 @@ pub struct JainSum {
 }
 
 impl JainSum {
-    /// Takes a user in.
+    /// Adds a user of this share.
     pub fn add(&mut self, share: u64) {
         debug_assert!(share <= SHARE_MAX, "an integer share is at most SHARE_MAX");
         self.users += 1;
@@ -103,18 +102,18 @@ impl JainSum {
         self.squares -= u128::from(share).pow(2);
     }
 
-    /// Changes a user's share.
+    /// Changes the share of a user.
     pub fn change(&mut self, old: u64, new: u64) {
         self.remove(old);
         self.add(new);
     }
 
-    /// How many users there are.
+    /// Returns the number of users.
     pub fn users(&self) -> u64 {
         self.users
     }
 
-    /// The Jain index now; `None` as in [`jain`].
+    /// Returns the current Jain index; `None` as in [`jain`].
     pub fn jain(&self) -> Option<f64> {
         let sum = self.sum as f64;
         (self.squares > 0).then(|| (sum * sum / (self.users as f64 * self.squares as f64)).min(1.0))
@@ -188,7 +187,7 @@ mod tests {
         near(gini(&shares), 0.25);
         near(gap(&shares), 0.3);
         near(ratio(&shares), 0.25);
-        // One user holds everything: the far end of each range.
+        // One user has everything: the unfair end of each range.
         let unfair = [0.0, 0.0, 0.7, 0.0];
         near(jain(&unfair), 0.25);
         near(gini(&unfair), 0.75);

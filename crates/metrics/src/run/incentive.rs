@@ -1,29 +1,28 @@
 //! Sharing incentive: compares each user's bundle with its own part of the cluster.
 //!
-//! The part of user i is w_ij / Σ_k w_kj of each resource, over all active users k. Sharing pays for it at an instant when its bundle runs
-//! at least as many of its tasks as its part would, up to its number of tasks. The counting is that of the property check
-//! ([`Wants`](plimsoll_fair::Wants)), with divisible tasks: a user whose part would run 2.7 tasks and that runs 2 counts as below. Only
-//! backlogged users are evaluated.
-//! Source: Ghodsi et al., NSDI 2011, §3 (sharing incentive).
+//! The part of user i is w_ij / Σ_k w_kj of each resource, over all active users k. Sharing benefits the user at an instant if its bundle
+//! runs at least as many of its tasks as its part would, up to its number of tasks. Tasks are counted as in the property check
+//! ([`Wants`](plimsoll_fair::Wants)), with divisible tasks: a user that runs 2 tasks and whose part would run 2.7 counts as below. Only
+//! backlogged users are evaluated. Source: Ghodsi et al., NSDI 2011, §3 (sharing incentive).
 
 use super::{At, Metrics, mean};
 use crate::snapshot::{TOLERANCE, UserSnapshot};
 use plimsoll_base::column::{Topic, Unit};
 use plimsoll_base::units::MAX_DIMS;
 
-/// How one backlogged user fares against its part of the cluster.
+/// The comparison of one backlogged user with its part of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartComparison {
-    /// Tasks that its bundle runs over tasks that its part would run; from 0, with 1 as break-even.
+    /// The tasks that its bundle runs over the tasks that its part would run; at least 0, and 1 at break-even.
     pub ratio: f64,
-    /// The dominant share of the tasks that it runs fewer than its part would: with one weight for all resources and more
-    /// tasks than the part would run it is max(0, part − dominant share). Fraction of the cluster, 0 to 1.
+    /// The dominant share of the tasks that its part would run in addition to those of its bundle. With one weight for all resources and
+    /// more tasks than the part would run it is max(0, part − dominant share). Fraction of the cluster, 0 to 1.
     pub shortfall: f64,
 }
 
-/// Computes the standing of each of `users` (all active ones), in their order.
+/// Compares each of `users` (all active ones) with its part of the cluster, in their order.
 ///
-/// `None` for a user that is not backlogged or needs nothing. Cost: O(n · dims).
+/// The comparison is `None` for a user that is not backlogged or has no demand. Cost: O(n · dims).
 pub fn standings<'a>(
     users: impl Iterator<Item = UserSnapshot<'a>> + Clone,
 ) -> impl Iterator<Item = Option<PartComparison>> {
@@ -40,14 +39,14 @@ pub fn standings<'a>(
     users.map(move |user| if user.backlogged { standing(&user) } else { None })
 }
 
-/// The sharing incentive over all judged users at one instant.
+/// The sharing incentive over all evaluated users at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Incentive {
     /// The smallest ratio.
     pub min_ratio: f64,
-    /// How many users are below 1 by more than [`TOLERANCE`].
+    /// The number of users below 1 by more than [`TOLERANCE`].
     pub below: usize,
-    /// How many users were judged.
+    /// The number of evaluated users.
     pub users: usize,
     /// The largest shortfall, as a fraction of the cluster.
     pub max_shortfall: f64,
@@ -56,7 +55,7 @@ pub struct Incentive {
 }
 
 impl Incentive {
-    /// Summarises [`standings`]; `None` if no user was evaluated.
+    /// Summarises the comparisons of [`standings`]. Returns `None` if no user was evaluated.
     pub fn from_standings(standings: &[Option<PartComparison>]) -> Option<Incentive> {
         let nobody =
             Incentive { min_ratio: f64::INFINITY, below: 0, users: 0, max_shortfall: 0.0, total_shortfall: 0.0 };
@@ -110,7 +109,7 @@ const BELOW: &str = "Users below 1/n";
 mod tests {
     use super::*;
 
-    /// With more tasks than anything here could run.
+    /// Returns a user with more tasks than any bundle here could run.
     fn user<'a>(bundle: &'a [f64; 2], demand: &'a [f64; 2], weight: &'a [f64; 2]) -> UserSnapshot<'a> {
         UserSnapshot { bundle, demand, weight, tasks: 1e9, backlogged: true }
     }
@@ -119,7 +118,7 @@ mod tests {
         super::standings(users.iter().copied()).collect()
     }
 
-    /// First come, first served: one user runs 4 of its 5 tasks, the other one 20 of 100; half of the cluster runs 12.
+    /// First come, first served: one user runs 4 of its 5 tasks, the other one 20 of 100; half of the cluster would run 12.
     #[test]
     fn a_part_is_worth_no_more_tasks_than_there_are() {
         let few = UserSnapshot { tasks: 5.0, ..user(&[4.0 / 24.0, 0.0], &[1.0 / 24.0, 0.0], &[1.0, 1.0]) };
@@ -132,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_drf_example_beats_halving_the_cluster() {
-        // Ghodsi et al., §4.1. Half the cluster runs 2.25 tasks of A and 1.5 of B.
+        // Ghodsi et al., §4.1: half the cluster runs 2.25 tasks of A and 1.5 of B.
         let a = user(&[3.0 / 9.0, 12.0 / 18.0], &[1.0 / 9.0, 4.0 / 18.0], &[1.0, 1.0]);
         let b = user(&[6.0 / 9.0, 2.0 / 18.0], &[3.0 / 9.0, 1.0 / 18.0], &[1.0, 1.0]);
         let each = standings(&[a, b]);
@@ -147,7 +146,7 @@ mod tests {
         let rich = user(&[0.6, 0.1], &[0.06, 0.01], &[1.0, 1.0]);
         let poor = user(&[0.1, 0.2], &[0.01, 0.02], &[3.0, 3.0]);
         let each = standings(&[rich, poor]);
-        // Entitled to 0.75: 37.5 tasks by the second resource; it runs 10, and its dominant share is 0.2.
+        // The user is entitled to 0.75: 37.5 tasks by the second resource. It runs 10, and its dominant share is 0.2.
         let standing = each[1].unwrap();
         assert!((standing.ratio - 10.0 / 37.5).abs() < 1e-12);
         assert!((standing.shortfall - 0.55).abs() < 1e-12);

@@ -1,7 +1,8 @@
-//! The metrics of a run: a file each, or one for a few that belong together, with their columns beside their computation.
+//! The metrics of a run. Each file has one metric or a few related ones, with their columns next to their computation.
 //!
-//! A metric is computed of the totals of the run ([`Run`]), or is the mean of a value of its states on the sampling grid
-//! ([`Sample`]).
+//! A metric is computed from the totals of the run ([`Run`]), or it is the mean of a value of the states on the sampling grid ([`Sample`]).
+//! Each column is declared once, with its name, its meaning and its computation; the columns of the tables `runs` and `fairness` are
+//! collected from these declarations. A mean over the grid covers only points with waiting tasks, unless the column is declared otherwise.
 
 use plimsoll_base::column::{Cell, Column, ColumnValue, Computed, Described, Kind, TableRow, Unit};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time};
@@ -33,7 +34,7 @@ pub(crate) use totals::mean_s;
 
 use delay::Summary;
 
-/// The metrics of a run, in the order of their columns.
+/// All metrics, in the order of their columns.
 static METRICS: &[&Metrics] = &[
     &counts::METRICS,
     &utilisation::METRICS,
@@ -52,7 +53,7 @@ static METRICS: &[&Metrics] = &[
     &control::METRICS,
 ];
 
-/// Columns that belong together: of the table `runs`, and of the table `fairness`.
+/// Related columns: those of the table `runs` and those of the table `fairness`.
 struct Metrics {
     runs: &'static [Column<MetricValue>],
     fairness: &'static [At],
@@ -61,26 +62,26 @@ struct Metrics {
 /// A column of the table `fairness`.
 type At = Column<ColumnValue<GridPoint<'static>>>;
 
-/// A run that has ended.
+/// A run that has ended, as the input of its metrics.
 #[derive(Clone, Debug)]
 pub struct Run<'a> {
-    /// The name of its workload.
+    /// The name of the workload.
     pub workload: &'a str,
-    /// How many machines there are.
+    /// The number of machines.
     pub machines: u64,
-    /// How many users appeared.
+    /// The number of users that appeared.
     pub users: u64,
     /// The capacity of all machines.
     pub capacity: Resources,
-    /// The same as the policy sees it: slots, or the one resource that it reserves.
+    /// The capacity as offered to the policy: slots, or the one resource that it reserves.
     pub offered: Resources,
-    /// Counts of the engine.
+    /// The counts of the engine.
     pub outcome: Outcome,
-    /// Sums and counts.
+    /// The sums and counts over the run.
     pub totals: &'a Totals,
-    /// How much of the time from the first submission to the end is measured.
+    /// The measured part of the time from the first submission to the end.
     pub measured: Span,
-    /// How much of that to the last submission.
+    /// The part of the measured time that is before the last submission.
     pub arriving: Span,
     /// The speeds of all users with work.
     pub speeds: Vec<f64>,
@@ -94,16 +95,16 @@ pub struct Run<'a> {
     pub slowdown: Option<Summary>,
     /// The step of the sampling grid.
     pub step: Span,
-    /// The cost of carrying decisions out, under a control plane.
+    /// The cost of executing decisions, under a control plane.
     pub carried: Option<Carried>,
 }
 
-/// A grid point.
+/// A point of the sampling grid.
 #[derive(Clone, Copy, Debug)]
 pub struct GridPoint<'a> {
-    /// When it is.
+    /// The time of the point.
     pub at: Time,
-    /// The values that were evaluated there.
+    /// The values that were evaluated at this point.
     pub sample: &'a Sample,
     /// The state of the run.
     pub books: &'a Books,
@@ -119,22 +120,22 @@ impl TableRow for GridPoint<'static> {
     }
 }
 
-/// How a metric of a run is computed.
+/// The computation of a metric of a run.
 #[derive(Clone, Copy)]
 enum MetricValue {
-    /// At the end of the run: a name.
+    /// A name, at the end of the run.
     Text(for<'a> fn(&'a Run) -> &'a str),
-    /// A count or an instant.
+    /// A count or an instant, at the end of the run.
     Int(fn(&Run) -> Option<u64>),
-    /// A measure.
+    /// A measure, at the end of the run.
     Float(fn(&Run) -> Option<f64>),
-    /// A measure of each resource.
+    /// A measure per resource, at the end of the run.
     Floats(fn(&Run, usize) -> Option<f64>),
-    /// On the grid: the mean over the points with waiting tasks and a value.
+    /// The mean over the grid points with waiting tasks and a value.
     Mean(fn(&Sample) -> Option<f64>),
-    /// Such a mean of each resource.
+    /// Such a mean per resource.
     Means(fn(&Sample, usize) -> Option<f64>),
-    /// The mean over all points at which there is a value.
+    /// The mean over all grid points with a value.
     Always(fn(&State) -> Option<f64>),
 }
 
@@ -174,17 +175,17 @@ const fn seconds(name: &'static str, about: &'static str, of: fn(&Run) -> Option
     float(name, about, of).unit(Unit::Seconds)
 }
 
-/// A share of each resource.
+/// Declares a share per resource.
 const fn shares(name: &'static str, about: &'static str, of: fn(&Run, usize) -> Option<f64>) -> Column<MetricValue> {
     Column::new(name, about, MetricValue::Floats(of)).unit(Unit::Share)
 }
 
-/// A mean over the grid points with waiting tasks.
+/// Declares a mean over the grid points with waiting tasks.
 const fn mean(name: &'static str, about: &'static str, of: fn(&Sample) -> Option<f64>) -> Column<MetricValue> {
     Column::new(name, about, MetricValue::Mean(of))
 }
 
-/// The columns of the table `runs` with these resources.
+/// Returns the columns of the table `runs` for these resources.
 pub fn runs_columns(dims: &[Dim]) -> Vec<Described> {
     runs().flat_map(|column| column.described(dims)).collect()
 }
@@ -214,15 +215,15 @@ impl GridMean {
     }
 }
 
-/// The means over the sampling grid, of the metrics that are such.
+/// The means over the sampling grid, for the metrics that are defined on it.
 pub struct GridMeans {
     dims: usize,
-    /// A metric on the grid and its means: one, or one a resource.
+    /// The metrics on the grid, each with one mean or one per resource.
     means: Vec<(MetricValue, [GridMean; MAX_DIMS])>,
 }
 
 impl GridMeans {
-    /// Without values, for a number of resources.
+    /// Creates means without values, for a number of resources.
     pub fn new(dims: usize) -> GridMeans {
         let on_grid = runs().map(|column| column.value).filter(MetricValue::is_on_grid);
         GridMeans { dims, means: on_grid.map(|how| (how, Default::default())).collect() }
@@ -237,7 +238,7 @@ impl GridMeans {
         }
     }
 
-    /// Adds a sample for a number of grid points; ignored unless tasks wait.
+    /// Adds a sample for a number of grid points. Ignored if no tasks wait.
     pub fn add(&mut self, sample: &Sample, points: u64) {
         if sample.backlogged.is_empty() {
             return;
@@ -253,7 +254,7 @@ impl GridMeans {
         }
     }
 
-    /// The row of a run in the table `runs`: its cells, in the order of [`runs_columns`].
+    /// Returns the cells of a run in the table `runs`, in the order of [`runs_columns`].
     pub fn row<'a>(&'a self, run: &'a Run<'a>) -> Vec<Cell<'a>> {
         let mut on_grid = self.means.iter();
         let mut cells = Vec::new();

@@ -1,4 +1,4 @@
-//! A run at one instant: what metrics on the sampling grid are computed of.
+//! The state of a run at one instant, from which the metrics on the sampling grid are computed.
 
 use super::deviation::{Deviation, theorem7_broken};
 use super::envy::{Envy, envy};
@@ -11,39 +11,39 @@ use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, UserId};
 use plimsoll_sim::record::State;
 
-/// The users that run or wait for something, in the order that was asked for, and what several metrics need.
+/// The values of the users with running or waiting tasks, in the order of the input, and values that several metrics need.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// The dominant share of each, unweighted.
+    /// The dominant share of each user, unweighted.
     pub shares: Vec<f64>,
-    /// The same with divisible tasks.
+    /// The dominant share of each user with divisible tasks.
     pub fluid: Vec<f64>,
-    /// How each fares against its part of the cluster.
+    /// The comparison of each user with its part of the cluster.
     pub standings: Vec<Option<PartComparison>>,
     /// The weighted dominant shares of the backlogged users.
     pub backlogged: Vec<f64>,
-    /// The Gini coefficient of these.
+    /// The Gini coefficient of `backlogged`.
     pub gini: Option<f64>,
-    /// The largest less the smallest of these.
+    /// The largest minus the smallest of `backlogged`.
     pub gap: Option<f64>,
-    /// The smallest over the largest of these.
+    /// The smallest over the largest of `backlogged`.
     pub ratio: Option<f64>,
     /// The largest waiting task, as a weighted dominant share.
     pub task: Option<f64>,
-    /// Whether two of these differ by more than that.
+    /// Whether two of the `backlogged` shares differ by more than `task`.
     pub theorem7_broken: Option<bool>,
     /// The sharing incentive over all users.
     pub incentive: Option<Incentive>,
-    /// The envy among them.
+    /// The envy among all users.
     pub envy: Option<Envy>,
-    /// The distances of shares from those with divisible tasks.
+    /// The distances of the shares from the shares with divisible tasks.
     pub deviation: Option<Deviation>,
-    /// Stranded capacity; `None` when pooled, under slots, or when nothing waits.
+    /// The stranded capacity; `None` when pooled, under slots, or without waiting tasks.
     pub stranded: Option<[f64; MAX_DIMS]>,
 }
 
 impl Sample {
-    /// Evaluates the state, over the users with running or waiting tasks: `active`, and `users` in the same order.
+    /// Evaluates the state over the users with running or waiting tasks: `active`, and `users` in the same order.
     ///
     /// Errors: [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
     pub fn evaluate(&mut self, state: &State, active: &[UserId], users: &Snapshots, fluid: &mut Fluid) -> Result<()> {

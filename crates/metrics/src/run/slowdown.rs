@@ -4,7 +4,7 @@ use super::delay::Summary;
 use crate::histogram::{LogHistogram, rank};
 use plimsoll_base::units::Span;
 
-/// The binary digits behind the point of a quotient in a sum. A quotient from 1 on has no more of them as a double.
+/// The fractional binary digits of a quotient in a sum. A quotient of at least 1 has no more of them as a double.
 const DIGITS: u32 = 52;
 
 /// A sum of slowdowns in units of 2^-52. It does not depend on the order of the jobs.
@@ -24,7 +24,7 @@ impl SlowdownSum {
         }
     }
 
-    /// Returns the mean; `None` without jobs.
+    /// Returns the mean, or `None` without jobs.
     pub fn mean(&self) -> Option<f64> {
         let unit = (1u64 << DIGITS) as f64;
         (self.jobs > 0).then(|| self.sum as f64 / unit / self.jobs as f64)
@@ -33,13 +33,13 @@ impl SlowdownSum {
 
 /// The slowdowns of finished jobs: completion time over ideal time.
 ///
-/// Each quotient is rounded once, to a double. Up to [`LogHistogram::EXACT`] jobs, quantiles are exact; of more they come from a
-/// histogram of millionths.
+/// Each quotient is rounded once, to a double. For up to [`LogHistogram::EXACT`] jobs, quantiles are exact; for more they are computed from
+/// a histogram of millionths.
 #[derive(Clone, Debug, Default)]
 pub struct Slowdowns {
     sum: SlowdownSum,
     max: f64,
-    /// The quotients, in no order, while they are few; then none.
+    /// The quotients, unordered, while they are few; empty afterwards.
     values: Vec<f64>,
     millionths: LogHistogram,
 }
@@ -62,7 +62,7 @@ impl Slowdowns {
         }
     }
 
-    /// Returns the quantiles at `qs` by nearest rank; `None` where there is none. Cost: the values kept are sorted once.
+    /// Returns the quantiles at `qs` by nearest rank, each `None` if it is not defined. Cost: the stored values are sorted once.
     pub fn quantiles(&self, qs: impl IntoIterator<Item = f64>) -> Vec<Option<f64>> {
         let mut values = self.values.clone();
         values.sort_unstable_by(f64::total_cmp);
@@ -74,7 +74,7 @@ impl Slowdowns {
         qs.into_iter().map(one).collect()
     }
 
-    /// Sums them up; `None` without jobs.
+    /// Summarises the slowdowns. Returns `None` without jobs.
     pub fn summary(&self) -> Option<Summary> {
         let mean = self.sum.mean()?;
         let [p50, p90, p99] = self.quantiles([0.5, 0.9, 0.99])[..] else { return None };

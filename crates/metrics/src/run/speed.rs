@@ -1,4 +1,4 @@
-//! How fast users were served against ideal fair sharing ([`Reference`](crate::Reference)).
+//! The speed of the service of users relative to ideal fair sharing ([`Reference`](crate::Reference)).
 
 use super::fairness::{gap, jain};
 use super::{Metrics, float};

@@ -9,11 +9,11 @@ use plimsoll_sim::record::State;
 /// Computes stranded capacity as a share of the cluster: the sum of free amounts of resource r on *stranded* machines, over c_r.
 ///
 /// A machine is stranded if it is present, if some head (the next task of a queue) may use it by its labels and place, and if it has no
-/// room for any of these heads. A machine that no head may use is idle, not stranded. A machine with room for a head that waits for
-/// something else, such as quota or the other tasks of its gang, is not stranded either.
+/// room for any of these heads. A machine that no head may use is idle, not stranded. A machine with room for a head that waits for another
+/// reason, such as quota or the other tasks of its gang, is not stranded either.
 ///
-/// `heads` are the scope of each head and its need; `may_use` returns whether a scope has a machine. Shape: `dims` resources, then zeros; 0
-/// for a resource with capacity 0. Cost: O(machines · (scopes + least needs of their heads)).
+/// `heads` has the scope and the requirement of each head; `may_use` returns whether a scope has a machine. The result has `dims` entries,
+/// padded with zeros; an entry is 0 for a resource with capacity 0. Cost: O(machines · (scopes + least requirements of their heads)).
 pub fn stranded(
     machines: &Machines,
     capacity: &Resources,
@@ -21,7 +21,7 @@ pub fn stranded(
     heads: &[(u32, &[u64])],
     may_use: impl Fn(u32, MachineId) -> bool,
 ) -> [f64; MAX_DIMS] {
-    // A machine has room for some need exactly if it has room for one that no other undercuts everywhere.
+    // A machine has room for some requirement exactly if it has room for a minimal one, so only minimal requirements are kept.
     let under = |a: &[u64], b: &[u64]| a.iter().zip(b).all(|(a, b)| a <= b);
     let mut scopes: Vec<(u32, Vec<&[u64]>)> = Vec::new();
     for &(scope, need) in heads {
@@ -46,7 +46,7 @@ pub fn stranded(
     std::array::from_fn(|d| if d < dims && capacity.0[d] > 0 { free[d] as f64 / capacity.0[d] as f64 } else { 0.0 })
 }
 
-/// The stranded capacity of a state.
+/// Returns the stranded capacity of a state.
 pub(super) fn stranded_now(machines: &Machines, state: &State, active: &[UserId]) -> [f64; MAX_DIMS] {
     let mut heads: Vec<(u32, &[u64])> = Vec::new();
     for &user in active.iter().filter(|&&user| state.books.waiting(user) > 0) {
@@ -86,7 +86,7 @@ mod tests {
         all
     }
 
-    /// Two machines of 4 and 8 cores and as many GiB, of which 1 is free on the first and 2 on the second.
+    /// Returns two machines of 4 and 8 cores and as many GiB. 1 of each is free on the first machine and 2 on the second.
     fn machines() -> Machines {
         let mut machines = Machines::new(2, Placement::FirstFit, &[amounts(&[4, 4]), amounts(&[8, 8])]);
         machines.allocate(MachineId(0), &[3, 3]);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn share(machines: &Machines, heads: &[(u32, &[u64])]) -> [f64; 2] {
-        // Scope 0 is both machines, scope m + 1 machine m.
+        // Scope 0 is both machines, scope m + 1 is machine m.
         let may_use = |scope: u32, machine: MachineId| scope == 0 || scope == machine.0 + 1;
         let all = stranded(machines, &amounts(&[12, 12]), 2, heads, may_use);
         assert!(all[2..].iter().all(|share| *share == 0.0));
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(share(&machines, &[(0, &[3, 1])]), [3.0 / 12.0; 2], "too large for both");
         assert_eq!(share(&machines, &[(0, &[2, 1])]), [1.0 / 12.0; 2], "the second has room");
         assert_eq!(share(&machines, &[(0, &[3, 1]), (0, &[1, 3]), (0, &[1, 1])]), [0.0; 2]);
-        // Room on the second machine is useless for tasks of the first one only, and machines without possible tasks are not stranded.
+        // Room on the second machine is useless for tasks of the first one, and machines without possible tasks are not stranded.
         assert_eq!(share(&machines, &[(1, &[2, 2])]), [1.0 / 12.0; 2]);
         assert_eq!(share(&machines, &[(2, &[3, 3])]), [2.0 / 12.0; 2]);
         assert_eq!(share(&machines, &[(1, &[2, 2]), (2, &[2, 2])]), [1.0 / 12.0; 2]);

@@ -1,4 +1,6 @@
-//! Sums and counts over a run.
+//! The sums and counts over a run.
+//!
+//! The `pub(super)` fields are the sources of the columns in this folder. Some sums cover the whole run, others only its measured window.
 
 use std::collections::BTreeMap;
 
@@ -8,59 +10,60 @@ use plimsoll_sim::books::Books;
 use plimsoll_sim::record::{Fate, JobRecord, Launch, Locality, Stuck, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::TaskSet;
 
-/// Sums and counts over the whole run, or, where stated, over its measured window.
+/// The sums and counts over the whole run or, if stated, over its measured window.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Tasks launched.
+    /// The number of launched tasks.
     pub launched: u64,
-    /// Tasks that were never launched.
+    /// The number of tasks that were never launched, by reason.
     pub stuck: BTreeMap<Stuck, u64>,
-    /// Tasks that were launched, were stopped or failed, and waited again at the end.
+    /// The number of tasks that were launched, were stopped or failed, and waited again at the end.
     pub(super) stopped_waiting: u64,
-    /// The first submission.
+    /// The time of the first submission.
     pub first_submit: Option<Time>,
-    /// The last submission of a job so far.
+    /// The time of the last submission of a job so far.
     pub last_submit: Time,
-    /// Until when the state was integrated.
+    /// The time of the last integration of the state.
     pub now: Time,
     pub(super) jobs: u64,
     pub(super) jobs_finished: u64,
     pub(super) tasks: u64,
     pub(super) finished: u64,
-    /// Launches of tasks released in the window, and their total wait; the same for launches of whole rows.
+    /// The launches of tasks released in the window and their waits; the `gang` fields have the same for launches of whole rows.
     pub(super) waited: u64,
     pub(super) task_wait_us: u128,
     pub(super) task_wait_max: Span,
     pub(super) gang_tasks: u64,
     pub(super) gang_wait_us: u128,
     pub(super) gang_wait_max: Span,
-    /// Interruptions of running tasks, tasks lost with their machine, and the running time without effect.
+    /// The interruptions of running tasks, the tasks lost with their machine, and the running time without effect.
     pub(super) stopped: u64,
     pub(super) lost: u64,
     pub(super) lost_us: u128,
-    /// By how much tasks took longer than they would have at full speed.
+    /// The additional time of tasks compared with full speed.
     pub(super) slowed_us: u128,
-    /// Tasks with a preferred place, tasks that started there, and tasks that started in another room.
+    /// The tasks with a preferred place, the tasks that started there, and the tasks that started in another room.
     pub(super) located: u64,
     pub(super) located_there: u64,
     pub(super) located_elsewhere: u64,
     pub(super) last_end: Time,
-    /// Integrals over the window: reserved and used amounts, also until the last submission, and the time with more use than capacity.
+    /// The integrals over the window: reserved amounts, used amounts, used amounts until the last submission, and the time with usage above
+    /// capacity.
     pub(super) held_us: [u128; MAX_DIMS],
     pub(super) used_us: [u128; MAX_DIMS],
     pub(super) used_until_last_submit_us: [u128; MAX_DIMS],
     pub(super) over_us: [u64; MAX_DIMS],
-    /// The most of each resource that was used at once in the window.
+    /// The largest amount of each resource that was in use at any time in the window.
     pub(super) peak_used: [u64; MAX_DIMS],
     /// The integral of the Jain index of the backlogged users, and the time with such an index.
     pub(super) jain_us: f64,
     pub(super) jain_time: u64,
-    /// Whether the policy reserves slots, or something else than is used.
+    /// Whether the policy reserves slots, or reserves other amounts than are used.
     pub(super) slots: bool,
 }
 
 impl Totals {
-    /// A row was submitted.
+    /// Records the submission of a row.
     pub fn submitted(&mut self, row: &TaskSet, first_of_job: bool) {
         self.first_submit.get_or_insert(row.submit);
         if first_of_job {
@@ -71,7 +74,8 @@ impl Totals {
         self.jobs += u64::from(first_of_job);
     }
 
-    /// Until `to` nothing changed; `span` of that is in the window, and `jain` the index of the backlogged users, if there are any.
+    /// Records that the state was constant until `to`. `span` is the part of that time in the window, and `jain` the index of the
+    /// backlogged users, if there are any.
     pub fn interval(&mut self, to: Time, span: Span, books: &Books, jain: Option<f64>) {
         let span = span.0;
         self.now = to;
@@ -111,7 +115,7 @@ impl Totals {
         }
     }
 
-    /// Tasks that ran so long ended, were stopped or were cut off.
+    /// Records tasks that ended, were stopped or were cut off after running for `ran`.
     pub fn tasks(&mut self, tasks: &TaskRecord, ran: Span) {
         let count = u64::from(tasks.count);
         if let Some(finish) = tasks.finish {
@@ -130,12 +134,12 @@ impl Totals {
         self.lost_us += u128::from(tasks.lost(ran).0) * u128::from(count);
     }
 
-    /// A job has ended, or was cut off.
+    /// Records a job that has ended or was cut off.
     pub fn job(&mut self, job: &JobRecord) {
         self.jobs_finished += u64::from(job.finish.is_some());
     }
 
-    /// Tasks waited when the run ended.
+    /// Records tasks that were waiting when the run ended.
     pub fn stuck(&mut self, stuck: &StuckRecord) {
         if stuck.was_launched() {
             self.stopped_waiting += stuck.tasks;
@@ -146,23 +150,23 @@ impl Totals {
 }
 
 impl Run<'_> {
-    /// The time from the first submission to the last end of a task.
+    /// Returns the time from the first submission to the last end of a task.
     pub(super) fn makespan(&self) -> Span {
         Span(self.totals.last_end.0.saturating_sub(self.totals.first_submit.unwrap_or_default().0))
     }
 
-    /// An integral over the measured time as a share of `of`.
+    /// Returns an integral over the measured time as a share of `of`.
     pub(super) fn share(&self, integral: u128, of: u64) -> Option<f64> {
         part(integral, self.measured, of)
     }
 }
 
-/// An integral over a span of time as a share of `of`.
+/// Returns an integral over a span of time as a share of `of`.
 pub(super) fn part(integral: u128, span: Span, of: u64) -> Option<f64> {
     (span.0 > 0 && of > 0).then(|| integral as f64 / (span.0 as f64 * of as f64))
 }
 
-/// The mean of `count` values in millionths: of spans in microseconds, in seconds.
+/// Returns the mean of `count` values in millionths; for spans in microseconds the result is in seconds.
 pub(crate) fn mean_s(sum_us: u128, count: u64) -> Option<f64> {
     (count > 0).then(|| sum_us as f64 / count as f64 / 1e6)
 }

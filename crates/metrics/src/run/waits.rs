@@ -1,4 +1,4 @@
-//! How long tasks waited, where they started, and how much work was lost.
+//! The waits of tasks, the places where they started, and the lost work.
 
 use super::totals::mean_s;
 use super::{Metrics, float, seconds};

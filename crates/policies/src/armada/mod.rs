@@ -68,7 +68,7 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// The faults of a variant.
+/// The fault that a variant reproduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -79,12 +79,12 @@ enum Fault {
 }
 
 struct Armada {
-    /// By node, in millionths.
+    /// The weight of each node, in millionths.
     weights: Vec<u64>,
     protected: u64,
     multipliers: [u64; MAX_DIMS],
     fault: Fault,
-    /// By node, its place by name.
+    /// The position of each node in the order of names.
     named: Vec<usize>,
 }
 
@@ -130,7 +130,7 @@ impl Armada {
         }
     }
 
-    /// The largest part of the cluster that amounts are, by multiplier.
+    /// Returns the largest part of the cluster that these amounts are in any resource, times the resource's multiplier.
     fn cost(&self, amounts: &Resources, capacity: &Resources) -> Ratio {
         let part = |d: usize| match (amounts.0[d], self.multipliers[d]) {
             (0, _) | (_, 0) => Ratio::ZERO,
@@ -141,18 +141,18 @@ impl Armada {
         (0..MAX_DIMS).map(part).max().unwrap_or(Ratio::ZERO)
     }
 
-    /// The rank of a queue with these amounts, by cost over weight and name.
+    /// Returns the rank of a queue with these amounts: by cost over weight, then by name.
     fn place(&self, queue: QueueAt, amounts: &Resources, capacity: &Resources) -> (Ratio, usize) {
         (self.cost(amounts, capacity).over(self.weights[queue], ONE), self.named[queue])
     }
 
-    /// The same as a part of [`WHOLE`].
+    /// Returns the cost of these amounts as a part of [`WHOLE`].
     fn part(&self, amounts: [u128; MAX_DIMS], capacity: &Resources) -> u128 {
         let part = |d: usize| match (amounts[d].min(u128::from(u64::MAX)), capacity.0[d]) {
             (0, _) => 0,
             (_, 0) => WHOLE,
             (amount, whole) => {
-                // Parts above a thousand times the cluster are all alike.
+                // Parts are capped at a thousand times the cluster.
                 let part = amount.min(u128::from(whole) * 1000) * (WHOLE >> 20) / u128::from(whole);
                 let by = part.saturating_mul(u128::from(self.multipliers[d])) / u128::from(ONE);
                 by << 20
@@ -161,7 +161,7 @@ impl Armada {
         (0..MAX_DIMS).map(part).max().unwrap_or(0)
     }
 
-    /// The active leaves, their claims, and the parts that they use.
+    /// Returns the active leaves, each with its claim and the part of [`WHOLE`] that it uses.
     fn active(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<(QueueAt, QueueClaim, u128)> {
         let capacity = books.offered();
         let mut active: Vec<(QueueAt, QueueClaim, u128)> = Vec::new();
@@ -178,7 +178,7 @@ impl Armada {
         active
     }
 
-    /// Queues above their share, to be reclaimed.
+    /// Returns the queues above their shares. Their jobs are reclaimed.
     fn above_share(&self, session: &Session) -> Vec<QueueAt> {
         let above = |(leaf, share, used): (QueueAt, QueueShares, u128)| {
             let share = share.fair.max(share.capped) + SLACK;
@@ -189,7 +189,7 @@ impl Armada {
     }
 }
 
-/// The shares of the active queues, beside the parts that they use.
+/// Returns the shares of the active queues, each with the part that it uses.
 fn shared(active: &[(QueueAt, QueueClaim, u128)]) -> Vec<(QueueAt, QueueShares, u128)> {
     let claims: Vec<QueueClaim> = active.iter().map(|(_, claim, _)| *claim).collect();
     active.iter().zip(shares(&claims)).map(|((leaf, _, used), share)| (*leaf, share, *used)).collect()
@@ -212,7 +212,8 @@ impl Scheduler for Armada {
         self.rank_names(session.tree);
         let capacity = *session.books.offered();
         let above = self.above_share(session);
-        // The last reclaimed job is the least urgent, and runs again at its queue's current cost: jobs behind it displace no other.
+        // The last reclaimed job of a queue is its least urgent one, and is ranked by the queue's current cost. A waiting job that ranks
+        // behind all of these displaces no job.
         let last = above.iter().filter_map(|at| {
             Some(((session.least_urgent(*at)?, self.place(*at, &session.usage[*at], &capacity)), *at))
         });

@@ -1,4 +1,9 @@
-//! A round: jobs that were taken back and jobs that wait, in the order of costs.
+//! One round of Armada: schedules reclaimed and waiting jobs in the order of costs.
+//!
+//! All jobs of the queues above their shares are reclaimed first. Each step takes the next job of the queue with the lowest rank. A
+//! reclaimed job may run again on its own machine only. A waiting job starts in idle room, else in the room of the reclaimed jobs that
+//! would be rescheduled last, else in the room of less urgent jobs. The tasks of a gang are placed one by one; if one of them finds no
+//! machine, the placement of the gang is undone. At the end of the round, reclaimed jobs that lost their room are evicted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -11,20 +16,20 @@ const FAIRLY: &str = "its queue is above its share, and a job of a lower cost st
 const URGENTLY: &str = "a more urgent job starts in its room";
 const NO_ROOM: Reason = Reason::Rule("there is no room, and no job that costs less gives way");
 
-/// The state of a job that was taken back.
+/// The state of a reclaimed job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EvictedState {
-    /// Its turn has not come.
+    /// It is not rescheduled yet.
     Back,
     /// It runs again.
     Again,
     /// Another job starts in its room.
     Given(UserId),
-    /// It found no room when its turn came.
+    /// It found no room when it was rescheduled.
     Lost,
 }
 
-/// A job that was taken back.
+/// A reclaimed job.
 #[derive(Clone, Copy, Debug)]
 struct EvictedJob {
     runs: Runs,
@@ -37,41 +42,44 @@ impl EvictedJob {
     }
 }
 
-/// By priority, then by cost over weight, then by name.
+/// The rank of a queue with its next job: by priority, then by cost over weight, then by name.
 type JobRank = (u8, (Ratio, usize));
 
-/// A queue in the round.
+/// The state of a queue in the round.
 #[derive(Clone, Debug, Default)]
 struct RoundQueue {
-    /// The amounts that it uses, without reclaimed jobs that do not run again.
+    /// The allocation without the reclaimed jobs, except those that run again.
     usage: Resources,
-    /// Its jobs that were taken back, by place, in the order of their turns.
+    /// Indices of its reclaimed jobs, in the order of rescheduling.
     back: Vec<usize>,
-    /// The next of them.
+    /// The position of the next job in `back`.
     turn: usize,
-    /// Its users that wait, in the order of their turns, and the next of them.
+    /// Its users with waiting jobs, in the order of the queue.
     waiting: Vec<UserId>,
+    /// The position of the next user in `waiting`.
     next: usize,
 }
 
+/// A round in progress.
 pub struct Round<'a, 'b, 'c> {
     armada: &'a Armada,
     session: &'c mut Session<'b>,
     capacity: Resources,
     jobs: Vec<EvictedJob>,
-    /// Indices of jobs in the order of their rescheduling.
+    /// Indices of the reclaimed jobs, in the order of their rescheduling.
     order: Vec<usize>,
     queues: BTreeMap<QueueAt, RoundQueue>,
-    /// Queues with anything left, by place, and the place of each.
+    /// The queues with jobs left, by rank.
     line: BTreeSet<(JobRank, QueueAt)>,
+    /// The rank of each queue in `line`.
     places: BTreeMap<QueueAt, JobRank>,
-    /// The room of machines without reclaimed jobs, and with rescheduled and started ones.
+    /// The free room as if no reclaimed job ran, minus the rescheduled and started jobs.
     left: Rooms<'b>,
-    /// Idle room without the room of jobs that are not rescheduled yet and that no other job received.
+    /// The free room in which reclaimed jobs count as running until another job receives their room or they fail to run again.
     idle: Rooms<'b>,
-    /// The last job that started on a machine.
+    /// The user of the last job that started on each machine.
     last: BTreeMap<MachineId, UserId>,
-    /// Jobs that were displaced as less urgent: of each entry how many.
+    /// The number of units that more urgent jobs displaced, by the key of running tasks.
     displaced: HashMap<u64, u32>,
 }
 
@@ -84,7 +92,7 @@ fn less(one: &Resources, other: &Resources) -> Resources {
 }
 
 impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
-    /// Reclaims all jobs of these queues.
+    /// Creates a round, and reclaims all jobs of these queues.
     pub fn new(armada: &'a Armada, session: &'c mut Session<'b>, above: &[QueueAt]) -> Round<'a, 'b, 'c> {
         let capacity = *session.books.offered();
         let mut queues: BTreeMap<QueueAt, RoundQueue> = BTreeMap::new();
@@ -115,7 +123,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         round
     }
 
-    /// The order of rescheduling without waiting jobs.
+    /// Returns the order of rescheduling if no waiting job is scheduled.
     fn order_again(&self) -> Vec<usize> {
         let mut order = Vec::with_capacity(self.jobs.len());
         let mut queues: BTreeMap<QueueAt, (Resources, &[usize])> =
@@ -137,7 +145,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         order
     }
 
-    /// Schedules all jobs; then reports starts and evictions.
+    /// Schedules all jobs, then submits evictions and launches to the session.
     pub fn run(mut self) {
         while let Some((queue, next)) = self.first() {
             match next {
@@ -158,7 +166,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         self.session.spare(|_, _| true);
     }
 
-    /// A queue's next job: of the most urgent ones first reclaimed jobs, then waiting ones.
+    /// Returns a queue's next job, with its priority and amounts. Of equally urgent jobs, reclaimed ones precede waiting ones.
     fn next(&self, queue: &RoundQueue) -> Option<(u8, Resources, NextJob)> {
         let next = queue.waiting.get(queue.next).and_then(|user| self.session.next(*user));
         let back = queue.back.get(queue.turn).map(|at| (*at, &self.jobs[*at]));
@@ -214,7 +222,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         }
     }
 
-    /// A job that waits starts where there is room, or in that of others; the tasks of a gang one by one, all or none.
+    /// Starts a waiting job in idle room or in the room of other jobs. The tasks of a gang are placed one by one; all start or none.
     fn start(&mut self, queue: QueueAt, next: &Waiting) {
         let before = (next.together() > 1).then(|| (self.jobs.clone(), self.order.clone()));
         let (left, idle) = (self.left.clone(), self.idle.clone());
@@ -254,7 +262,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         }
     }
 
-    /// The room of jobs that would run again last.
+    /// Returns a machine with room for a task once the reclaimed jobs that would be rescheduled last have left, and removes those on it.
     fn in_room_taken_back(&mut self, next: &Waiting) -> Option<MachineId> {
         while self.order.last().is_some_and(|at| self.jobs[*at].is != EvictedState::Back) {
             self.order.pop();
@@ -278,11 +286,12 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
                 self.idle.release(self.session, &job.runs);
             }
         }
-        // Additional free room is counted on that machine.
+        // Room beyond the need of the task remains in `idle`.
         Some(found)
     }
 
-    /// The room of less urgent jobs, the least urgent and youngest first.
+    /// Returns a machine with room for a task once less urgent jobs have left, the least urgent and youngest first. Adds those on it to
+    /// `displaced`.
     fn in_room_of_less_urgent(&mut self, next: &Waiting, displaced: &mut Vec<Runs>) -> Option<MachineId> {
         let leaves = (0..self.session.tree.nodes.len()).filter(|at| self.session.tree.is_leaf(*at));
         let less_urgent = |at: &QueueAt| self.session.least_urgent(*at).is_some_and(|least| least > next.priority);
@@ -291,7 +300,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             return None;
         }
         let back: HashSet<u64> = self.jobs.iter().map(|job| job.runs.key).collect();
-        // Whatever was taken back and runs again is at least as urgent: it had its turn before.
+        // Reclaimed jobs that run again are at least as urgent: they were scheduled earlier.
         let mut candidates: Vec<Runs> = Vec::new();
         for runs in leaves.iter().flat_map(|at| self.session.running(*at)) {
             let now = displaced.iter().filter(|known| known.key == runs.key).count() as u32;
@@ -321,7 +330,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
     }
 }
 
-/// The next job.
+/// A queue's next job.
 enum NextJob {
     Back(usize),
     Waits(Waiting),

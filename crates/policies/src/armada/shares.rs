@@ -1,31 +1,31 @@
-//! Fair shares of queues: by weight, capped by demand, and what a queue would get if it wanted more.
+//! Fair shares of queues: by weight, capped by demand, and as if the queue's own demand were unlimited.
 //!
 //! Source: Armada, `UpdateFairShares` in `internal/scheduler/scheduling/context/scheduling.go` and `TestCalculateFairShares`.
-//! Floats there, here whole parts of [`WHOLE`], rounded down.
+//! The source computes in floats, this module in integer parts of [`WHOLE`], rounded down.
 
-/// All of the cluster.
+/// The whole cluster, in parts.
 pub const WHOLE: u128 = 1 << 60;
 
-/// Upper bound of the error by which sums of parts may be too small.
+/// An upper bound of the rounding error of sums of parts, which may be too small.
 pub const SLACK: u128 = 16;
 
-/// A queue's claim.
+/// The claim of a queue to the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueClaim {
-    /// In millionths.
+    /// The weight, in millionths.
     pub weight: u64,
-    /// The part of the cluster that it demands.
+    /// The demand, as a part of [`WHOLE`].
     pub demand: u128,
 }
 
 /// A queue's shares, as parts of [`WHOLE`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueShares {
-    /// By weight alone.
+    /// The share by weight alone.
     pub fair: u128,
-    /// By weight, at most the demand: in up to ten rounds, until a hundredth is left.
+    /// The share by weight, at most the demand. It is computed in up to ten rounds, until at most a hundredth is left.
     pub capped: u128,
-    /// The part that it would get if its own demand had no end.
+    /// The share if the queue's own demand were unlimited.
     pub uncapped: u128,
 }
 
@@ -33,7 +33,7 @@ fn part(weight: u64, of: u128, amount: u128) -> u128 {
     (u128::from(weight) * amount).checked_div(of).unwrap_or(0)
 }
 
-/// The shares of all queues. Cost: O(queues).
+/// Computes the shares of all queues. Cost: O(queues).
 pub fn shares(claims: &[QueueClaim]) -> Vec<QueueShares> {
     let sum: u128 = claims.iter().map(|claim| u128::from(claim.weight)).sum();
     let mut shares: Vec<QueueShares> = claims
@@ -41,7 +41,7 @@ pub fn shares(claims: &[QueueClaim]) -> Vec<QueueShares> {
         .map(|claim| QueueShares { fair: part(claim.weight, sum, WHOLE), ..QueueShares::default() })
         .collect();
     let mut open = vec![true; claims.len()];
-    // The surplus of each in the previous round.
+    // The surplus of each queue in the previous round.
     let mut spare = vec![0u128; claims.len()];
     let mut left = WHOLE;
     for _ in 0..10 {
@@ -73,7 +73,7 @@ pub fn shares(claims: &[QueueClaim]) -> Vec<QueueShares> {
 mod tests {
     use super::*;
 
-    /// Of 100 cores: weight, demand, and the two shares.
+    /// Checks the shares of queues in a cluster of 100 cores; each queue is (weight, demand, capped share, uncapped share).
     fn check(queues: &[(u64, u128, f64, f64)]) {
         let claims: Vec<QueueClaim> = queues
             .iter()
@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// `TestCalculateFairShares`.
+    /// The cases of `TestCalculateFairShares`.
     #[test]
     fn the_source_s_own_cases() {
         check(&[(1, 1000, 1.0, 1.0)]);

@@ -1,4 +1,7 @@
 //! Reads a file of queues: the groups of a production scheduler with the keys of that scheduler. See docs/queues.md for the format.
+//!
+//! This module checks keys, names, parents and users. Each policy reads the values of its own keys with the functions of this module. Every
+//! error has its place in the file and states the accepted values.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +14,7 @@ use plimsoll_base::tree::{Entry, Node, Place, Value};
 use plimsoll_base::units::{Dim, MAX_DIMS, Rounding};
 use plimsoll_sim::policy::Owners;
 
-/// Amounts of some resources, in base units; `None` for unnamed ones.
+/// Amounts of some resources, in base units; `None` for resources without a key.
 pub type OptionalAmounts = [Option<u64>; MAX_DIMS];
 
 /// An amount in base units, or no bound. Every amount is below [`Bound::Unlimited`].
@@ -19,12 +22,12 @@ pub type OptionalAmounts = [Option<u64>; MAX_DIMS];
 pub enum Bound {
     /// An amount in base units.
     Amount(u64),
-    /// As much as the level of the group has.
+    /// No bound: the total of the group's level.
     Unlimited,
 }
 
 impl Bound {
-    /// The amount on a level with this total.
+    /// Returns the amount on a level with this total.
     pub fn amount(self, total: u64) -> u64 {
         match self {
             Bound::Amount(amount) => amount,
@@ -36,60 +39,60 @@ impl Bound {
 /// The value of an unlimited amount in a file.
 const UNLIMITED: &str = "unlimited";
 
-/// One in millionths, the unit of weights.
+/// The number 1 in millionths, the unit of weights.
 pub const ONE: u64 = 1_000_000;
 
-/// The largest amount, in base units: those of thousands of groups can be added.
+/// The largest amount, in base units: the amounts of thousands of groups can be added without overflow.
 const LARGEST: u64 = 1 << 50;
 
-/// A key that a policy reads of its groups, or of the table `[policy]`.
+/// A key of groups, or of the table `[policy]`, that a policy reads.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueKey {
     /// The key.
     pub name: &'static str,
     /// Whether it is a key of `[policy]` instead of a group.
     pub whole: bool,
-    /// Its values and their meaning.
+    /// The values and their meaning.
     pub meaning: &'static str,
 }
 
 impl QueueKey {
-    /// A key of groups.
+    /// Creates a key of groups.
     pub const fn group(name: &'static str, meaning: &'static str) -> QueueKey {
         QueueKey { name, whole: false, meaning }
     }
 
-    /// A key of the table `[policy]`.
+    /// Creates a key of the table `[policy]`.
     pub const fn policy(name: &'static str, meaning: &'static str) -> QueueKey {
         QueueKey { name, whole: true, meaning }
     }
 }
 
-/// A file of queues as it is written.
+/// The content of a file of queues.
 #[derive(Clone, Debug, Default)]
 pub struct QueueFile {
     /// The source: the file, or the plan or state that contains the queues.
     pub path: PathBuf,
-    /// The files of its own that it was read from.
+    /// The files of its own that were read; empty for queues in a plan.
     pub files: Vec<PathBuf>,
     /// The groups in the order of the file.
     pub groups: Vec<QueueEntry>,
-    /// The switches of the whole.
+    /// The table `[policy]`: options of the whole tree.
     pub policy: Node,
-    /// Users with a group: name, and place of the group in the file.
+    /// The users of groups: the name, and the index of the group in the file.
     pub users: Vec<(String, usize)>,
 }
 
-/// A group as it is written.
+/// A group in a file of queues.
 #[derive(Clone, Debug, Default)]
 pub struct QueueEntry {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The group above it, by place in the file; `None` right under the cluster.
+    /// The index of the parent group in the file; `None` directly under the cluster.
     pub parent: Option<usize>,
-    /// Whether users that no group names belong to it.
+    /// Whether users that no group names belong to this group.
     pub default: bool,
-    /// All its keys.
+    /// The table with all keys.
     pub table: Node,
 }
 
@@ -112,7 +115,7 @@ impl QueueFile {
         QueueFile::from_node(&tree, &tree.place)
     }
 
-    /// The queues in a plan, by name: its tables `[queues.NAME]`. Errors: as [`QueueFile::read`].
+    /// Reads the queues in a plan, by name: the tables `[queues.NAME]`. Errors: as [`QueueFile::read`].
     pub fn in_plan(queues: &Entry) -> Result<Vec<(String, QueueFile)>> {
         let wrong = |place: &Place| place.wrong("queues", "expected tables with names, such as [queues.teams]");
         let tables = queues.node.table().ok_or_else(|| wrong(&queues.place))?;
@@ -124,8 +127,7 @@ impl QueueFile {
         tables.iter().map(one).collect()
     }
 
-    /// The queues in a table with `[[group]]`, `[[user]]` and `[policy]`, whatever else it holds. Errors: as
-    /// [`QueueFile::read`].
+    /// Reads the queues in a table with `[[group]]`, `[[user]]` and `[policy]`; other keys are ignored. Errors: as [`QueueFile::read`].
     pub fn from_node(top: &Node, place: &Place) -> Result<QueueFile> {
         let mut file = QueueFile { path: place.file().to_owned(), ..QueueFile::default() };
         if let Some(entry) = top.get("policy") {
@@ -142,7 +144,7 @@ impl QueueFile {
         Ok(file)
     }
 
-    /// The groups, and the name of the parent of each.
+    /// Reads the groups; returns the name of each parent with its place.
     fn read_groups<'n>(&mut self, top: &'n Node) -> Result<Vec<Option<(String, &'n Place)>>> {
         let known: Vec<&str> = OF_GROUP.into_iter().chain(keys(false)).collect();
         let mut parents = Vec::new();
@@ -207,23 +209,24 @@ impl QueueFile {
         Ok(())
     }
 
-    /// The group of a user, by place in the file: named, by a pattern, or because no other names it.
+    /// Returns the index of a user's group in the file: the group that names the user, has a matching pattern, or is the default group.
     pub fn owner(&self, user: &str) -> Option<usize> {
         self.owners().group_of(user)
     }
 
-    /// The group of each user.
+    /// Returns the mapping from users to groups.
     pub(super) fn owners(&self) -> Owners {
         let users = self.users.iter().map(|(user, at)| (*at, user.as_str()));
         Owners::new(users, self.groups.iter().position(|group| group.default))
     }
 
-    /// Amounts that a group has under a key, if it has any. Errors: no amounts, or of resources that the run does not have.
+    /// Returns the amounts of a group under a key, if there are any. Errors: the value has no amounts, or names resources that the run does
+    /// not have.
     pub fn amounts(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<OptionalAmounts>> {
         self.groups[at].table.get(key).map(|entry| amounts(&entry.node, key, dims)).transpose()
     }
 
-    /// Amounts that a group has under a key, of which any may be `"unlimited"`. Errors: as [`QueueFile::amounts`].
+    /// Returns the amounts of a group under a key, any of which may be `"unlimited"`. Errors: as [`QueueFile::amounts`].
     pub fn bounds(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<[Option<Bound>; MAX_DIMS]>> {
         let Some(entry) = self.groups[at].table.get(key) else { return Ok(None) };
         let mut bounds = [None; MAX_DIMS];
@@ -238,33 +241,33 @@ impl QueueFile {
         Ok(Some(bounds))
     }
 
-    /// The weight of a group in millionths, 1 by default. Errors: a number below 0.
+    /// Returns the weight of a group in millionths, 1 by default. Errors: the weight is not a number of at least 0.
     pub fn weight(&self, at: usize) -> Result<u64> {
         Ok(self.number(at, "weight")?.unwrap_or(ONE))
     }
 
-    /// A number of at least 0 of a group, in millionths. Errors: something else.
+    /// Returns a number of a group, at least 0, in millionths. Errors: another value.
     pub fn number(&self, at: usize, key: &str) -> Result<Option<u64>> {
         self.groups[at].table.get(key).map(|entry| number(&entry.node, key)).transpose()
     }
 
-    /// A whole number of a group. Errors: something else.
+    /// Returns a whole number of a group. Errors: another value.
     pub fn integer(&self, at: usize, key: &str) -> Result<Option<i64>> {
         self.groups[at].table.get(key).map(|entry| integer(&entry.node, key)).transpose()
     }
 
-    /// A truth value of a group. Errors: something else.
+    /// Returns a truth value of a group. Errors: another value.
     pub fn truth(&self, at: usize, key: &str) -> Result<Option<bool>> {
         truth(&self.groups[at].table, key)
     }
 
-    /// One of these words of a group. Errors: something else.
+    /// Returns the value of a group that is one of these words. Errors: another value.
     pub fn choice<T: Copy>(&self, at: usize, key: &str, all: &[(&str, T)]) -> Result<Option<T>> {
         choice(&self.groups[at].table, key, all)
     }
 }
 
-/// All keys of groups, or of `[policy]`, that any policy knows, each once.
+/// Returns all keys of groups, or of `[policy]`, that any policy declares, without duplicates.
 fn keys(whole: bool) -> Vec<&'static str> {
     let keys = PolicySpec::queue_keys().filter(|key| key.whole == whole).map(|key| key.name);
     keys.fold(Vec::new(), |mut keys, key| {
@@ -279,7 +282,7 @@ fn table<'n>(node: &'n Node, key: &str, of: &str) -> Result<&'n [Entry]> {
     node.table().ok_or_else(|| node.place.wrong(key, format!("{} is no table of {of}", node.shown())))
 }
 
-/// The tables of a list such as `[[group]]`; none if there is no such key.
+/// Returns the tables of a list such as `[[group]]`; empty if the key is missing.
 pub fn list<'n>(top: &'n Node, key: &str) -> Result<&'n [Node]> {
     let Some(Entry { node, .. }) = top.get(key) else { return Ok(&[]) };
     let wrong = |node: &Node| node.place.wrong(key, format!("{} is no table; expected [[{key}]]s", node.shown()));
@@ -290,7 +293,7 @@ pub fn list<'n>(top: &'n Node, key: &str) -> Result<&'n [Node]> {
     }
 }
 
-/// The name of a table. Errors: there is none, or it is empty.
+/// Returns the name of a table. Errors: it is missing, blank, or contains control characters.
 pub fn name<'n>(node: &'n Node, what: &str) -> Result<&'n str> {
     let Some(entry) = node.get("name") else {
         return Err(node.place.wrong("name", format!("is missing; expected {what}")));
@@ -301,7 +304,7 @@ pub fn name<'n>(node: &'n Node, what: &str) -> Result<&'n str> {
     })
 }
 
-/// Amounts of resources that a run has. Errors: as [`QueueFile::amounts`].
+/// Reads amounts of resources that the run has. Errors: as [`QueueFile::amounts`].
 pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<OptionalAmounts> {
     let mut amounts = [None; MAX_DIMS];
     for entry in table(node, key, "resources, such as { cpu = 2 }")? {
@@ -311,7 +314,7 @@ pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<OptionalAmounts> 
     Ok(amounts)
 }
 
-/// The resource of an entry by its place among those of the run, and its base units per unit of the file. Errors: it is not one.
+/// Returns the index of an entry's resource among those of the run, and the base units per unit of the file. Errors: an unknown resource.
 fn resource(entry: &Entry, key: &str, dims: &[Dim]) -> Result<(usize, u64)> {
     let (dim, scale) = Dim::parse(&entry.key);
     let at = dims.iter().position(|known| known.name == dim.name).ok_or_else(|| {
@@ -323,7 +326,7 @@ fn resource(entry: &Entry, key: &str, dims: &[Dim]) -> Result<(usize, u64)> {
     Ok((at, scale))
 }
 
-/// The amount of an entry in base units. Errors: not a number, or one that is too large.
+/// Reads the amount of an entry in base units. Errors: it is not a number, or too large.
 fn amount(entry: &Entry, path: &str, scale: u64, expected: &str) -> Result<u64> {
     let amount = values::number(path, &entry.node, (scale, Rounding::Down), expected)?;
     if amount > LARGEST {
@@ -333,24 +336,24 @@ fn amount(entry: &Entry, path: &str, scale: u64, expected: &str) -> Result<u64> 
     Ok(amount)
 }
 
-/// A number of at least 0, in millionths.
+/// Reads a number of at least 0, in millionths.
 pub fn number(node: &Node, key: &str) -> Result<u64> {
     values::number(key, node, (ONE, Rounding::Down), "a number of at least 0")
 }
 
-/// A whole number, which may be below 0.
+/// Reads a whole number, which may be negative.
 pub fn integer(node: &Node, key: &str) -> Result<i64> {
-    // As wide as schedulers have it, so that sums over a tree fit.
+    // At most 32 bits, as in the schedulers, so that sums over a tree fit.
     let read = if let Value::Integer(digits) = &node.value { digits.parse::<i32>().ok() } else { None };
     read.map(i64::from).ok_or_else(|| refused(key, node, "a whole number of at most 32 bits"))
 }
 
-/// A truth value under a key, if it is there.
+/// Reads a truth value under a key, if the key is present.
 pub fn truth(table: &Node, key: &str) -> Result<Option<bool>> {
     table.get(key).map(|entry| values::truth(key, &entry.node)).transpose()
 }
 
-/// One of some words under a key, if it is there.
+/// Reads one of several words under a key, if the key is present.
 pub fn choice<T: Copy>(table: &Node, key: &str, all: &[(&str, T)]) -> Result<Option<T>> {
     let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
     choice_of(table, key, &names.join(" or "), |node| {
@@ -366,7 +369,7 @@ fn choice_of<T>(table: &Node, key: &str, expected: &str, read: impl Fn(&Node) ->
     }
 }
 
-/// A list of such words under a key, if it is there.
+/// Reads a list of such words under a key, if the key is present.
 pub fn choices<T: Copy>(table: &Node, key: &str, all: &[(&str, T)]) -> Result<Option<Vec<T>>> {
     let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
     choice_of(table, key, &format!("a list of {}", names.join(" and ")), |node| {

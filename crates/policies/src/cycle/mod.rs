@@ -1,8 +1,8 @@
 //! Schedulers that decide in cycles over a tree of queues, as production schedulers do: starts, evictions, and the reason of each.
 //!
-//! A [`Scheduler`] decides one cycle on a [`Session`]; [`Cycled`] makes a policy of it. An instant has one cycle, so that tasks stopped in
-//! a cycle compete for their room in the next one, and a livelock takes time. A cycle that has started or stopped a task is followed by
-//! another within [`PERIOD`], even without further events.
+//! A [`Scheduler`] decides one cycle on a [`Session`]; [`Cycled`] makes a policy of it. There is one cycle per instant, so that tasks
+//! stopped in a cycle compete for their room in the next one, and a livelock takes simulated time. A cycle that has started or stopped a
+//! task is followed by another within [`PERIOD`], even without further events.
 //!
 //! A user's next task set is a workload (Kueue), a job (Volcano, KAI) or an application (YARN), with a queue position of its own. Only the
 //! first of a user's waiting task sets is visible.
@@ -34,24 +34,24 @@ use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Span, Time, UserId};
 use plimsoll_sim::books::{Books, Weights};
 
-/// How long after a cycle that changed anything the next one begins.
+/// The time from a cycle that has started or stopped a task to the next one.
 pub const PERIOD: Span = Span(10_000);
 
 /// A scheduler that decides in cycles.
 pub trait Scheduler: Send {
-    /// A queue was made for a user, since no file has groups; it is the last of the tree. `weight` is the user's, in millionths,
-    /// `None` if it has one a resource.
+    /// Adds a queue for a user, if no file has groups; it is the last of the tree. `weight` is the user's weight in millionths, `None` if
+    /// it has one per resource.
     fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()>;
 
     /// Decides one cycle. Errors end the run.
     fn cycle(&mut self, session: &mut Session) -> Result<()>;
 
-    /// The current quantities of each queue that the scheduler uses.
+    /// Returns the status of each queue: the current quantities that the scheduler uses.
     fn standings(&self, _tree: &Tree, _desk: &QueueTable, _books: &Books) -> Vec<Status> {
         Vec::new()
     }
 
-    /// Whether one user goes before another by the comparison as it is written, if there is one.
+    /// Returns whether one user precedes another by the comparison of the source, if there is one.
     fn compare_users(
         &self,
         _tree: &Tree,
@@ -64,22 +64,22 @@ pub trait Scheduler: Send {
     }
 }
 
-/// A policy of a scheduler.
+/// A policy that runs a scheduler in cycles.
 ///
-/// Cost: O(depth * resources) for a user that changes, and the scheduler's for each cycle.
+/// Cost: O(depth * resources) per changed user, plus the cost of the scheduler per cycle.
 pub struct Cycled<S> {
     scheduler: S,
     tree: Tree,
     weights: Weights,
     desk: QueueTable,
-    /// The positions of each user's launches in the order of the cycle.
+    /// By user: its planned launches, with their positions in the order of the cycle.
     places: HashMap<UserId, VecDeque<PlannedLaunch>>,
     waits: HashMap<UserId, Reason>,
-    /// When the last cycle was.
+    /// The instant of the last cycle.
     at: Option<Time>,
-    /// It started or stopped something.
+    /// Whether the cycle has started or stopped a task.
     acted: bool,
-    /// It wants something stopped, and the engine has not said yet that anything was.
+    /// Whether the cycle has requested evictions that the engine has not confirmed yet.
     stops: bool,
 }
 
@@ -87,11 +87,12 @@ pub struct Cycled<S> {
 #[derive(Clone, Debug)]
 struct PlannedLaunch {
     at: u32,
-    /// How many tasks are left of it.
+    /// The number of tasks that are not launched yet.
     tasks: u32,
-    /// The position of the intended set in the user's order: a set that was stopped in the cycle may precede it now.
+    /// The position of the planned set in the user's order: a set that was stopped in the cycle may precede it now.
     turn: (u8, Time, u64),
-    /// The machines planned for them, if the cycle stops anything: room that victims leave is for the tasks that it was made for.
+    /// The machines planned for the tasks, if the cycle evicts any task: the room of victims is reserved for the tasks that it was made
+    /// for.
     seats: Placements,
 }
 
@@ -99,7 +100,7 @@ struct PlannedLaunch {
 const NOT_YET: Reason = Reason::Rule("its turn has not come");
 
 impl<S: Scheduler> Cycled<S> {
-    /// Over the queues of a file.
+    /// Creates a policy over the queues of a file.
     pub fn new(file: &QueueFile, setup: &Setup, scheduler: S) -> Cycled<S> {
         let (desk, places, waits) = Default::default();
         let weights = setup.weights.clone();
@@ -108,7 +109,7 @@ impl<S: Scheduler> Cycled<S> {
 }
 
 impl<S> Cycled<S> {
-    /// The next launch of a user that the cycle has decided, if its head is the set that is meant.
+    /// Returns the next planned launch of a user, if the user's next task set is the planned one.
     fn place(&self, queue: &Queue) -> Option<&PlannedLaunch> {
         let place = self.places.get(&queue.user)?.front()?;
         (place.turn == (queue.priority, queue.release, queue.place)).then_some(place)
@@ -189,7 +190,7 @@ impl<S: Scheduler> Policy for Cycled<S> {
 impl<S: Scheduler> Preemption for Cycled<S> {
     fn reclaim(&mut self, now: Time, running: &dyn RunningView, books: &Books) -> Result<Reclaims> {
         if self.at == Some(now) {
-            // Asked again since something was stopped; not all has to be (`stop_limit`).
+            // The engine has called again after evictions. It need not have carried out all of them (`stop_limit`).
             self.acted |= std::mem::take(&mut self.stops);
             return Ok(Reclaims::default());
         }

@@ -14,24 +14,24 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Ratio = Ratio { num: 0, den: 1 };
     /// One.
     pub const WHOLE: Ratio = Ratio { num: 1, den: 1 };
-    /// More than any other.
+    /// Infinity, which is greater than any other ratio.
     pub const INFINITE: Ratio = Ratio { num: 1, den: 0 };
 
-    /// One number over another.
+    /// Creates the ratio of two numbers.
     pub fn new(num: impl Into<u128>, den: impl Into<u128>) -> Ratio {
         Ratio { num: num.into(), den: den.into() }
     }
 
-    /// The ratio of an amount to a capacity; 0 of 0 is 0.
+    /// Returns the ratio of an amount to a capacity; 0 of 0 is 0.
     pub fn from_capacity(amount: u64, capacity: u64) -> Ratio {
         if amount == 0 { Ratio::ZERO } else { Ratio::new(amount, capacity) }
     }
 
-    /// The largest part of a capacity that amounts are, of the resources in this order; and the first resource of which it is that.
+    /// Returns the largest ratio of an amount to its capacity, and the first resource with this ratio in the given order.
     pub fn dominant(
         amounts: &Resources,
         capacity: &Resources,
@@ -47,7 +47,7 @@ impl Ratio {
         most.unwrap_or((Ratio::ZERO, 0))
     }
 
-    /// Divided by a number of at least 0, in the unit of `one`.
+    /// Divides the ratio by a number of at least 0, in units of 1 / `one`.
     pub fn over(self, number: u64, one: u64) -> Ratio {
         match self.den {
             0 => self,
@@ -55,12 +55,12 @@ impl Ratio {
         }
     }
 
-    /// Its numerator and its denominator.
+    /// Returns the numerator and the denominator.
     pub fn parts(self) -> (u128, u128) {
         (self.num, self.den)
     }
 
-    /// The same as a float, to report it.
+    /// Returns the ratio as a float, for reports.
     pub fn shown(self) -> f64 {
         if self.den == 0 { f64::INFINITY } else { self.num as f64 / self.den as f64 }
     }

@@ -1,4 +1,4 @@
-//! The room of machines within a cycle: the amounts free at its beginning, plus those of its victims, less those of its launches. Only
+//! The room of machines within a cycle: the amounts free at its beginning, plus those of its victims, minus those of its launches. Only
 //! machines that have changed are stored.
 
 use std::cell::Cell;
@@ -8,16 +8,16 @@ use plimsoll_base::units::{MachineId, Resources};
 use plimsoll_sim::cluster::PlannedRoom;
 use plimsoll_sim::policy::RunningView;
 
-/// The machines of tasks that start together, and how many on each.
+/// The machines of tasks that start together, and the number of tasks on each.
 pub type Placements = Vec<(MachineId, u32)>;
 
 /// The free amounts of machines at some point of a cycle. A copy is a trial placement without effect.
 #[derive(Clone)]
 pub struct Rooms<'a> {
     running: &'a dyn RunningView,
-    /// Machines with other free amounts than at the beginning of the cycle, sorted by machine.
+    /// The machines with other free amounts than at the beginning of the cycle, sorted by machine.
     changed: Vec<PlannedRoom>,
-    /// The machine found last, and for which amounts: no machine before it has room for as much, where placement is first-fit.
+    /// The machine found last, and the amounts for which it was found: under first-fit, no machine before it has room for as much.
     last: Cell<Option<(Resources, MachineId)>>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Rooms<'a> {
         found
     }
 
-    /// Takes the room of tasks on a machine; takes nothing, and returns `false`, if there is too little.
+    /// Reserves the room of tasks on a machine; reserves nothing and returns `false` if there is too little.
     pub fn reserve(&mut self, machine: MachineId, each: &Resources, tasks: u32) -> bool {
         let amount = each.times(tasks);
         let room = self.change(machine);
@@ -60,7 +60,7 @@ impl<'a> Rooms<'a> {
         fits
     }
 
-    /// Gives the room of tasks on a machine back.
+    /// Releases the room of tasks on a machine.
     pub fn give(&mut self, machine: MachineId, each: &Resources, tasks: u32) {
         let amount = each.times(tasks);
         let room = self.change(machine);
@@ -84,7 +84,7 @@ impl<'a> Rooms<'a> {
         }
     }
 
-    /// Takes the room of a released task, or gang, on its machines again; takes nothing, and returns `false`, if it is used.
+    /// Reserves the room of a released task, or gang, on its machines again; reserves nothing and returns `false` if the room is used.
     pub fn restore(&mut self, session: &Session, unit: &Runs) -> bool {
         let seats = session.seats_of(unit);
         for (at, (machine, tasks)) in seats.iter().enumerate() {
@@ -96,13 +96,13 @@ impl<'a> Rooms<'a> {
         true
     }
 
-    /// Places a task by the rule of the run; returns its machine.
+    /// Places a task by the placement rule of the run; returns its machine.
     pub fn place(&mut self, each: &Resources) -> Option<MachineId> {
         let machine = self.find(each)?;
         self.reserve(machine, each, 1).then_some(machine)
     }
 
-    /// Places tasks one by one. For a task without room `make_room` releases that of victims, and returns the machine with room for the
+    /// Places tasks one by one. For a task without room, `make_room` releases the room of victims and returns a machine with room for the
     /// task. Returns the machines if all tasks have one.
     pub fn place_all(
         &mut self,
@@ -125,7 +125,7 @@ impl<'a> Rooms<'a> {
     }
 }
 
-/// Adds a task on a machine.
+/// Adds a task on a machine to the placements.
 pub fn place_task(seats: &mut Placements, machine: MachineId) {
     match seats.last_mut() {
         Some((last, count)) if *last == machine => *count += 1,

@@ -1,4 +1,8 @@
-//! One cycle of a scheduler: the state that it sees, and the decisions that it has taken so far.
+//! One cycle of a scheduler: the state at its beginning, and the decisions so far.
+//!
+//! [`Session`] applies each decision to its own copy of the allocations and of the free room, so that the scheduler sees the effect of
+//! earlier decisions. The engine carries them out after the cycle. [`Session::spare`] revokes evictions that make room for no launch, and
+//! launches that would not be carried out. Launches may exceed the free amounts: the engine decides.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -13,10 +17,10 @@ use plimsoll_sim::policy::{Cause, Gang, Reason, RunningView};
 
 const OVERTAKEN: Reason = Reason::Rule("a task of its user that is stopped comes first");
 
-/// Equal running tasks of a user that started together; of a gang all its tasks.
+/// Equal running tasks of a user that started together; for a gang, all its tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs {
-    /// The engine's name for them.
+    /// The engine's key of these tasks.
     pub key: u64,
     /// The user.
     pub user: UserId,
@@ -24,34 +28,34 @@ pub struct Runs {
     pub queue: QueueAt,
     /// Their priority, 0 (most urgent) to 9.
     pub priority: u8,
-    /// When they started.
+    /// The instant of their start.
     pub start: Time,
     /// Their row in the trace.
     pub row: u64,
-    /// When they could have started at the earliest, and their place among those of that instant: the lower came first.
+    /// The instant at which they could have started at the earliest, and their position among those of that instant: the lower came first.
     pub since: (Time, u64),
-    /// Where they run; of a gang on several machines one of these.
+    /// The machine where they run; for a gang on several machines, one of these.
     pub machine: MachineId,
     /// The amounts of one task.
     pub each: Resources,
-    /// How many tasks.
+    /// The number of tasks.
     pub count: u32,
-    /// They start and stop together.
+    /// Whether they start and stop together.
     pub gang: bool,
 }
 
 impl Runs {
-    /// The amounts that go back if they are stopped: of one task, or of all of a gang.
+    /// Returns the amounts that are released if they are stopped: those of one task, or of all tasks of a gang.
     pub fn unit(&self) -> Resources {
         if self.gang { self.each.times(self.count) } else { self.each }
     }
 
-    /// Their place in the order of stopping: the least urgent first, then the latest start, then the last in the trace.
+    /// Returns their position in the order of eviction: the least urgent first, then the latest start, then the last in the trace.
     pub fn turn(&self) -> (Reverse<u8>, Reverse<Time>, Reverse<u64>) {
         (Reverse(self.priority), Reverse(self.start), Reverse(self.row))
     }
 
-    /// Each task separately, the last first; a gang as a whole.
+    /// Splits them into single tasks, the last first; a gang remains whole.
     pub fn units(self) -> impl Iterator<Item = Runs> {
         let (times, count) = if self.gang { (1, self.count) } else { (self.count, 1) };
         std::iter::repeat_n(Runs { count, ..self }, times as usize)
@@ -61,9 +65,9 @@ impl Runs {
 /// The running tasks of the users of a queue that may be stopped.
 #[derive(Clone, Debug, Default)]
 struct PreemptibleTasks {
-    /// In the order of stopping.
+    /// The tasks in the order of eviction.
     all: Vec<Runs>,
-    /// By key, the machines of a gang.
+    /// The machines of each gang, by key.
     gangs: HashMap<u64, Placements>,
 }
 
@@ -71,7 +75,7 @@ struct PreemptibleTasks {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evicted {
     pub runs: Runs,
-    /// How many tasks; of a gang all.
+    /// The number of tasks; for a gang, all.
     pub count: u32,
     pub cause: Option<Cause>,
 }
@@ -79,22 +83,22 @@ pub(super) struct Evicted {
 /// The decisions of a cycle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decisions {
-    /// Users in the order of their next tasks' starts, how many of each, and the machines with room for them.
+    /// The users in the order of their launches, the number of tasks of each launch, and the machines with room for them.
     pub launches: Vec<(UserId, u32, Placements)>,
     pub evictions: Vec<Evicted>,
-    /// Why a user waits.
+    /// The reason why each user waits.
     pub waits: HashMap<UserId, Reason>,
 }
 
-/// The state at the beginning of a cycle, and the decisions so far. Amounts are through the policy's lens, that is plain.
+/// The state at the beginning of a cycle, and the decisions so far. Amounts are those of the books, as the policy's lens is plain.
 pub struct Session<'a> {
     /// The tree of queues.
     pub tree: &'a Tree,
-    /// The account of the run.
+    /// The books of the run.
     pub books: &'a Books,
-    /// By node, the amounts held, with the launches and without the evictions decided so far.
+    /// The allocation of each node, with the launches and without the evictions decided so far.
     pub usage: Vec<Resources>,
-    /// By user, the same.
+    /// The allocation of each user, likewise.
     pub held: Vec<Resources>,
     /// The unallocated amounts, likewise.
     pub free: Resources,
@@ -102,12 +106,12 @@ pub struct Session<'a> {
     running: &'a dyn RunningView,
     listed: Vec<OnceCell<PreemptibleTasks>>,
     rooms: Rooms<'a>,
-    /// Something starts for which no machine has room as far as the session knows.
+    /// Whether a task is launched for which the session found no machine with room.
     unseated: bool,
     left: HashMap<UserId, u32>,
-    /// By entry, how many of its tasks were stopped.
+    /// The number of stopped tasks of each entry, by key.
     stopped: HashMap<u64, u32>,
-    /// By user, the same.
+    /// The number of stopped tasks of each user.
     lost: HashMap<UserId, u64>,
     pub(super) decided: Decisions,
 }
@@ -139,18 +143,18 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Leaves with users that wait and were not launched in this cycle, in the order of the tree.
+    /// Returns the leaves with waiting users that were not launched in this cycle, in the order of the tree.
     pub fn waiting_queues(&self) -> Vec<QueueAt> {
         self.desk.busy.iter().copied().filter(|at| self.waiting(*at).next().is_some()).collect()
     }
 
-    /// The next workload of each user of a queue that waits, the most urgent first, then the oldest, without the tasks launched in
+    /// Returns the next workload of each waiting user of a queue, the most urgent first, then the oldest, without the tasks launched in
     /// this cycle.
     pub fn waiting(&self, queue: QueueAt) -> impl Iterator<Item = Waiting> + '_ {
         self.desk.lines[queue].values().filter_map(|user| self.next(*user))
     }
 
-    /// The next workload of a user, without the tasks launched in this cycle.
+    /// Returns the next workload of a user, without the tasks launched in this cycle.
     pub fn next(&self, user: UserId) -> Option<Waiting> {
         let next = self.desk.waiting[user.index()]?;
         match self.left.get(&user) {
@@ -160,7 +164,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The running tasks of the users of a queue that may be stopped, in the order of stopping, as it was at the beginning of the cycle.
+    /// Returns the running tasks of a queue's users that may be stopped, in the order of eviction at the beginning of the cycle.
     pub fn running(&self, queue: QueueAt) -> &[Runs] {
         &self.listed(queue).all
     }
@@ -220,14 +224,14 @@ impl<'a> Session<'a> {
         if runs.gang { left.min(1) } else { left }
     }
 
-    /// Takes room on machines for tasks that do not start in this cycle.
+    /// Reserves room on machines for tasks that do not start in this cycle.
     pub fn reserve(&mut self, each: &Resources, seats: &Placements) {
         for (machine, tasks) in seats {
             self.rooms.reserve(*machine, each, *tasks);
         }
     }
 
-    /// The least urgent priority at which anything of a queue runs that may be stopped, without going through all.
+    /// Returns the least urgent priority of a queue's running tasks that may be stopped, without visiting all of them.
     pub fn least_urgent(&self, queue: QueueAt) -> Option<u8> {
         let mut least = None;
         self.running.of_users(&self.tree.nodes[queue].users, &mut |tasks| {
@@ -237,12 +241,12 @@ impl<'a> Session<'a> {
         least
     }
 
-    /// Returns the amounts that a machine has free now: with the launches and without the evictions decided so far.
+    /// Returns the free amounts of a machine, with the launches and without the evictions decided so far.
     pub fn room_on(&self, machine: MachineId) -> Resources {
         self.rooms.on(machine)
     }
 
-    /// Begins a trial placement on the machines as they are now.
+    /// Begins a trial placement on the machines in their current state.
     pub fn trial(&self) -> Rooms<'a> {
         self.rooms.clone()
     }
@@ -254,8 +258,8 @@ impl<'a> Session<'a> {
         trial.place_all(&next.each, next.together(), |_| None).is_some()
     }
 
-    /// Returns whether there is room now for a task of a workload, or for all of a gang. A user that lost tasks in this cycle has none:
-    /// the stopped tasks are first in its order, so that a launch of another task would not be carried out.
+    /// Returns whether there is room now for a task of a workload, or for all tasks of a gang. For a user that lost tasks in this cycle
+    /// there is none: the stopped tasks are first in its order, so that a launch of another task would not be carried out.
     pub fn has_room(&self, next: &Waiting) -> bool {
         !self.has_lost(next.user)
             && self.fits(&next.need())
@@ -270,12 +274,12 @@ impl<'a> Session<'a> {
         self.lost.get(&user).is_some_and(|tasks| *tasks > 0)
     }
 
-    /// Whether these amounts are free.
+    /// Returns whether these amounts are free.
     pub fn fits(&self, need: &Resources) -> bool {
         need.fits(&self.free)
     }
 
-    /// Starts a number of tasks of the next workload of a user, or all of a gang, on the machines of the placement rule.
+    /// Launches a number of tasks of a user's next workload, or all of a gang, on the machines that the placement rule selects.
     pub fn launch(&mut self, next: &Waiting, tasks: u32) {
         let tasks = if next.gang { next.tasks } else { tasks.min(next.tasks) };
         let mut seats = Placements::new();
@@ -286,7 +290,7 @@ impl<'a> Session<'a> {
         self.start(next, tasks, seats);
     }
 
-    /// Starts as many tasks of the next workload of a user as have room, up to a limit; of a gang all or none.
+    /// Launches as many tasks of a user's next workload as have room, up to a limit; of a gang all or none.
     pub fn launch_up_to(&mut self, next: &Waiting, most: u32) {
         let mut rooms = self.trial();
         let seats = if next.gang {
@@ -303,7 +307,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The next workload of a user starts: as many of its tasks as these machines are for.
+    /// Launches tasks of a user's next workload on these machines.
     pub fn launch_on(&mut self, next: &Waiting, seats: Placements) {
         for (machine, count) in &seats {
             self.unseated |= !self.rooms.reserve(*machine, &next.each, *count);
@@ -311,12 +315,12 @@ impl<'a> Session<'a> {
         self.start(next, seats.iter().map(|(_, count)| count).sum(), seats);
     }
 
-    /// The same, but the room on these machines is taken by [`Session::seat_launches`], once all victims have left.
+    /// Launches tasks like [`Session::launch_on`], but [`Session::seat_launches`] reserves the room, once all victims have left.
     pub fn launch_later(&mut self, next: &Waiting, seats: Placements) {
         self.start(next, seats.iter().map(|(_, count)| count).sum(), seats);
     }
 
-    /// Takes the room of all launches, before any has taken it.
+    /// Reserves the room of all launches. No launch may have reserved its room before.
     pub fn seat_launches(&mut self) {
         for (user, _, seats) in &self.decided.launches {
             let each = self.desk.waiting[user.index()].map_or(Resources::ZERO, |next| next.each);
@@ -335,7 +339,7 @@ impl<'a> Session<'a> {
         self.change_allocation(next.queue, next.user, &amount, true);
     }
 
-    /// Stops a number of these tasks, or all of a gang, for a user, by a rule.
+    /// Stops a number of these tasks, or all of a gang, for the user `by` under a rule.
     pub fn evict(&mut self, runs: &Runs, count: u32, by: Option<UserId>, rule: &'static str) {
         let count = if runs.gang { runs.count } else { count.min(runs.count) };
         let cause = by.map(|user| Cause { user, rule });
@@ -343,7 +347,7 @@ impl<'a> Session<'a> {
         self.change_runs(runs, count, true);
     }
 
-    /// Books running tasks as stopped, or as running again.
+    /// Records running tasks as stopped, or as running again.
     fn change_runs(&mut self, runs: &Runs, count: u32, stopped: bool) {
         let (of_entry, of_user) = (self.stopped.entry(runs.key).or_default(), self.lost.entry(runs.user).or_default());
         if stopped {
@@ -363,11 +367,11 @@ impl<'a> Session<'a> {
         self.change_allocation(runs.queue, runs.user, &amount, !stopped);
     }
 
-    /// Takes back the evictions that made room for nothing (see [`Session::spare_victims`]), and launches that would not be carried
-    /// out, the last one first, with the victims of each.
+    /// Revokes the evictions that made no room for a launch (see [`Session::spare_victims`]), and launches that would not be carried out,
+    /// the last one first, with the victims of each.
     ///
-    /// A launch is not carried out where a task of its user that was stopped in this cycle comes before it in the user's order by
-    /// priority and age; its room would stay idle.
+    /// A launch is not carried out where a task of its user that was stopped in this cycle comes before it in the user's order by priority
+    /// and age; its room would stay idle.
     pub fn spare(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
         if self.unseated {
             return;
@@ -385,7 +389,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The last launch with a stopped task before it in the order of its user.
+    /// Returns the last launch that a stopped task precedes in the order of its user.
     fn overtaken(&self) -> Option<usize> {
         let mut first: HashMap<UserId, (u8, Time, u64)> = HashMap::new();
         for Evicted { runs, .. } in &self.decided.evictions {
@@ -398,8 +402,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Takes back needless evictions: of victims that still have their room beside all launches, and that pass the test, which checks
-    /// limits. The most urgent and oldest victims come first.
+    /// Revokes needless evictions: those of victims that still have their room beside all launches, and that pass the test `may_stay`,
+    /// which checks limits. The most urgent and oldest victims come first.
     pub fn spare_victims(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
         if self.unseated {
             return;
@@ -420,17 +424,17 @@ impl<'a> Session<'a> {
         self.decided.evictions = evictions;
     }
 
-    /// A user waits, for this reason.
+    /// Records the reason why a user waits.
     pub fn wait(&mut self, user: UserId, reason: Reason) {
         self.decided.waits.insert(user, reason);
     }
 
-    /// How many tasks of an entry were stopped in this cycle.
+    /// Returns the number of tasks of an entry that were stopped in this cycle.
     pub fn stopped(&self, key: u64) -> u32 {
         self.stopped.get(&key).copied().unwrap_or(0)
     }
 
-    /// How many tasks of a user run that were not stopped in this cycle.
+    /// Returns the number of a user's running tasks that were not stopped in this cycle.
     pub fn left(&self, user: UserId) -> u64 {
         self.books.running(user).saturating_sub(self.lost.get(&user).copied().unwrap_or(0))
     }

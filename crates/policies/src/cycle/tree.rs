@@ -1,4 +1,4 @@
-//! The tree of queues, and its contents: allocations and next workloads of users.
+//! The tree of queues, and its state: allocations and next workloads of users.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,24 +8,24 @@ use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
 use plimsoll_sim::books::Books;
 use plimsoll_sim::policy::{Head, Owners, RunningView};
 
-/// The place of a queue in its tree.
+/// The index of a queue in its tree.
 pub type QueueAt = usize;
 
-/// The whole cluster.
+/// The root: the whole cluster.
 pub const ROOT: QueueAt = 0;
 
 /// A queue, or a group of queues.
 #[derive(Clone, Debug, Default)]
 pub struct QueueNode {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The one above it; that of the root is the root.
+    /// The parent; the root is its own parent.
     pub parent: QueueAt,
-    /// Those under it, in the order of the file.
+    /// The children, in the order of the file.
     pub children: Vec<QueueAt>,
-    /// Its users, in order of appearance.
+    /// The users of the queue, in order of appearance.
     pub users: Vec<UserId>,
-    /// The number of its ancestors.
+    /// The number of ancestors.
     pub depth: usize,
 }
 
@@ -43,7 +43,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The tree of a file; without groups, of the users that appear.
+    /// Creates the tree of a file; without groups, it has a queue for each user that appears.
     pub fn new(file: &QueueFile) -> Tree {
         let root = QueueNode { name: "root".to_owned(), ..QueueNode::default() };
         let mut tree = Tree {
@@ -67,7 +67,7 @@ impl Tree {
         tree
     }
 
-    /// A user appears; whether a queue of its own was made for it. Errors: it belongs to no group.
+    /// Adds a user; returns whether a queue of its own was created for it. Errors: it belongs to no group.
     pub fn open(&mut self, user: UserId, name: &str) -> Result<bool> {
         let (at, made) = match &self.owners {
             None => {
@@ -91,28 +91,28 @@ impl Tree {
         Ok(made)
     }
 
-    /// A queue and all above it, the root last.
+    /// Returns a queue and all its ancestors, the root last.
     pub fn path(&self, at: QueueAt) -> impl Iterator<Item = QueueAt> + '_ {
         std::iter::successors(Some(at), |at| (*at != ROOT).then(|| self.nodes[*at].parent))
     }
 
-    /// Whether it has no groups under it.
+    /// Returns whether a queue has no children.
     pub fn is_leaf(&self, at: QueueAt) -> bool {
         self.nodes[at].children.is_empty()
     }
 
-    /// The lowest one above both, which may be one of them.
+    /// Returns the lowest common ancestor of two queues, which may be one of them.
     pub fn common(&self, one: QueueAt, other: QueueAt) -> QueueAt {
         let above: Vec<QueueAt> = self.path(one).collect();
         self.path(other).find(|at| above.contains(at)).unwrap_or(ROOT)
     }
 
-    /// The node right under `above` on the way to `at`; `at` itself if that is `above`.
+    /// Returns the child of `above` on the path to `at`; `at` itself if that is `above`.
     pub fn child_towards(&self, above: QueueAt, at: QueueAt) -> QueueAt {
         self.path(at).take_while(|other| *other != above).last().unwrap_or(at)
     }
 
-    /// Nodes from the bottom up: none before one under it.
+    /// Returns the nodes from the bottom up: every node after its children.
     pub fn upwards(&self) -> Vec<QueueAt> {
         let mut all: Vec<QueueAt> = (0..self.nodes.len()).collect();
         all.sort_by_key(|at| std::cmp::Reverse(self.nodes[*at].depth));
@@ -120,7 +120,7 @@ impl Tree {
     }
 }
 
-/// The next that a user would start: a workload, an application, a job.
+/// The next workload, application or job of a user.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
     /// The user.
@@ -129,18 +129,18 @@ pub struct Waiting {
     pub queue: QueueAt,
     /// Its priority, 0 (most urgent) to 9.
     pub priority: u8,
-    /// When it could have started at the earliest, and its place among those of that instant: the lower came first.
+    /// The instant at which it could have started at the earliest, and its position among those of that instant: the lower came first.
     pub since: (Time, u64),
     /// The amounts of one task.
     pub each: Resources,
-    /// How many equal tasks wait.
+    /// The number of equal tasks that wait.
     pub tasks: u32,
-    /// Whether they start together.
+    /// Whether all tasks start together.
     pub gang: bool,
 }
 
 impl Waiting {
-    /// The amounts that it takes to start: of one task, or of all of a gang.
+    /// Returns the amounts required to start: those of one task, or of all tasks of a gang.
     pub fn need(&self) -> Resources {
         if self.gang { self.each.times(self.tasks) } else { self.each }
     }
@@ -150,36 +150,36 @@ impl Waiting {
         if self.gang { self.tasks } else { 1 }
     }
 
-    /// Its place among those of its queue: the most urgent, then the oldest.
+    /// Returns its position in its queue: the most urgent first, then the oldest.
     pub fn turn(&self) -> (u8, Time, u64) {
         (self.priority, self.since.0, self.since.1)
     }
 }
 
-/// The books by queue.
+/// The allocations and the waiting users by queue.
 #[derive(Clone, Debug, Default)]
 pub struct QueueTable {
-    /// By node, the amounts that its users hold.
+    /// The allocation of the users of each node.
     pub usage: Vec<Resources>,
-    /// By user, the same as it was booked last.
+    /// The allocation of each user at the last update.
     pub held: Vec<Resources>,
-    /// By user, the next of it.
+    /// The next workload of each user.
     pub waiting: Vec<Option<Waiting>>,
-    /// By leaf, its users that wait, in the order of their turns.
+    /// The waiting users of each leaf, in the order of [`Waiting::turn`].
     pub lines: Vec<BTreeMap<(u8, Time, u64), UserId>>,
     /// Leaves with waiting users.
     pub busy: BTreeSet<QueueAt>,
-    /// Users that hold or wait for something else than is booked.
+    /// Users with an allocation or next workload that may have changed since the last update.
     changed: Vec<UserId>,
 }
 
 impl QueueTable {
-    /// Users change.
+    /// Marks users as changed.
     pub fn mark_changed(&mut self, users: &[UserId]) {
         self.changed.extend(users);
     }
 
-    /// Updates the books of changed users.
+    /// Updates the table for the users that have changed.
     pub fn follow(&mut self, tree: &Tree, running: &dyn RunningView, books: &Books) {
         self.usage.resize(tree.nodes.len(), Resources::ZERO);
         self.lines.resize(tree.nodes.len(), BTreeMap::new());

@@ -1,4 +1,4 @@
-//! The walk from the root to the first of each level: queues, and at the end a user.
+//! The walk from the root to the first member of each level: queues, and a user at the end.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ pub enum Member {
     User(UserId),
 }
 
-/// A member and its place in line; equal places are no difference.
+/// A member with its sort key; members with equal keys compare as equal.
 #[derive(Clone, Debug)]
 struct Placed<K> {
     place: K,
@@ -42,7 +42,7 @@ impl<K: Ord> PartialEq for Placed<K> {
 
 impl<K: Ord> Eq for Placed<K> {}
 
-/// The members of a cycle in a heap per node. When a member is served, only places on the path to it may change.
+/// The members of a cycle in a heap per node. When a member is served, only the sort keys on the path to it may change.
 ///
 /// Cost: O(depth * log members) per step.
 pub struct Walk<'a, K> {
@@ -51,7 +51,7 @@ pub struct Walk<'a, K> {
 }
 
 impl<'a, K: Ord> Walk<'a, K> {
-    /// With these users, each of a leaf, and places that `place` knows.
+    /// Creates a walk over these users, each with its leaf; `place` returns the sort key of a member.
     pub fn new(tree: &'a Tree, users: &[(QueueAt, UserId)], mut place: impl FnMut(Member) -> K) -> Walk<'a, K> {
         let mut walk = Walk { tree, heaps: tree.nodes.iter().map(|_| BinaryHeap::new()).collect() };
         for (leaf, user) in users {
@@ -67,7 +67,7 @@ impl<'a, K: Ord> Walk<'a, K> {
         walk
     }
 
-    /// The first one: its leaf, and the user.
+    /// Returns the first user and its leaf.
     pub fn first(&self) -> Option<(QueueAt, UserId)> {
         let mut at = ROOT;
         loop {
@@ -78,7 +78,7 @@ impl<'a, K: Ord> Walk<'a, K> {
         }
     }
 
-    /// The first member was served: its path is updated; or it leaves the walk.
+    /// Records that the first user was served: updates the sort keys on its path, or removes the user unless `stays`.
     pub fn served(&mut self, stays: bool, mut place: impl FnMut(Member) -> K) {
         let Some((leaf, user)) = self.first() else { return };
         let (mut at, mut member, mut stays) = (leaf, Member::User(user), stays);

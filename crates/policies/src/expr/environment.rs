@@ -12,13 +12,13 @@ use plimsoll_base::units::{Dim, MAX_DIMS};
 /// The reason why an expression is not compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It cannot be computed exactly.
+    /// The expression cannot be computed exactly.
     Inexact,
-    /// It makes no sense in this run.
+    /// The expression is invalid in this run: the expected form.
     Wrong(String),
 }
 
-/// The numbers within which everything stays: |x| < 2^252.
+/// Checks that |x| < 2^252. Errors: [`Stop::Inexact`].
 pub fn within(value: Option<I256>) -> Result<I256, Stop> {
     value.filter(|value| value.unsigned_abs().leading_zeros() >= 4).ok_or(Stop::Inexact)
 }
@@ -41,7 +41,7 @@ pub fn gcd(a: I256, b: I256) -> I256 {
 impl Fraction {
     pub const ONE: Fraction = Fraction { numerator: I256::ONE, denominator: I256::ONE };
 
-    /// Of a denominator that is not 0.
+    /// Creates a fraction in lowest terms; the denominator must not be 0.
     pub fn new(numerator: I256, denominator: I256) -> Fraction {
         let common = gcd(numerator, denominator) * denominator.signum();
         Fraction { numerator: numerator / common, denominator: denominator / common }
@@ -71,7 +71,7 @@ impl Fraction {
         Fraction { numerator: -self.numerator, ..self }
     }
 
-    /// The reciprocal; `None` for zero.
+    /// Returns the reciprocal; `None` for zero.
     pub fn inverse(self) -> Option<Fraction> {
         (self.numerator != 0).then(|| Fraction::new(self.denominator, self.numerator))
     }
@@ -81,18 +81,18 @@ impl Fraction {
     }
 }
 
-/// A value that an expression names.
+/// A named value of an expression.
 pub enum Leaf {
-    /// By class of weights.
+    /// A constant, by class of weights.
     Constant(Vec<Fraction>),
     /// A variable: the resource, the number per unit, and its maximum in units of the books.
     Var(Var, u8, u64, u128),
 }
 
-/// The constants of a run.
+/// The constants of a run, and the size limit of an expression.
 pub struct Environment<'a> {
     setup: Option<&'a Setup<'a>>,
-    /// Parts of expressions so far.
+    /// The number of parts of the expression so far.
     parts: usize,
 }
 
@@ -100,28 +100,28 @@ pub struct Environment<'a> {
 const MOST: usize = 2000;
 
 impl<'a> Environment<'a> {
-    /// Of a run; without one, where no constants may be named.
+    /// Creates the environment of a run; without a run, only variables may be named.
     pub fn new(setup: Option<&'a Setup<'a>>) -> Environment<'a> {
         Environment { setup, parts: 0 }
     }
 
-    /// The same, for another expression.
+    /// Creates an environment of the same run for another expression.
     pub fn anew(&self) -> Environment<'a> {
         Environment::new(self.setup)
     }
 
-    /// How many classes of weights there are.
+    /// Returns the number of classes of weights.
     pub fn classes(&self) -> usize {
         self.setup.map_or(1, |setup| setup.weights.classes())
     }
 
-    /// The resources that the cluster has any of.
+    /// Returns the resources with a capacity above 0.
     pub fn resources(&self) -> impl Iterator<Item = usize> + use<> {
         let there = |setup: &Setup| (0..setup.dims.len()).filter(|d| setup.capacity.0[*d] > 0).collect::<Vec<_>>();
         self.setup.map(there).unwrap_or_default().into_iter()
     }
 
-    /// One more part. Errors: there are too many.
+    /// Counts one more part. Errors: there are too many.
     pub fn count(&mut self) -> Result<(), Stop> {
         self.parts += 1;
         match self.parts > MOST {
@@ -130,7 +130,7 @@ impl<'a> Environment<'a> {
         }
     }
 
-    /// A value by name, of the current resource. Errors: there is no such resource, or no single weight.
+    /// Returns a value by name; `each` is the current resource. Errors: an unknown resource, or a weight that differs by resource.
     pub fn leaf(&self, name: &Name, index: &Index, place: CharPosition, each: Option<usize>) -> Result<Leaf, Stop> {
         let d = match index {
             Index::One => None,

@@ -1,4 +1,4 @@
-//! Expressions in integers: every value is a multiple of one unit, the same for all users, so that ranks compare exactly.
+//! Compiles expressions to integers: every value is a multiple of one unit, the same for all users, so that ranks compare exactly.
 //!
 //! A value is a program in integers times a constant fraction, by class of weights. The operands of a sum, a maximum or a comparison are
 //! converted to the least common multiple of all denominators of all classes. Intervals prove that nothing overflows.
@@ -9,7 +9,7 @@ use super::environment::{Environment, Fraction, Leaf, Stop, gcd, within};
 use super::parse::{Ast, Fold, Test};
 use super::program::{Check, ProgramNode};
 
-/// A number as it is compiled.
+/// A number during compilation.
 #[derive(Clone, Debug)]
 struct CompiledNumber {
     node: ProgramNode<I256>,
@@ -36,10 +36,10 @@ pub struct Ranged {
     pub high: I256,
 }
 
-/// Compiles to integers.
+/// The compiler to integers.
 pub struct Exact<'a> {
     ground: Environment<'a>,
-    /// The greatest number that may come up.
+    /// The greatest absolute value that may occur.
     pub most: I256,
 }
 
@@ -50,21 +50,21 @@ impl<'a> Exact<'a> {
         Exact { ground, most: I256::ONE }
     }
 
-    /// A number, on a unit of its own. Errors: it is not exact, or makes no sense.
+    /// Compiles a number in a unit of its own. Errors: it is not exact, or invalid in this run.
     pub fn number(&mut self, ast: &Ast) -> Result<Ranged> {
         let value = self.value(ast, None)?;
         let mut aligned = self.align(vec![value])?.0;
         Ok(aligned.remove(0))
     }
 
-    /// Whether a number is a constant 0 for some class of weights.
+    /// Returns whether a number is a constant 0 for some class of weights.
     pub fn is_nothing(&mut self, ast: &Ast, each: Option<usize>) -> bool {
         let nothing =
             |value: CompiledNumber| value.is_constant() && value.factor.iter().any(|factor| factor.inverse().is_none());
         self.value(ast, each).is_ok_and(nothing)
     }
 
-    /// A condition. Errors: as [`Exact::number`].
+    /// Compiles a condition. Errors: as [`Exact::number`].
     pub fn check(&mut self, test: &Test) -> Result<Check<I256>> {
         self.test(test, None)
     }
@@ -200,7 +200,7 @@ impl<'a> Exact<'a> {
                 let sum = |end: fn(&Ranged) -> I256| {
                     within(of.iter().map(end).try_fold(I256::ZERO, |sum, one| sum.checked_add(one)))
                 };
-                // No part of a sum is greater than this either.
+                // No partial sum exceeds this value.
                 self.widen([sum(|one| one.low.abs().max(one.high.abs()))?]);
                 (sum(|one| one.low)?, sum(|one| one.high)?)
             }
@@ -228,12 +228,12 @@ impl<'a> Exact<'a> {
         let node = ProgramNode::Scale(Box::new(value.node), numerators.into());
         let by = ProgramNode::Scale(Box::new(ProgramNode::One), denominators.into());
         let node = ProgramNode::Whole(Box::new(ProgramNode::Quotient(Box::new(node), Box::new(by))));
-        // A quotient is rounded away from zero where it is negative.
+        // A negative quotient is rounded away from zero.
         let factor = vec![Fraction::ONE; self.ground.classes()];
         Ok(CompiledNumber { node, factor, low: low.min(I256::ZERO) - I256::ONE, high: high.max(I256::ZERO) })
     }
 
-    /// Puts values on one unit, which is returned.
+    /// Converts values to one unit, which is also returned.
     fn align(&mut self, of: Vec<CompiledNumber>) -> Result<(Vec<Ranged>, Fraction)> {
         let mut common = I256::ONE;
         for factor in of.iter().flat_map(|value| &value.factor) {
@@ -257,12 +257,12 @@ impl<'a> Exact<'a> {
     }
 }
 
-/// An expression that divides by a constant 0.
+/// Returns the error for a division by a constant 0.
 pub fn zero(place: usize) -> Stop {
     Stop::Wrong(format!("something else than 0 to divide by at character {place}"))
 }
 
-/// The least and the greatest of some numbers. Errors: they are too great.
+/// Returns the least and the greatest of some numbers. Errors: a number is too large.
 fn hull(mut of: impl Iterator<Item = Option<I256>>) -> Result<(I256, I256)> {
     let first = within(of.next().flatten())?;
     of.try_fold((first, first), |(low, high), one| {

@@ -1,4 +1,4 @@
-//! Expressions in fixed point, where they are not exact.
+//! Compiles expressions that are not exact to fixed point.
 
 use ethnum::I256;
 
@@ -9,16 +9,16 @@ use super::program::{Check, Fixed, ProgramNode};
 
 type Result<T> = std::result::Result<T, Stop>;
 
-/// Compiles to fixed point.
+/// The compiler to fixed point.
 pub struct Rounded<'a>(pub Environment<'a>);
 
 impl Rounded<'_> {
-    /// A number. Errors: it makes no sense.
+    /// Compiles a number. Errors: the expression is invalid in this run.
     pub fn number(&mut self, ast: &Ast) -> Result<ProgramNode<Fixed>> {
         self.value(ast, None)
     }
 
-    /// A condition. Errors: as [`Rounded::number`].
+    /// Compiles a condition. Errors: as [`Rounded::number`].
     pub fn check(&mut self, test: &Test) -> Result<Check<Fixed>> {
         self.test(test, None)
     }

@@ -1,13 +1,13 @@
-//! The words, numbers and signs of an expression.
+//! Splits an expression into words, numbers and signs.
 
-/// A problem, with its place.
+/// A result with an error that states the problem and its place.
 pub type Result<T> = std::result::Result<T, String>;
 
-/// A place in the text: the character, from 1.
+/// A position in the text: the number of the character, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CharPosition(pub usize);
 
-/// A part of the text.
+/// A token of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
     Word(String),
@@ -60,7 +60,7 @@ fn number_at(text: &str, place: CharPosition) -> String {
     format!("a number of at most 18 digits, such as 0.5, instead of '{text}' at character {}", place.0)
 }
 
-/// A number with or without decimals.
+/// Reads a number with or without decimals; `None` if it is not one, or has more than 18 digits.
 fn decimal(text: &str) -> Option<Token> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = format!("{whole}{part}");

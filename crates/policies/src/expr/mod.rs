@@ -1,8 +1,8 @@
 //! Policies defined by an expression: the user with the least value is served first.
 //!
 //! An expression with divisors that are constants of the run is computed exactly, in integers of up to 252 bits ([`exact`]). Otherwise it
-//! is computed in fixed point ([`fixed`]): every product and quotient is rounded down to 2^-64. Values of the whole cluster and the instant
-//! are those at the beginning of a round in a rank, and the current ones in a condition of admission.
+//! is computed in fixed point ([`fixed`]): every product and quotient is rounded down to 2^-64. In a rank, values of the whole cluster and
+//! the instant are those at the beginning of a round; in a condition of admission, values of the whole cluster are current.
 
 mod environment;
 mod exact;
@@ -53,22 +53,22 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// A number that can be computed.
+/// A compiled number.
 #[derive(Clone, Debug)]
 enum Formula {
-    /// Exact, and its least value.
+    /// Exact, with its least value.
     Narrow(ProgramNode<i128>, i128),
-    /// The same in more bits.
+    /// Exact in more bits, with its least value.
     Wide(ProgramNode<I256>, I256),
-    /// Rounded.
+    /// Rounded to fixed point.
     Rounded(ProgramNode<Fixed>),
 }
 
-/// The bits that a rank has, and a key.
+/// The number of bits of a rank, and of a key.
 const RANK_BITS: u32 = 255;
 const KEY_BITS: u32 = 128;
 
-/// Integers below this are [`Formula::Narrow`].
+/// The bound below which integers are [`Formula::Narrow`].
 const NARROW: I256 = I256::from_words(0, 1 << 126);
 
 impl Formula {
@@ -107,7 +107,7 @@ impl Formula {
     }
 }
 
-/// A condition that can be decided.
+/// A compiled condition.
 #[derive(Clone, Debug)]
 enum Condition {
     Narrow(Check<i128>),
@@ -147,7 +147,7 @@ impl Stop {
     }
 }
 
-/// Values of all users.
+/// The totals of all users.
 #[derive(Clone, Copy, Debug, Default)]
 struct All {
     now: Time,
@@ -171,12 +171,12 @@ impl All {
     }
 }
 
-/// A user's queue as an expression sees it.
+/// The values of a user's queue that an expression reads.
 struct QueueValues<'a> {
     queue: &'a Queue,
     books: &'a Books,
     all: &'a All,
-    /// The request, where one is decided.
+    /// The request in a condition of admission; `None` in a rank.
     ask: Option<&'a Ask<'a>>,
 }
 
@@ -212,12 +212,12 @@ struct Expression {
     rank: Formula,
     admit: Option<Condition>,
     needs: Needs,
-    /// Users with a rank that may have changed, by a change of their own or of any user.
+    /// The users with a rank that may have changed since the last round.
     stale: Moves,
     all: All,
 }
 
-/// The users with a rank that may have changed since the last round, besides users with a changed allocation.
+/// The users with a rank that may have changed since the last round, in addition to users with a changed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moves {
     Nobody,
@@ -226,7 +226,7 @@ enum Moves {
 }
 
 impl Expression {
-    /// Errors: [`Error::Policy`] for a resource that is not there, and for what makes no sense.
+    /// Compiles the parts of an expression. Errors: [`Error::Policy`] for an unknown resource or an expression that is invalid in the run.
     fn new(text: &str, rank: &Ast, admit: Option<&Test>, setup: &Setup) -> Result<Expression> {
         let wrong = |expected: String| Error::policy("expr", format!("'{text}'"), expected);
         let mut named = Vec::new();
@@ -253,14 +253,14 @@ impl Expression {
 }
 
 impl Var {
-    /// Whether it may change though nothing happens to the user; its next task may be another one when time has passed.
+    /// Returns whether the value may change without an event of the user. Its next task may be another one after time has passed.
     fn is_of_all(self) -> bool {
         use Var::*;
         matches!(self, Demand | Service | TotalHeld | TotalRunning | TotalWaiting | Backlogged | Active | Now)
     }
 }
 
-/// The reason of a task that is not admitted.
+/// The reason why a task is not admitted.
 const NOT_ADMITTED: Reason = Reason::Rule("the condition behind 'admit'");
 
 impl Policy for Expression {

@@ -35,19 +35,19 @@ pub enum Var {
     JobAttained,
 }
 
-/// The part of an expression.
+/// A part of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clause {
-    /// The place in line of a user.
+    /// The rank of a user.
     Rank,
-    /// Whether a task may start.
+    /// The condition of admission of a task.
     Admit,
-    /// The place in line of a task set among its user's.
+    /// The key that orders a task set among those of its user.
     Order,
 }
 
 impl Clause {
-    /// The word that it begins with.
+    /// Returns the word that begins the part.
     pub fn word(self) -> &'static str {
         match self {
             Clause::Rank => "rank",
@@ -57,34 +57,34 @@ impl Clause {
     }
 }
 
-/// Whether a value is one of each resource.
+/// The arity of a value: one number, or one per resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// One number.
     One,
-    /// One number a resource.
+    /// One number per resource.
     Resource,
-    /// One number, or one a resource.
+    /// One number, or one per resource.
     Either,
 }
 
-/// The unit of a value as people write it.
+/// The unit of a value in an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueUnit {
-    /// A number of something.
+    /// A count.
     Count,
-    /// Of the resource: cores, GiB, units.
+    /// The unit of the resource: cores, GiB, units.
     Amount,
     /// Seconds.
     Seconds,
-    /// Of the resource, times seconds.
+    /// The unit of the resource, times seconds.
     AmountSeconds,
-    /// A weight: 1 is the usual one.
+    /// A weight; the default is 1.
     Weight,
 }
 
 impl ValueUnit {
-    /// Units of the books in one unit as people write it.
+    /// Returns the number of units of the books in one unit of the expression.
     pub fn scale(self, dim: Option<&Dim>) -> u64 {
         let amount = dim.map_or(1, |dim| dim.unit.scale());
         match self {
@@ -96,7 +96,7 @@ impl ValueUnit {
         }
     }
 
-    /// In words.
+    /// Returns the unit in words.
     pub fn label(self) -> &'static str {
         match self {
             ValueUnit::Count => "number",
@@ -111,18 +111,18 @@ impl ValueUnit {
 /// The declaration of a value.
 #[derive(Debug)]
 pub struct Name {
-    /// How it is written.
+    /// The name in an expression.
     pub name: &'static str,
     pub(super) var: Var,
-    /// Whether a resource follows it.
+    /// Whether a resource follows the name.
     pub of: Of,
-    /// Its unit.
+    /// The unit.
     pub measure: ValueUnit,
     /// The parts of an expression that may name it.
     pub clauses: &'static [Clause],
-    /// Bits that hold it, in units of the books.
+    /// The number of bits of the value, in units of the books.
     pub(super) bits: u32,
-    /// A description.
+    /// The description.
     pub meaning: &'static str,
 }
 
@@ -180,12 +180,12 @@ names! {
     "job_attained" JobAttained One Seconds ORDER, 127, "time that tasks of the job have run, added up";
 }
 
-/// The value of this name in a part of an expression.
+/// Returns the value with this name that is valid in a part of an expression.
 pub fn find(name: &str, clause: Clause) -> Option<&'static Name> {
     NAMES.iter().find(|known| known.name == name && known.clauses.contains(&clause))
 }
 
-/// All names that are valid in a part of an expression.
+/// Returns all names that are valid in a part of an expression.
 pub fn known(clause: Clause) -> impl Iterator<Item = &'static str> {
     NAMES.iter().filter(move |known| known.clauses.contains(&clause)).map(|known| known.name)
 }

@@ -9,7 +9,7 @@ use super::{Formula, KEY_BITS};
 use crate::inside::{Inside, SetView, SizeSource};
 use plimsoll_base::units::Time;
 
-/// An order of task sets by a number.
+/// An order of task sets by the value of an expression.
 struct ByKey {
     name: String,
     formula: Formula,
@@ -43,7 +43,7 @@ impl Inside for ByKey {
     }
 }
 
-/// A task set as an expression sees it.
+/// The values of a task set that an expression reads.
 struct SetValues<'a> {
     set: &'a SetView,
 }
@@ -58,7 +58,7 @@ impl View for SetValues<'_> {
             Var::Place => set.place.into(),
             Var::Waiting => set.waiting.into(),
             Var::Deadline => set.deadline.map_or(u64::MAX, |deadline| deadline.0).into(),
-            // An order that uses estimates is never given a set without one.
+            // An order that uses estimates never receives a set without one.
             Var::Estimate => set.estimate.map_or(u64::MAX, |estimate| estimate.0).into(),
             Var::JobWaiting => set.job.waiting.into(),
             Var::JobRunning => set.job.running.into(),
@@ -70,7 +70,7 @@ impl View for SetValues<'_> {
     }
 }
 
-/// The order of this part of an expression, which lives as long as the program: each text once. Errors: the expected form.
+/// Returns the order of this part of an expression. It is never freed; each text is compiled once. Errors: the expected form.
 pub fn named(text: &str, order: &Ast) -> Result<&'static dyn Inside, String> {
     static KNOWN: Mutex<Vec<&'static ByKey>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

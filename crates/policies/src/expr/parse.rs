@@ -2,12 +2,15 @@
 //!
 //! `or`, `and` and `not` have the lowest precedence, then comparisons, then `+` and `-`, then `*` and `/`, then `**`. `max`, `min` and
 //! `sum` of one argument iterate over the resources of the cluster, with the index `r`.
+//!
+//! The length, the depth and the number of operators are limited, which bounds the recursion. Errors state the expected form and the
+//! position.
 
 use super::lex::{CharPosition, Result, Token, tokens};
 use super::names::{self, Clause, Name, Of, Var};
 use plimsoll_base::error::nearest;
 
-/// How the values of several things make one.
+/// The function that combines several values into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
     Max,
@@ -15,14 +18,14 @@ pub enum Fold {
     Sum,
 }
 
-/// The resource behind a value.
+/// The resource index of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Index {
-    /// None.
+    /// No index.
     One,
-    /// The one that a `max`, `min` or `sum` is at.
+    /// The current resource of an enclosing `max`, `min` or `sum`.
     Each,
-    /// The one of this name.
+    /// The resource with this name.
     Named(String),
 }
 
@@ -69,7 +72,7 @@ impl Ast {
         }
     }
 
-    /// The first value in it that needs an outer index of the resource.
+    /// Returns the position of the first value that needs an index of the resource from outside.
     fn each(&self) -> Option<CharPosition> {
         match self {
             Ast::Number(..) | Ast::Over(..) => None,
@@ -109,14 +112,14 @@ pub struct Parts {
     pub order: Option<Ast>,
 }
 
-/// The longest text, and the deepest one.
+/// The maximum length of a text, and the maximum depth.
 const LONGEST: usize = 4000;
 const DEEPEST: usize = 64;
 
-/// The largest number of operators: a chain of operators is a tree as deep as it is long.
+/// The maximum number of operators: a chain of operators is a tree as deep as it is long.
 const OPERATORS: usize = 300;
 
-/// Parses `(RANK; admit CONDITION; order KEY)`. Errors: the expected form, and the place.
+/// Parses `(RANK; admit CONDITION; order KEY)`. Errors: the expected form and the position.
 pub fn parse(text: &str) -> Result<Parts> {
     let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
     let inner = inner.ok_or("an expression in parentheses, such as expr:(max(held[r] / (capacity[r] * weight[r])))")?;
@@ -149,7 +152,7 @@ pub fn parse(text: &str) -> Result<Parts> {
     }
 }
 
-/// A number or a condition.
+/// A parsed number or condition.
 enum Either {
     Number(Ast),
     Test(Test),
@@ -162,7 +165,7 @@ struct Parser {
     clause: Clause,
     depth: usize,
     operators: usize,
-    /// Within something that goes over the resources.
+    /// Whether the position is inside a `max`, `min` or `sum` over the resources.
     each: bool,
 }
 
@@ -196,7 +199,7 @@ impl Parser {
         if self.takes(sign) { Ok(()) } else { Err(self.expected(&format!("'{sign}'"))) }
     }
 
-    /// One more operator. Errors: there are too many.
+    /// Counts one more operator. Errors: there are too many.
     fn operator(&mut self) -> Result<()> {
         self.operators += 1;
         match self.operators > OPERATORS {
@@ -215,7 +218,7 @@ impl Parser {
         test_of(self.either()?, place)
     }
 
-    /// `TEST or TEST`
+    /// Parses `TEST or TEST`.
     fn either(&mut self) -> Result<Either> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -235,7 +238,7 @@ impl Parser {
         Ok(left)
     }
 
-    /// `TEST and TEST`
+    /// Parses `TEST and TEST`.
     fn both(&mut self) -> Result<Either> {
         let place = self.place();
         let mut left = self.not()?;
@@ -248,7 +251,7 @@ impl Parser {
         Ok(left)
     }
 
-    /// `not TEST`, or a comparison
+    /// Parses `not TEST`, or a comparison.
     fn not(&mut self) -> Result<Either> {
         let mut times = 0;
         while self.takes_word("not") {
@@ -281,7 +284,7 @@ impl Parser {
         }))
     }
 
-    /// Sums and differences
+    /// Parses sums and differences.
     fn terms(&mut self) -> Result<Either> {
         let place = self.place();
         let mut left = self.factors()?;
@@ -300,7 +303,7 @@ impl Parser {
         }
     }
 
-    /// Products and quotients
+    /// Parses products and quotients.
     fn factors(&mut self) -> Result<Either> {
         let place = self.place();
         let mut left = self.power()?;
@@ -396,7 +399,7 @@ impl Parser {
                 return Err(format!("one of {known} instead of '{word}(' at character {at}{hint}"));
             }
         };
-        // Of one argument, it goes over the resources; whether there is one alone is seen when it has been read.
+        // With one argument, the function iterates over the resources. Whether there is only one is known after it has been parsed.
         let outer = std::mem::replace(&mut self.each, true);
         let first = self.number()?;
         self.each = outer;

@@ -1,11 +1,11 @@
-//! An expression that is ready to be evaluated, in one kind of numbers.
+//! A compiled expression that is ready to be evaluated, in one kind of numbers.
 
 use ethnum::{I256, U256};
 
 use super::names::Var;
 use crate::Rank;
 
-/// The values that an expression reads, in units of the books. Of a value a resource `d` is its place among the dimensions.
+/// The values that an expression reads, in units of the books. For a value per resource, `d` is the index of the dimension.
 pub trait View {
     fn read(&self, var: Var, d: usize) -> u128;
 }
@@ -14,20 +14,20 @@ pub trait View {
 pub trait Number: Copy + Ord {
     const ONE: Self;
     const ZERO: Self;
-    /// A value of the books, of which `scale` make a unit as people write it.
+    /// Converts a value of the books, given in units of which `scale` make one unit of the expression.
     fn read(value: u128, scale: u64) -> Self;
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
     fn over(self, other: Self) -> Self;
     /// The largest whole number that is not greater.
     fn floor(self) -> Self;
-    /// The place in line of a value, of which `low` is the least.
+    /// Returns the rank of a value; `low` is the least value.
     fn rank(self, low: Self) -> Rank;
-    /// The same in 128 bits.
+    /// Returns the rank in 128 bits.
     fn key(self, low: Self) -> u128;
 }
 
-/// Multiples of the unit that the compiler found: exact. Quotients are made where only the whole part counts.
+/// Exact multiples of the unit that the compiler found. Quotients are computed only where their whole part counts.
 impl Number for i128 {
     const ONE: i128 = 1;
     const ZERO: i128 = 0;
@@ -61,7 +61,7 @@ impl Number for i128 {
     }
 }
 
-/// The same in more bits.
+/// Exact multiples of the unit, in 256 bits.
 impl Number for I256 {
     const ONE: I256 = I256::ONE;
     const ZERO: I256 = I256::ZERO;
@@ -104,7 +104,7 @@ pub struct Fixed(I256);
 /// Binary places of a [`Fixed`].
 pub const PLACES: u32 = 64;
 
-/// Bits of a [`Fixed`] before the places.
+/// The bits of a [`Fixed`] before the binary point.
 const BITS: u32 = 124;
 
 /// The fractional bits of a [`Fixed`] in a key.
@@ -117,7 +117,7 @@ impl Fixed {
         Fixed(value.clamp(-Fixed::MOST, Fixed::MOST))
     }
 
-    /// A fraction of numbers below 2^252, rounded down.
+    /// Converts a fraction of numbers below 2^252, rounded down.
     pub fn from_ratio(numerator: I256, denominator: I256) -> Fixed {
         let whole = numerator.div_euclid(denominator).clamp(-(I256::ONE << BITS), I256::ONE << BITS);
         let (mut value, mut rest) = (whole, numerator.rem_euclid(denominator));
@@ -148,7 +148,7 @@ impl Number for Fixed {
         if bits(self.0) + bits(other.0) < 254 {
             return Fixed::cut((self.0 * other.0) >> PLACES);
         }
-        // 2^252 or more before the places are cut off: 2^124 or more.
+        // The product is 2^252 or more before the places are cut off, that is 2^124 or more.
         if (self.0 < 0) == (other.0 < 0) { Fixed(Fixed::MOST) } else { Fixed(-Fixed::MOST) }
     }
 
@@ -176,7 +176,7 @@ impl Number for Fixed {
     }
 }
 
-/// A number of a program. Factors are by class of weights.
+/// A node of a program that evaluates to a number. Factors are by class of weights.
 #[derive(Clone, Debug)]
 pub enum ProgramNode<N> {
     One,
@@ -202,7 +202,7 @@ pub enum Check<N> {
 }
 
 impl<N: Number> ProgramNode<N> {
-    /// The value for a user of this class of weights.
+    /// Returns the value for a user with this class of weights.
     pub fn value(&self, view: &impl View, class: usize) -> N {
         match self {
             ProgramNode::One => N::ONE,
@@ -228,7 +228,7 @@ impl<N: Number> ProgramNode<N> {
         }
     }
 
-    /// The same program in other numbers.
+    /// Converts the program to another kind of numbers.
     pub fn map<M>(self, number: &impl Fn(N) -> M) -> ProgramNode<M> {
         let boxed = |node: Box<ProgramNode<N>>| Box::new(node.map(number));
         let all = |of: Vec<ProgramNode<N>>| of.into_iter().map(|one| one.map(number)).collect();
@@ -249,7 +249,7 @@ impl<N: Number> ProgramNode<N> {
 }
 
 impl<N: Number> Check<N> {
-    /// Whether it holds for a user of this class of weights.
+    /// Returns whether the condition is true for a user with this class of weights.
     pub fn is_true(&self, view: &impl View, class: usize) -> bool {
         match self {
             Check::Less(a, b) => a.value(view, class) < b.value(view, class),
@@ -259,7 +259,7 @@ impl<N: Number> Check<N> {
         }
     }
 
-    /// The same condition in other numbers.
+    /// Converts the condition to another kind of numbers.
     pub fn map<M>(self, number: &impl Fn(N) -> M) -> Check<M> {
         match self {
             Check::Less(a, b) => Check::Less(a.map(number), b.map(number)),

@@ -1,4 +1,4 @@
-//! Expressions against their definition in fractions, and the messages of wrong ones.
+//! Compares expressions with their definition in fractions, and checks the messages of wrong ones.
 
 use super::parse::{Fold, Index};
 use super::*;
@@ -9,7 +9,7 @@ use rand::RngExt;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// A cluster of two resources, and users with weights, allocations and pending demand.
+/// A cluster with two resources, and users with weights, allocations and pending demand.
 struct Scene {
     dims: Vec<Dim>,
     capacity: Resources,
@@ -50,7 +50,7 @@ fn queue(user: usize) -> Queue {
     Queue { user: UserId(user as u32), partition, release, place: 3, priority: 2, key: None }
 }
 
-/// The definition: fractions, value by value; nothing where it divides by nothing.
+/// The definition, evaluated in fractions, value by value; `None` for a division by zero.
 struct Obvious<'a> {
     scene: &'a Scene,
     user: usize,
@@ -127,7 +127,7 @@ fn folded(fold: Fold, of: Vec<Fraction>) -> Fraction {
     }
 }
 
-/// A random number, as text; `divides` says whether it may be divided by what changes.
+/// Returns a random number as text; `divides` allows divisors that change.
 fn number(rng: &mut ChaCha8Rng, depth: u32, each: bool, divides: bool) -> String {
     let r = if each && rng.random_bool(0.7) { "r" } else { ["cpu", "memory"][rng.random_range(0..2)] };
     if depth == 0 {
@@ -201,7 +201,7 @@ fn rounded_expressions_order_users_that_are_far_enough_apart_as_fractions_do() {
     let apart = Fraction::ratio(1, 1 << 30);
     for case in 0..1500 {
         let scene = scene(&mut rng);
-        // Without conditions and whole parts, where the least difference may make a great one.
+        // Excludes conditions and whole parts, where the least difference may become a large one.
         let text = format!("({})", number(&mut rng, 1 + case % 3, false, true));
         let ast = parse::parse(&text).expect("a number").rank;
         if text.contains("if(") || text.contains("floor(") {

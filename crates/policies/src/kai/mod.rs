@@ -1,4 +1,4 @@
-//! The KAI scheduler: fair shares of deserved amounts and over-quota weights, level by level, and reclaim between queues by them.
+//! The KAI scheduler: fair shares from deserved amounts and over-quota weights, level by level, and reclaim between queues by these shares.
 //!
 //! *Shares.* At each level of the tree and for each resource, every queue gets the requested part of its deserved amount, even if the sum
 //! exceeds the total; an unlimited amount is the total of the level. The rest is divided by `priority`, the highest first, in proportion to
@@ -12,8 +12,8 @@
 //! 2. A queue that stays within its deserved amounts with its next workload is first. (With `queue_priority_in_quota_reclaim`, the priority
 //!    of two such queues precedes all other criteria.)
 //! 3. The higher priority.
-//! 4. A queue that does not need a resource of which it may hold nothing.
-//! 5. The smaller part of its allowance that it holds, with its next workload, then without it.
+//! 4. A queue that uses, with its next workload, no resource with an allowance of 0.
+//! 5. The smaller dominant part of the allowance in use, with the next workload, then without it.
 //! 6. The smaller allowance, then the first in the file.
 //!
 //! The allowance of a queue is the larger of its fair share and its deserved amount, within its limit. In a queue the most urgent workload
@@ -110,10 +110,10 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// The switches of the whole.
+/// The settings of the policy.
 #[derive(Clone, Debug)]
 struct Rules {
-    /// The factor for the part of its fair share that a queue holds, before comparisons, in millionths.
+    /// The factor of the used part of a gaining queue's fair share in comparisons, in millionths.
     saturation: u64,
     queue_priority: bool,
     /// See `kai@374`.
@@ -130,12 +130,12 @@ struct Kai {
     dims: Vec<Dim>,
 }
 
-/// A workload that waits.
+/// A waiting workload.
 #[derive(Clone, Copy)]
 struct WaitingWorkload {
     next: Waiting,
     need: Resources,
-    /// Its user has started something already, so that it is not held up by it.
+    /// Whether it is beyond the minimum of its job: its user already has running tasks, and it is no gang.
     spare: bool,
 }
 
@@ -188,7 +188,7 @@ impl Kai {
         Ok(Kai { quotas, rules, dims: setup.dims.to_vec() })
     }
 
-    /// The fair shares, by what the users of each queue hold and wait for.
+    /// Returns the fair shares, from the allocation and the pending demand of each queue's users.
     fn fair(&self, tree: &Tree, books: &Books) -> Vec<QueueAmounts> {
         let mut requests: Vec<QueueAmounts> = vec![[0; _]; tree.nodes.len()];
         for at in tree.upwards() {
@@ -203,7 +203,7 @@ impl Kai {
         self.quotas.shares(tree, &requests)
     }
 
-    /// Workloads that pass a test, by queue.
+    /// Returns the waiting workloads that pass a test, by queue.
     fn lines(session: &Session, test: impl Fn(&WaitingWorkload) -> bool) -> Vec<(QueueAt, Vec<WaitingWorkload>)> {
         let mut lines = Vec::new();
         for leaf in session.waiting_queues() {
@@ -219,7 +219,7 @@ impl Kai {
         lines
     }
 
-    /// The rule that forbids a workload even if there is room.
+    /// Returns the rule that forbids a workload even if there is room.
     fn forbidden(&self, session: &Session, entry: &WaitingWorkload) -> Option<Reason> {
         let leaf = entry.next.queue;
         if let Some((group, resource, short)) = self.quotas.over_limit(session.tree, &session.usage, leaf, &entry.need)
@@ -251,7 +251,7 @@ impl Kai {
         }
     }
 
-    /// Puts what a user still waits for back in line.
+    /// Inserts the next waiting workload of a user into the walk.
     fn rest(session: &Session, walk: &mut Walk<WaitingWorkload>, user: UserId) {
         if let Some(next) = session.next(user) {
             let entry = WaitingWorkload::new(next, true);
@@ -259,7 +259,8 @@ impl Kai {
         }
     }
 
-    /// Finds victims for workloads without room: of other queues, or less urgent ones of the same.
+    /// Starts workloads without room in the room of victims: of other queues if `reclaim` is set, else of less urgent workloads of the same
+    /// queue.
     fn displace(&self, session: &mut Session, shares: Shares, reclaim: bool) {
         let lines = Kai::lines(session, |entry| {
             let search = VictimSearch { session, shares, rules: &self.rules, entry: *entry };
@@ -272,7 +273,8 @@ impl Kai {
             return;
         }
         let mut walk = Walk::new(shares, &session.usage, lines, false);
-        // By queue, workloads without a solution: one that is no more urgent and needs no less has none either.
+        // By queue, the workloads without a solution. A workload that is no more urgent (reclaim ignores this) and needs no less has none
+        // either.
         let mut failed: HashMap<QueueAt, Vec<WaitingWorkload>> = HashMap::new();
         while let Some(leaf) = walk.leaf() {
             let Some(entry) = walk.pop(leaf) else { break };
@@ -282,8 +284,8 @@ impl Kai {
                 walk.settle(leaf, &session.usage);
                 continue;
             }
-            // Earlier victims left more room than was needed for their workloads. Tasks beyond the minimum of a job start in the next
-            // cycle: the source takes a job once per action.
+            // Earlier victims may have left more room than their workloads needed. Tasks beyond the minimum of a job start in the next
+            // cycle: the source processes a job once per action.
             if session.has_room(&entry.next) && self.forbidden(session, &entry).is_none() {
                 if !entry.spare {
                     session.launch(&entry.next, 1);

@@ -1,4 +1,8 @@
-//! Deserved amounts and limits of a tree of queues, the fair shares that follow, and the comparison of two queues.
+//! The quotas of KAI's queues: deserved amounts and limits, the resulting fair shares, and the order of two queues.
+//!
+//! [`Quotas`] has the settings of all nodes; [`Quotas::shares`] divides the cluster level by level with [`plimsoll_fair::divide`].
+//! [`Shares`] adds the fair shares of one moment, and compares queues with [`Shares::compare`]. A resource is divided only if a queue names
+//! it under `deserved`, or if no queue names any; queues have no quota of other resources.
 //!
 //! Source: the KAI scheduler, `plugins/proportion/{resource_share,queue_order}` (state of August 2026).
 
@@ -9,7 +13,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 use plimsoll_fair::{Claim, USAGE_ONE, divide};
 
-/// Amounts of each resource.
+/// One amount per resource.
 pub type QueueAmounts = [u64; MAX_DIMS];
 
 /// The settings of a queue.
@@ -18,11 +22,11 @@ pub struct Quota {
     pub deserved: [Bound; MAX_DIMS],
     pub limit: [Option<u64>; MAX_DIMS],
     pub weight: u64,
-    /// The larger goes first.
+    /// The priority; the highest is served first.
     pub priority: i64,
-    /// Its past usage as part of the cluster, in steps of [`USAGE_ONE`].
+    /// The past usage of each resource as a part of the cluster, in steps of 1/[`USAGE_ONE`].
     pub usage: QueueAmounts,
-    /// Its workloads may be stopped.
+    /// Whether its workloads may be preempted.
     pub preemptible: bool,
 }
 
@@ -30,21 +34,21 @@ pub struct Quota {
 #[derive(Clone, Debug)]
 pub struct Quotas {
     pub nodes: Vec<Quota>,
-    /// Resources that are divided; queues have no quota of the others.
+    /// Whether each resource is divided; queues have no quota of the others.
     divided: [bool; MAX_DIMS],
-    /// Shares are rounded down to multiples of these.
+    /// The unit of each resource; fair shares are rounded down to multiples of it.
     unit: QueueAmounts,
-    /// CPU, memory and GPUs are all divided: only then a queue can be above its fair share in all of them.
+    /// Whether CPU, memory and GPUs are all divided: only then can a queue be above its fair share in all of them.
     three: bool,
-    /// The priority of queues within their deserved amounts precedes all other criteria.
+    /// Whether the priority of queues within their deserved amounts precedes all other criteria.
     priority_first: bool,
-    /// How much past usage counts, in thousandths.
+    /// The factor of past usage, in thousandths.
     k: u64,
     pub capacity: Resources,
     pub dims: usize,
 }
 
-/// A queue in a comparison: with its next workload, without its potential victims.
+/// A queue in a comparison, with the amounts to add (its next workload) and to subtract (its potential victims).
 #[derive(Clone, Copy, Debug)]
 pub struct Side {
     pub at: QueueAt,
@@ -53,7 +57,7 @@ pub struct Side {
 }
 
 impl Quotas {
-    /// The settings of a file; for `priority_first` see [`Shares::compare`]. Errors: unusable values.
+    /// Reads the settings of a file; for `priority_first` see [`Shares::compare`]. Errors: unusable values.
     pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources, priority_first: bool) -> Result<Quotas> {
         let root = Quota {
             deserved: [Bound::Amount(0); MAX_DIMS],
@@ -100,13 +104,13 @@ impl Quotas {
         })
     }
 
-    /// A user that is a queue of its own deserves nothing before the others, and shares by its weight.
+    /// Adds a queue for one user: it deserves nothing before the others, and shares by its weight.
     pub fn add_user_queue(&mut self, weight: u64) {
         let root = self.nodes[ROOT].clone();
         self.nodes.push(Quota { weight, ..root });
     }
 
-    /// The fair shares of all nodes, by their requests: level by level, the root has the cluster.
+    /// Computes the fair shares of all nodes from their requests, level by level; the share of the root is the cluster.
     pub fn shares(&self, tree: &Tree, requests: &[QueueAmounts]) -> Vec<QueueAmounts> {
         let mut shares = vec![[0; MAX_DIMS]; tree.nodes.len()];
         shares[ROOT] = self.capacity.0;
@@ -134,17 +138,17 @@ impl Quotas {
         shares
     }
 
-    /// Whether a resource is divided among the queues.
+    /// Returns whether a resource is divided among the queues.
     pub fn is_divided(&self, d: usize) -> bool {
         self.divided[d]
     }
 
-    /// Whether amounts stay within what a queue deserves.
+    /// Returns whether amounts stay within what a queue deserves.
     pub fn is_deserved(&self, at: QueueAt, amounts: &QueueAmounts) -> bool {
         (0..self.dims).all(|d| !self.divided[d] || Bound::Amount(amounts[d]) <= self.nodes[at].deserved[d])
     }
 
-    /// The amounts that a queue holds and that may not be stopped, with this much more.
+    /// Returns the non-preemptible allocation of a queue and its subtree, plus these amounts.
     pub fn fixed(&self, tree: &Tree, usage: &[Resources], at: QueueAt, more: &Resources) -> QueueAmounts {
         let mut sum = more.0;
         for leaf in (1..tree.nodes.len()).filter(|leaf| tree.is_leaf(*leaf) && !self.nodes[*leaf].preemptible) {
@@ -155,7 +159,8 @@ impl Quotas {
         sum
     }
 
-    /// Returns the first resource whose limit a queue or an ancestor would exceed with these additional amounts, and the excess.
+    /// Returns the first limit of a queue or an ancestor that these additional amounts would exceed: the queue, the resource and the
+    /// excess.
     pub fn over_limit(
         &self,
         tree: &Tree,
@@ -187,7 +192,7 @@ fn usage(file: &QueueFile, at: usize, dims: &[Dim], capacity: &Resources) -> Res
     Ok(std::array::from_fn(part))
 }
 
-/// The quotas with the fair shares of a moment.
+/// The quotas and the fair shares at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares<'a> {
     pub quotas: &'a Quotas,
@@ -196,7 +201,8 @@ pub struct Shares<'a> {
 }
 
 impl Shares<'_> {
-    /// The allowance of a queue, beyond which others may reclaim: the larger of its fair share and its deserved amount, within its limit.
+    /// Returns the allowance of a queue, beyond which others may reclaim: the larger of its fair share and its deserved amount, within its
+    /// limit. `None` is unlimited.
     pub fn allocatable(&self, at: QueueAt, d: usize) -> Option<u64> {
         let quota = &self.quotas.nodes[at];
         let most = match quota.deserved[d] {
@@ -206,12 +212,13 @@ impl Shares<'_> {
         [most, quota.limit[d]].into_iter().flatten().min()
     }
 
-    /// Whether amounts stay within the fair share of a queue.
+    /// Returns whether amounts stay within the fair share of a queue.
     pub fn is_fair(&self, at: QueueAt, amounts: &QueueAmounts) -> bool {
         (0..self.quotas.dims).all(|d| !self.quotas.divided[d] || amounts[d] <= self.fair[at][d])
     }
 
-    /// Which of two queues is served first, so far as there is a reason; the last is the order of the tree, the older first.
+    /// Compares two queues by the criteria of the policy; the lesser is served first. With `priority_first`, the priority of two queues
+    /// within their deserved amounts precedes all other criteria. The last criterion is the order of the tree, the older first.
     pub fn compare(&self, usage: &[Resources], one: &Side, other: &Side) -> Ordering {
         let of = |side: &Side| {
             let held = usage[side.at].0;
@@ -245,17 +252,17 @@ impl Shares<'_> {
             .then(one.at.cmp(&other.at))
     }
 
-    /// The largest part of its allowance that these amounts are, over the resources.
+    /// Returns the largest part of a queue's allowance that these amounts are in any resource, as a fraction.
     fn dominant(&self, at: QueueAt, amounts: &QueueAmounts) -> (u64, u64) {
         let part = |d: usize| match self.allocatable(at, d).unwrap_or(self.quotas.capacity.0[d]) {
-            // A penalty, as there is nothing to divide by.
+            // A penalty, since an allowance of 0 cannot be a divisor.
             0 => (amounts[d].saturating_mul(1000), 1),
             most => (amounts[d], most),
         };
         (0..self.quotas.dims).map(part).max_by(|one, other| compare_parts(*one, *other)).unwrap_or((0, 1))
     }
 
-    /// The one that may hold less, if it may hold less of something and no more of anything.
+    /// Compares allowances: a queue is less if its allowance is lower in some resource and higher in none.
     fn weaker(&self, one: QueueAt, other: QueueAt) -> Ordering {
         let most = |at: QueueAt, d: usize| self.allocatable(at, d).unwrap_or(u64::MAX);
         let no_more = |one, other| (0..self.quotas.dims).all(|d| most(one, d) <= most(other, d));
@@ -271,7 +278,7 @@ fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)) ->
     (u128::from(amount) * u128::from(other_most)).cmp(&(u128::from(other) * u128::from(most)))
 }
 
-/// A weight that is not one number. For the message of [`super::Kai`].
+/// Returns the error for a user without a single weight.
 pub fn no_weight(name: &str) -> Error {
     Error::plan("weights", format!("a weight a resource for '{name}'"), "one weight a user under this policy")
 }

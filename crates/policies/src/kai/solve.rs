@@ -1,5 +1,8 @@
-//! Victims for a workload: more and more of them, until it starts in a simulation of what would be placed then, and every one of those
-//! that would not be placed again may be taken.
+//! The search for the victims of a workload, for reclaim and preempt.
+//!
+//! Victims are added one at a time. Once the freed amounts suffice, a simulation places the victims and the workload in the order of the
+//! policy; victims that find a place are spared. The other victims are the solution if the workload is placed and, for reclaim, a rule
+//! justifies each of them and the queues that gain stay behind the queues that lose. The search ends after [`SIMULATIONS`] simulations.
 //!
 //! Source: the KAI scheduler, `actions/common/solvers`, `actions/{reclaim,preempt}`,
 //! `plugins/proportion/reclaimable` (state of August 2026).
@@ -14,11 +17,11 @@ use super::walk::{Item, Walk};
 use super::{Rules, WaitingWorkload};
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 
-/// A running task, or gang, that may be stopped.
+/// A running task, or gang, that may be preempted.
 #[derive(Clone, Copy)]
 pub struct Victim {
     pub runs: Runs,
-    /// Its place in the simulation: those of its job that would hold up no gang come behind the others.
+    /// Whether it is beyond the minimum of its job. Such victims are preempted before the others, and placed after them in a simulation.
     spare: bool,
 }
 
@@ -57,7 +60,7 @@ impl PlacementCandidate {
     }
 }
 
-/// The most simulations for one workload; the source has no such end.
+/// The maximum number of simulations for one workload; the source has no limit.
 const SIMULATIONS: usize = 64;
 
 const ABOVE_FAIR: &str = "reclaim: its queue holds more than its fair share";
@@ -73,17 +76,18 @@ pub struct VictimSearch<'s, 'a> {
     pub entry: WaitingWorkload,
 }
 
-/// Victims with the rules that justify them.
+/// Victims, each with the rule that justifies it.
 pub type Taken = Vec<(Runs, &'static str)>;
 
-/// Victims, and the machines of the workload once they have left.
+/// Victims, and the placement of the workload after they have left.
 pub struct Solution {
     pub victims: Taken,
     pub seats: Placements,
 }
 
 impl VictimSearch<'_, '_> {
-    /// Whether its queue may reclaim for it: it stays within its fair share, and its non-preemptible workloads within its deserved amount.
+    /// Returns whether the workload's queue may reclaim for it: the queue stays within its fair share, and its non-preemptible workloads
+    /// within its deserved amount.
     pub fn may_reclaim(&self) -> bool {
         let leaf = self.entry.next.queue;
         let with = plus(&self.session.usage[leaf], &self.entry.need);
@@ -95,12 +99,12 @@ impl VictimSearch<'_, '_> {
         self.shares.quotas.nodes[self.entry.next.queue].preemptible
     }
 
-    /// The amounts of a queue that may not be stopped, with the workload.
+    /// Returns the non-preemptible allocation of a queue, with the workload.
     fn fixed(&self, at: QueueAt) -> QueueAmounts {
         self.shares.quotas.fixed(self.session.tree, &self.session.usage, at, &self.entry.need)
     }
 
-    /// Victims in other queues.
+    /// Searches for victims in other queues.
     pub fn reclaim(&self) -> Option<Solution> {
         let tree = self.session.tree;
         let own = self.entry.next.queue;
@@ -109,7 +113,7 @@ impl VictimSearch<'_, '_> {
         self.search(lines, true)
     }
 
-    /// Less urgent victims in its own queue.
+    /// Searches for less urgent victims in the workload's own queue.
     pub fn preempt(&self) -> Option<Solution> {
         let leaf = self.entry.next.queue;
         if !self.preemptible_leaf(leaf) {
@@ -122,7 +126,7 @@ impl VictimSearch<'_, '_> {
         self.shares.quotas.nodes[leaf].preemptible && !self.session.tree.nodes[leaf].users.is_empty()
     }
 
-    /// Whether a queue may have victims, before any are examined (`filter_victims.go`, the repair of issue 1750).
+    /// Returns whether a queue may have victims, before any are examined (`filter_victims.go`, the fix of issue 1750).
     fn is_candidate(&self, leaf: QueueAt) -> bool {
         if !self.preemptible_leaf(leaf) || self.session.usage[leaf] == Resources::ZERO {
             return false;
@@ -144,7 +148,7 @@ impl VictimSearch<'_, '_> {
         over || !(0..quotas.dims).filter(asked).any(|d| Bound::Amount(held[d]) < quotas.nodes[other].deserved[d])
     }
 
-    /// The two queues that are compared: right under the lowest one above both.
+    /// Returns the two queues to compare, right under the lowest common ancestor: that of the workload, then that of the victims.
     fn level(&self, leaf: QueueAt) -> (QueueAt, QueueAt) {
         let (tree, own) = (self.session.tree, self.entry.next.queue);
         let above = tree.common(own, leaf);
@@ -156,8 +160,8 @@ impl VictimSearch<'_, '_> {
             && (0..self.shares.quotas.dims).any(|d| self.shares.allocatable(at, d).is_some_and(|most| held[d] > most))
     }
 
-    /// The victims of a queue, the first to go first: the least urgent, of these first what jobs have beyond their minimum, then the
-    /// youngest. Only those less urgent than that, if it is given.
+    /// Returns the victims of a queue in the order of preemption: the least urgent first, of these the tasks beyond the minimum of their
+    /// jobs, then the youngest. With `than`, returns only victims that are less urgent than this priority.
     fn line(&self, leaf: QueueAt, than: Option<u8>) -> Vec<Victim> {
         let (mut line, mut left): (Vec<Victim>, HashMap<UserId, u64>) = Default::default();
         for runs in self.session.running(leaf) {
@@ -202,8 +206,8 @@ impl VictimSearch<'_, '_> {
         None
     }
 
-    /// The victims that would not be placed again, if the workload is placed, and the machines of the workload. Victims are placed where
-    /// they were, the workload on all machines with room.
+    /// Simulates the placement of the workload and the victims. Returns the victims that find no place and the machines of the workload, or
+    /// `None` if the workload finds no place. Victims are placed on their own machines, the workload on any machine with room.
     fn simulate(&self, taken: &[Victim]) -> Option<(Vec<Victim>, Placements)> {
         let mut usage = self.session.usage.clone();
         let mut trial = self.session.trial();
@@ -248,8 +252,8 @@ impl VictimSearch<'_, '_> {
         Some((gone.collect(), seats?))
     }
 
-    /// Returns the victims, each with the rule that justifies it after the previous ones of its queue, if the queues that gain stay behind
-    /// the queues that lose.
+    /// Returns the victims, each with the rule that justifies it after the previous victims of its queue have left, if the queues that gain
+    /// stay behind the queues that lose.
     fn validate(&self, gone: &[Victim]) -> Option<Taken> {
         let (tree, quotas) = (self.session.tree, self.shares.quotas);
         let mut left = self.session.usage.clone();
@@ -286,7 +290,7 @@ impl VictimSearch<'_, '_> {
         { path }.all(|at| self.stays_behind(at, &left, &touched)).then_some(solution)
     }
 
-    /// Whether a queue that gains stays behind its siblings that lose, in the parts of their fair shares.
+    /// Returns whether a queue that gains stays behind its siblings that lose, measured in parts of their fair shares.
     fn stays_behind(&self, at: QueueAt, left: &[Resources], touched: &[[bool; MAX_DIMS]]) -> bool {
         let (tree, quotas) = (self.session.tree, self.shares.quotas);
         let parent = tree.nodes[at].parent;
@@ -319,7 +323,6 @@ fn of_priority(gone: &[Victim]) -> Taken {
     gone.iter().map(|victim| (victim.runs, LOWER_PRIORITY)).collect()
 }
 
-/// A sum of amounts.
 fn plus(one: &Resources, other: &Resources) -> QueueAmounts {
     std::array::from_fn(|d| one.0[d] + other.0[d])
 }

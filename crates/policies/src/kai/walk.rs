@@ -1,5 +1,7 @@
-//! The walk from the root to the next queue: at each node to the first child in the order, by the child's next workload; for victims to the
-//! last one, without its potential victims.
+//! The walk from the root to the next queue.
+//!
+//! At each node the walk visits the first child in the order of the policy, compared with its next workload. A walk over victims visits the
+//! last child, compared without its potential victims.
 //!
 //! Source: the KAI scheduler, `actions/utils/job_order_by_queue.go` (state of August 2026).
 
@@ -7,27 +9,27 @@ use super::super::cycle::{QueueAt, ROOT};
 use super::quotas::{Shares, Side};
 use plimsoll_base::units::Resources;
 
-/// An item in the line of a queue.
+/// An item of a queue: a workload or a victim.
 pub trait Item {
-    /// The amounts that it needs, or holds.
+    /// Returns the amounts that the item needs or that are allocated to it.
     fn amount(&self) -> Resources;
 }
 
-/// Lines of queues, and the way to the next one.
+/// The items of all queues, and the path to the next one.
 ///
-/// Cost: O(siblings * depth) comparisons for each that is taken or put.
+/// Cost: O(siblings * depth) comparisons for each item that is removed or inserted.
 pub struct Walk<'a, T> {
     shares: Shares<'a>,
-    /// By leaf, the items in line: the next is the last of the list.
+    /// By leaf, its items in reverse order: the next one is the last of the list.
     lines: Vec<Vec<T>>,
     /// By node, the child to visit; `None` if no item is below it.
     to: Vec<Option<QueueAt>>,
-    /// By leaf, the amounts of those taken, when victims are looked for.
+    /// By leaf, the amounts of the removed items if the items are victims.
     taken: Option<Vec<Resources>>,
 }
 
 impl<'a, T: Item> Walk<'a, T> {
-    /// Over these lines, the next of each first.
+    /// Creates a walk over these items, given in their order.
     pub fn new(shares: Shares<'a>, usage: &[Resources], lines: Vec<(QueueAt, Vec<T>)>, victims: bool) -> Walk<'a, T> {
         let count = shares.tree.nodes.len();
         let mut walk = Walk {
@@ -44,7 +46,7 @@ impl<'a, T: Item> Walk<'a, T> {
         walk
     }
 
-    /// The next queue.
+    /// Returns the next queue.
     pub fn leaf(&self) -> Option<QueueAt> {
         let mut at = ROOT;
         while !self.shares.tree.is_leaf(at) {
@@ -53,7 +55,7 @@ impl<'a, T: Item> Walk<'a, T> {
         (!self.lines[at].is_empty()).then_some(at)
     }
 
-    /// The next of a queue leaves its line.
+    /// Removes and returns the next item of a queue.
     pub fn pop(&mut self, leaf: QueueAt) -> Option<T> {
         let item = self.lines[leaf].pop()?;
         if let Some(taken) = &mut self.taken {
@@ -63,14 +65,14 @@ impl<'a, T: Item> Walk<'a, T> {
         Some(item)
     }
 
-    /// Inserts an item into the line of a queue, behind all for which `before` holds.
+    /// Inserts an item into a queue, behind all items for which `before` returns `true`.
     pub fn insert_at(&mut self, leaf: QueueAt, item: T, before: impl Fn(&T) -> bool) {
         let line = &mut self.lines[leaf];
         let at = line.iter().position(before).unwrap_or(line.len());
         line.insert(at, item);
     }
 
-    /// Recomputes the path if it contains this queue.
+    /// Recomputes the paths through the ancestors of a queue.
     pub fn settle(&mut self, leaf: QueueAt, usage: &[Resources]) {
         let path: Vec<QueueAt> = self.shares.tree.path(leaf).skip(1).collect();
         path.into_iter().for_each(|at| self.to[at] = self.first(at, usage));
@@ -100,7 +102,7 @@ impl<'a, T: Item> Walk<'a, T> {
         best.map(|side| side.at)
     }
 
-    /// A queue with its next, or with that of the first under it.
+    /// Returns a queue for a comparison: with its next item, or with that of the first queue below it.
     fn side(&self, at: QueueAt) -> Option<Side> {
         let mut leaf = at;
         while !self.shares.tree.is_leaf(leaf) {

@@ -7,14 +7,14 @@
 //! to all). The usage of groups with `system = true` is subtracted from the total first; they have no quota. With `scale_min`, minimums
 //! that exceed the total are scaled down.
 //!
-//! *Admission.* Pods are tried in one line, by priority, then age. One starts if its group stays within its runtime quota of the requested
-//! resources (with `check_parent` the ancestors too), and there is room.
+//! *Admission.* Pods are tried in one order, by priority, then age. A pod starts if its group stays within its runtime quota of the
+//! requested resources (with `check_parent` the ancestors too), and there is room.
 //!
 //! *Preemption.* A pod that does not start displaces less urgent pods of its own group on one machine. Victims that are not needed for it
-//! to fit are spared, the most urgent and oldest first. The machine is the one with the least urgent most urgent victim, then with the
-//! fewest victims.
+//! to fit are spared, the most urgent and oldest first. Machines are compared by their most urgent victim, the least urgent first, then by
+//! the number of victims.
 //!
-//! *Revocation.* From a group above its runtime quota pods are revoked, the least urgent and youngest first, until it is within; then
+//! *Revocation.* If a group is above its runtime quota, pods are revoked, the least urgent and youngest first, until it is within. Then
 //! revoked pods that still fit are restored, the last first. Their room is open to all in the next cycle.
 //!
 //! Source: Koordinator (koordinator-sh/koordinator, August 2026), `pkg/scheduler/plugins/elasticquota`, the proposal of multi-hierarchy
@@ -85,9 +85,9 @@ pub static ROW: PolicyRow = PolicyRow {
 struct Settings {
     min: Resources,
     max: OptionalAmounts,
-    /// Absent: the cluster.
+    /// The shared weight; absent: the cluster.
     weight: OptionalAmounts,
-    /// The resources that the quota is one of.
+    /// Whether the quota covers each resource.
     covers: [bool; MAX_DIMS],
     lends: bool,
     scaling: Scaling,
@@ -97,13 +97,14 @@ struct Settings {
 struct Koordinator {
     settings: Vec<Settings>,
     dims: Vec<Dim>,
-    /// Amounts of each resource that are counted as one.
+    /// The amount of each resource that counts as one unit.
     units: [u64; MAX_DIMS],
     check_parent: bool,
     revoke: bool,
     preempt: bool,
     /// See `@2263`.
     twice: bool,
+    /// The position of each node in the order of names.
     named: Vec<usize>,
 }
 
@@ -111,7 +112,7 @@ const NO_ROOM: Reason = Reason::Rule("there is no room");
 const REVOKED: &str = "its group is above its runtime quota";
 const IN_GROUP: &str = "a more urgent pod of its group starts in its room";
 
-/// The weight of a system group: more than any.
+/// The weight of a system group, larger than any other.
 const ENDLESS: u64 = u64::MAX / 5;
 
 impl Koordinator {
@@ -158,13 +159,13 @@ impl Koordinator {
         }
     }
 
-    /// The runtime quota of every group; of the root what all share.
+    /// Computes the runtime quota of every group; that of the root is the total that all groups share.
     fn runtimes(&self, tree: &Tree, books: &Books, usage: &[Resources], named: &[usize]) -> Vec<Resources> {
         let mut runtime = vec![Resources::ZERO; tree.nodes.len()];
         let upwards = tree.upwards();
         for (d, unit) in self.units.iter().copied().enumerate().take(self.dims.len()) {
             let capacity = books.offered().0[d];
-            // The usable amount of a group, and its contribution to its parent's request.
+            // The request of each group, cut to its maximum: its contribution to its parent's request.
             let mut requests = vec![0u64; tree.nodes.len()];
             for at in &upwards {
                 let settings = &self.settings[*at];
@@ -196,7 +197,7 @@ impl Koordinator {
                 let claims: Vec<SiblingClaim> = taking.iter().zip(scaled(total, &mins)).map(claim).collect();
                 for (child, quota) in taking.iter().zip(runtimes(total, &claims)) {
                     let covered = self.settings[*child].covers[d];
-                    // For a resource without a limit of its own, its child groups share the whole.
+                    // Child groups of a group without a quota of this resource share the amount of its parent.
                     runtime[*child].0[d] = if covered { quota.saturating_mul(unit) } else { runtime[*at].0[d] };
                 }
             }
@@ -204,7 +205,7 @@ impl Koordinator {
         runtime
     }
 
-    /// Returns the groups whose quotas limit a pod.
+    /// Returns the groups with quotas that limit the pods of a queue.
     fn gates(&self, tree: &Tree, queue: QueueAt) -> Vec<QueueAt> {
         if self.settings[queue].system {
             return Vec::new();
@@ -213,7 +214,7 @@ impl Koordinator {
         tree.path(queue).filter(|at| *at != ROOT).take(above).collect()
     }
 
-    /// How many pods the quotas have room for, and else the first that has none.
+    /// Returns how many pods the quotas admit, or the first quota that admits none.
     fn admits(
         &self,
         session: &Session,
@@ -237,7 +238,7 @@ impl Koordinator {
         Ok(most)
     }
 
-    /// Starts as many pods as quotas and room allow, or says why none does.
+    /// Starts as many pods as quotas and room allow. Returns the reason why the others wait, if any do.
     fn start(&self, session: &mut Session, runtime: &[Resources], next: &Waiting) -> Option<Reason> {
         let admitted = match self.admits(session, runtime, next, &Resources::ZERO) {
             Ok(admitted) => admitted,
@@ -253,7 +254,7 @@ impl Koordinator {
         })
     }
 
-    /// Less urgent pods of its own group make room for a pod, each on one machine; for a gang pod by pod. Returns whether it starts.
+    /// Starts a pod in the room of less urgent pods of its own group on one machine, or a gang pod by pod. Returns whether it starts.
     fn displace(&self, session: &mut Session, runtime: &[Resources], next: &Waiting) -> bool {
         if session.has_room(next) && self.admits(session, runtime, next, &Resources::ZERO).is_ok() {
             session.launch(next, 1);
@@ -272,7 +273,7 @@ impl Koordinator {
         }
         let (mut rooms, mut gone, mut seats) = (session.trial(), Vec::<Runs>::new(), Placements::new());
         for pod in 1..=next.together() {
-            // As many pods as have a machine so far, and this one.
+            // The pods that have a machine so far, and this one.
             let pods = Waiting { tasks: pod, ..*next };
             let sum = gone.iter().fold(Resources::ZERO, |sum, unit| plus(&sum, &unit.unit()));
             let admitted = self.admits(session, runtime, &pods, &sum).is_ok();
@@ -319,7 +320,7 @@ impl Koordinator {
         (machine, room): (MachineId, Resources),
         (units, before): (&[Runs], &Resources),
     ) -> Option<Vec<Runs>> {
-        // A gang on several machines gives back more to the quota than to this machine.
+        // A gang on several machines releases more of the quota than of this machine.
         let fits = |gone: &Resources, here: &Resources| {
             pods.each.fits(&plus(&room, here)) && self.admits(session, runtime, pods, gone).is_ok()
         };
@@ -342,7 +343,7 @@ impl Koordinator {
         Some(victims)
     }
 
-    /// Revokes what a group has above its runtime quota.
+    /// Revokes pods of a group until it is within its runtime quota, and spares revoked pods that still fit.
     fn take_back(&self, session: &mut Session, runtime: &Resources, leaf: QueueAt, by: Option<UserId>) {
         let covers = &self.settings[leaf].covers;
         let within = |used: &Resources| (0..MAX_DIMS).all(|d| !covers[d] || used.0[d] <= runtime.0[d]);
@@ -380,8 +381,8 @@ fn minus(one: &Resources, other: &Resources) -> Resources {
     Resources(std::array::from_fn(|d| one.0[d].saturating_sub(other.0[d])))
 }
 
-/// How much harm victims on one machine are, the least first: the most urgent of them, how many they are, how urgent all of them, and
-/// how long the oldest of the most urgent has run.
+/// Ranks sets of victims on one machine, the least harmful first: by the most urgent victim, the number of victims, the sum of their
+/// priorities, and the start of the oldest of the most urgent victims.
 fn harm(victims: &[Runs]) -> (Reverse<u8>, usize, Reverse<u64>, Reverse<Option<Time>>) {
     let first = victims.iter().map(|unit| unit.priority).min().unwrap_or(u8::MAX);
     let all = victims.iter().map(|unit| u64::from(unit.priority)).sum();
@@ -389,7 +390,7 @@ fn harm(victims: &[Runs]) -> (Reverse<u8>, usize, Reverse<u64>, Reverse<Option<T
     (Reverse(first), victims.len(), Reverse(all), Reverse(oldest))
 }
 
-/// Groups by name.
+/// Returns the position of each group in the order of names.
 fn names(tree: &Tree) -> Vec<usize> {
     let mut order: Vec<QueueAt> = (0..tree.nodes.len()).collect();
     order.sort_by(|one, other| tree.nodes[*one].name.cmp(&tree.nodes[*other].name));

@@ -1,24 +1,24 @@
-//! Runtime quotas of one resource among siblings: the requested part of minimums, and the rest by shared weight.
+//! Runtime quotas of one resource among siblings: each gets the requested part of its minimum, and the rest is divided by shared weight.
 //!
 //! Source: Koordinator, `runtime_quota_calculator.go` and `scale_minquota_when_over_root_res.go`.
 
 use std::cmp::Reverse;
 
-/// A sibling.
+/// The claim of a sibling group.
 #[derive(Clone, Copy, Debug)]
 pub struct SiblingClaim {
-    /// The amount that it holds and waits for, at most its maximum.
+    /// The allocation plus the pending demand, at most the maximum.
     pub request: u64,
     pub min: u64,
     pub weight: u64,
-    /// An unused minimum is for others.
+    /// Whether others may use its unused minimum.
     pub lends: bool,
-    /// Its place by name.
+    /// Its position in the order of names.
     pub named: usize,
 }
 
-/// The runtime quotas of a total; they exceed it where the minimums that are requested do. The rest is shared in rounds by the largest remainder,
-/// ties by name. Cost: O(siblings * log siblings) a round.
+/// Divides a total into runtime quotas. They exceed it if the requested minimums do. The rest is divided in rounds by the largest
+/// remainder, ties by name. Cost: O(siblings * log siblings) per round.
 pub fn runtimes(total: u64, claims: &[SiblingClaim]) -> Vec<u64> {
     let base = |claim: &SiblingClaim| match claim.request > claim.min {
         true => claim.min,
@@ -57,18 +57,18 @@ pub fn runtimes(total: u64, claims: &[SiblingClaim]) -> Vec<u64> {
     runtimes
 }
 
-/// How minimums are cut that exceed the total.
+/// The scaling of minimums that exceed the total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaling {
-    /// They are not.
+    /// They are kept.
     Kept,
-    /// Down to whole units, exactly.
+    /// They are scaled in integers, rounded down to whole units.
     Exact,
-    /// As the source does it, in floats.
+    /// They are scaled in floats, as in the source.
     Floats,
 }
 
-/// The minimums of siblings, each with its scaling: unscaled ones first, the others in proportion to the rest.
+/// Scales the minimums of siblings if they exceed the total: unscaled ones are kept, the others divide the rest in proportion.
 pub fn scaled(total: u64, mins: &[(u64, Scaling)]) -> Vec<u64> {
     let sum = |kept: bool| -> u64 {
         let of = mins.iter().filter(|(_, scaling)| (*scaling == Scaling::Kept) == kept);
@@ -103,7 +103,7 @@ mod tests {
         runtimes(total, &claims.iter().enumerate().map(claim).collect::<Vec<_>>())
     }
 
-    /// `TestRuntimeQuotaCalculator_Iteration4AdjustQuota`, the worked example of the proposal.
+    /// The worked example of the proposal, `TestRuntimeQuotaCalculator_Iteration4AdjustQuota`.
     #[test]
     fn the_source_s_own_example() {
         let claims = [(40, 5, 10, true), (60, 20, 15, true), (50, 40, 20, true), (80, 70, 15, true)];

@@ -17,18 +17,19 @@ use super::preempt::JustifiedVictim;
 use super::quotas::{Arithmetic, BorrowingShare, Quotas, Snapshot};
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 
-/// The claims of a queue.
+/// The claims of a queue or cohort.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
     /// The number of claimed units, by the engine's key of running tasks.
     running: HashMap<u64, u32>,
+    /// The users with a claimed waiting workload.
     waiting: HashSet<UserId>,
 }
 
-/// The claims of all queues, worked out when they are asked for.
+/// The claims of all queues, computed on demand.
 pub struct Guard<'a> {
     quotas: &'a Quotas,
-    /// The resources that any queue is promised.
+    /// Whether any queue has a nominal quota of each resource.
     promised: [bool; MAX_DIMS],
     of: RefCell<HashMap<QueueAt, Claims>>,
 }
@@ -39,7 +40,7 @@ impl<'a> Guard<'a> {
         Guard { quotas, promised, of: RefCell::default() }
     }
 
-    /// The larger answer of the two kinds of claims of a queue: its own, and those of the highest group with siblings.
+    /// Returns the larger result of `read` for the two kinds of claims of a queue: its own, and those of the highest group with siblings.
     fn claims<T: Ord>(&self, session: &Session, queue: QueueAt, read: impl Fn(&Claims) -> T) -> T {
         let mut of = self.of.borrow_mut();
         let tree = session.tree;
@@ -62,7 +63,7 @@ impl<'a> Guard<'a> {
             (0..MAX_DIMS).all(|d| !self.promised[d] || need.0[d] == 0 || used.0[d] + need.0[d] <= nominal[d])
         };
         let size = |need: &Resources| {
-            // The part of the nominal quota that it takes, in millionths.
+            // The part of the nominal quota that it uses, in millionths.
             let part = |d: usize| u128::from(need.0[d]) * 1_000_000 / u128::from(nominal[d].max(1));
             (0..MAX_DIMS).filter(|d| self.promised[*d]).map(part).max().unwrap_or(0)
         };
@@ -89,17 +90,17 @@ impl<'a> Guard<'a> {
         claims
     }
 
-    /// The number of units of running tasks that may not be displaced.
+    /// Returns the number of units of running tasks that may not be displaced.
     pub fn protected_tasks(&self, session: &Session, runs: &Runs) -> u32 {
         self.claims(session, runs.queue, |claims| claims.running.get(&runs.key).copied().unwrap_or(0))
     }
 
-    /// Whether a workload that waits is a claim.
+    /// Returns whether a waiting workload is a claim.
     pub fn is_claim(&self, session: &Session, next: &Waiting) -> bool {
         self.claims(session, next.queue, |claims| claims.waiting.contains(&next.user))
     }
 
-    /// Whether it pays to displace these targets (no claims) for a workload; the snapshot is unchanged afterwards.
+    /// Returns whether displacing these targets (no claims) for a workload increases the order. The snapshot is unchanged afterwards.
     pub fn is_worth_it(
         &self,
         session: &Session,
@@ -120,7 +121,7 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// Whether the shares after a change are above those before it: of siblings the lowest first, then those under each.
+/// Compares the shares after a change with those before it: siblings from the lowest share up, then the children of each.
 fn compare(before: &Snapshot, after: &Snapshot, at: QueueAt) -> Ordering {
     let children = &after.tree.nodes[at].children;
     let shares = |snapshot: &Snapshot| {

@@ -2,7 +2,7 @@
 //!
 //! Groups with child groups are cohorts, the others cluster queues. Groups right under the root form one cohort; it has the cluster's
 //! amounts beyond their quotas as well. A user's next task set is a workload; all tasks of a gang are one. The *share* of a node is its use
-//! beyond its quota as a part of its parent's lendable amount, the largest over the resources, by its weight.
+//! beyond its quota as a part of its parent's lendable amount, the largest over the resources, divided by its weight.
 //!
 //! *Heads.* In a cycle each queue has one head: the first of its workloads, by priority and age, that fits or has preemption candidates
 //! (with `order = "strict-fifo"` its first). Heads are selected one by one by a tournament from the leaves to the root. Of siblings, one
@@ -92,24 +92,24 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// The switches of the whole.
+/// The settings of the policy.
 #[derive(Clone, Debug)]
 struct Rules {
     strategies: Vec<Strategy>,
     arithmetic: Arithmetic,
     guarded: bool,
-    /// See `kueue@3779`. Shares were those of queues then, wherever their cohorts stood.
+    /// See `kueue@3779`. That version compares the shares of queues, regardless of their cohorts.
     borrows_within: bool,
     /// See `kueue@7101`.
     blocked_heads: bool,
-    /// See `kueue@10126`, and it was so before.
+    /// See `kueue@10126`; earlier versions do the same.
     queue_borrows: bool,
 }
 
 struct Kueue {
     quotas: Quotas,
     rules: Rules,
-    /// Queues were made since the quotas were worked out.
+    /// Whether queues were added since the quotas were computed.
     stale: bool,
 }
 
@@ -122,7 +122,7 @@ struct QueueHead {
 
 enum Mode {
     Fits,
-    /// Preempts these targets; empty if that does not help.
+    /// It preempts these targets; empty if no victims help.
     Displaces(Vec<JustifiedVictim>),
     /// It cannot start.
     Nothing,
@@ -160,7 +160,8 @@ impl Kueue {
         Ok(Kueue { quotas: Quotas::new(file, setup.dims, setup.capacity)?, rules, stale: true })
     }
 
-    /// The heads of all queues. With blocked heads (the fault) the first in line of each, as long as any of these can do something.
+    /// Returns the heads of all queues, and the workloads that are set aside. With blocked heads (the fault), the first workload of each
+    /// queue is its head while any of these fits.
     fn heads<'a>(
         &'a self,
         session: &Session,
@@ -178,7 +179,7 @@ impl Kueue {
         }
         for queue in queues {
             let strict = self.quotas.nodes[queue].strict;
-            // Workloads that could not start: similar ones cannot, either.
+            // Workloads that cannot start. Workloads with equal priority and need cannot start either.
             let mut known: Vec<(u8, Resources, Reason)> = Vec::new();
             for next in session.waiting(queue) {
                 let alike = known.iter().find(|(priority, need, _)| (*priority, *need) == (next.priority, next.need()));
@@ -196,7 +197,7 @@ impl Kueue {
                     heads.push(entry);
                     break;
                 }
-                // Set aside, but a queue that may not always take back holds room for it.
+                // It is set aside, but a queue that may not always reclaim reserves room for it.
                 let reserves =
                     matches!(entry.mode, Mode::Displaces(_)) && self.quotas.nodes[queue].reclaim != Reclaim::Any;
                 let reason = self.short(snapshot, &entry);
@@ -211,7 +212,7 @@ impl Kueue {
         (heads, aside)
     }
 
-    /// Whether age decides on the victims of a workload.
+    /// Returns whether age decides on the victims of a workload.
     fn goes_by_age(&self, queue: QueueAt) -> bool {
         self.quotas.nodes[queue].within == WithinQueue::LowerOrNewerEqual
     }
@@ -224,8 +225,8 @@ impl Kueue {
         }
     }
 
-    /// Whether a workload may preempt: its queue may preempt its own workloads or reclaim, or for each scarce resource the workload is
-    /// within the quota of its queue or of a cohort below the root.
+    /// Returns whether a workload may preempt: its queue may preempt its own workloads or reclaim, or for each scarce resource the workload
+    /// is within the quota of its queue or of a cohort below the root.
     fn may_displace(&self, snapshot: &Snapshot, at: QueueAt, need: &Resources) -> bool {
         let quota = &self.quotas.nodes[at];
         let entitled = |d: usize| {
@@ -237,7 +238,7 @@ impl Kueue {
         quota.within != WithinQueue::Never || quota.reclaim != Reclaim::Never || (0..MAX_DIMS).all(entitled)
     }
 
-    /// The part that a workload has in a cycle.
+    /// Determines whether a workload fits, preempts or cannot start in this cycle.
     fn nominate<'a>(
         &'a self,
         session: &Session,
@@ -253,7 +254,7 @@ impl Kueue {
             Mode::Nothing
         } else {
             let mut targets = Search::targets(session, snapshot, &self.rules, guard, &next);
-            // There must be a machine, which quotas ignore. Victims of other heads have left in the session.
+            // Quotas ignore machines, so a machine must have room. In the session the victims of other heads have left already.
             let gone: Vec<Runs> = targets.iter().map(|target| target.runs).collect();
             let mut worth = |guard: &Guard<'a>| {
                 session.would_fit(&next, &gone) && guard.is_worth_it(session, snapshot, &next, &targets)
@@ -266,7 +267,8 @@ impl Kueue {
         QueueHead { next, need, mode }
     }
 
-    /// The winner of the next tournament: at each node the best child, by its increase of the share.
+    /// Returns the winner of the next tournament: at each node, children that would not borrow are first, then the lowest share with the
+    /// head.
     fn winner(
         &self,
         tree: &Tree,
@@ -300,7 +302,7 @@ impl Kueue {
         best.map(|(found, _)| found)
     }
 
-    /// The amounts that a head without candidates reserves: up to its quota, or its limit if it borrows.
+    /// Returns the amounts that a head without candidates reserves: up to its quota, or its limit if it borrows.
     fn reserved(&self, snapshot: &Snapshot, entry: &QueueHead) -> Resources {
         let (at, quota) = (entry.next.queue, &self.quotas.nodes[entry.next.queue]);
         let usage = snapshot.usage(at);
@@ -348,7 +350,7 @@ impl Scheduler for Kueue {
             let at = head.next.queue;
             entries[at] = Some(head);
         }
-        // Under the guard those go first that stay within their nominal quota of what the heads have to contend for.
+        // Under the guard, heads within their nominal quotas of contested resources are first.
         let free = |d: usize| snapshot.available(ROOT, d).max(0) as u64;
         let wanted = |d: usize| entries.iter().flatten().map(|entry| entry.need.0[d]).sum::<u64>();
         let contested: [bool; MAX_DIMS] = std::array::from_fn(|d| wanted(d) > free(d));
@@ -396,8 +398,8 @@ impl Scheduler for Kueue {
 }
 
 impl Kueue {
-    /// A head that would displace workloads which others have displaced in this cycle, as if those were gone; nothing if it waits
-    /// for the room that they leave, which it holds.
+    /// Nominates a head again if some of its victims were displaced by earlier heads of this cycle, as if these had left. Returns `None` if
+    /// the head fits then: it waits for the room that they leave.
     fn again<'a>(
         &'a self,
         session: &Session,
@@ -413,7 +415,7 @@ impl Kueue {
         entry
     }
 
-    /// A head's turn.
+    /// Processes a head: it is admitted, preempts its targets, or waits.
     fn process<'a>(
         &'a self,
         session: &mut Session,
@@ -454,7 +456,7 @@ impl Kueue {
             return session.wait(next.user, TOO_LATE);
         }
         if let Some(guard) = guard.filter(|_| !targets.is_empty()) {
-            // Others may have been displaced and launched meanwhile.
+            // Other workloads may have been displaced and launched in the meantime.
             taken.iter().for_each(|runs| snapshot.remove(runs.queue, &runs.unit()));
             let gone: Vec<Runs> = targets.iter().map(|target| target.runs).collect();
             let worth = session.would_fit(next, &gone) && guard.is_worth_it(session, snapshot, next, targets);

@@ -1,4 +1,8 @@
-//! The victims of a workload: the rules S2-a and S2-b of fair sharing, and the restoration of unneeded victims.
+//! The search for the victims of a workload: the rules S2-a and S2-b of fair sharing, and the restoration of unneeded victims.
+//!
+//! Candidates are taken from the child with the highest share that has candidates, from the root down, until the workload fits. A second
+//! pass applies rule S2-b to the candidates that the first one skipped. Then unneeded victims are restored, except the one taken last. The
+//! search changes the snapshot, and restores it before it returns.
 //!
 //! Source: Kueue, `pkg/scheduler/preemption/preemption.go` and `pkg/scheduler/preemption/fairsharing` (state of August 2026).
 
@@ -16,7 +20,7 @@ use plimsoll_base::units::{MAX_DIMS, Resources};
 pub enum Strategy {
     /// S2-a: the preemptor's share with the workload is at most the target's without the victim.
     FinalShare,
-    /// S2-b: the preemptor's share with the workload is below the target's as it is.
+    /// S2-b: the preemptor's share with the workload is below the target's current share.
     InitialShare,
 }
 
@@ -33,7 +37,7 @@ const FINAL: &str = "fair sharing: the share of its queue stays above (S2-a)";
 const INITIAL: &str = "fair sharing: the share of its queue was above (S2-b)";
 const BORROWS: &str = "a more urgent workload that borrows (issue 3779)";
 
-/// The search for one workload.
+/// The search for the victims of one workload.
 pub struct Search<'a, 'b, 's> {
     session: &'a Session<'s>,
     snapshot: &'a mut Snapshot<'b>,
@@ -41,17 +45,18 @@ pub struct Search<'a, 'b, 's> {
     guard: Option<&'a Guard<'b>>,
     next: &'a Waiting,
     need: Resources,
-    /// The resources of which there is too little.
+    /// Whether less of each resource is available than the workload needs.
     contested: [bool; MAX_DIMS],
-    /// At first, with the workload, the preemptor stays within its nominal quota of those: it takes back whatever the shares.
+    /// Whether the preemptor is at first, with the workload, within its nominal quota of those resources. Then it reclaims regardless of
+    /// shares.
     within_nominal: bool,
-    /// By queue, candidates that have not been looked at, the first last.
+    /// By queue, the candidates that were not examined yet, in reverse order.
     left: BTreeMap<QueueAt, Vec<Runs>>,
     targets: Vec<JustifiedVictim>,
 }
 
 impl<'a, 'b, 's> Search<'a, 'b, 's> {
-    /// The victims of a workload that does not fit; none if that does not help. The snapshot is as before afterwards.
+    /// Returns the victims of a workload that does not fit; empty if no victims help. The snapshot is unchanged afterwards.
     pub fn targets(
         session: &'a Session<'s>,
         snapshot: &'a mut Snapshot<'b>,
@@ -75,7 +80,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         if !own && search.snapshot.quotas.nodes[next.queue].reclaim == Reclaim::Never {
             return Vec::new();
         }
-        // Shares are those with the workload from here on.
+        // From here on, shares include the workload.
         search.snapshot.add(next.queue, &need);
         search.candidates(own);
         let found = search.run();
@@ -89,7 +94,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         search.targets
     }
 
-    /// Whether it may displace anything of its own queue.
+    /// Returns whether the workload may preempt others of its own queue.
     fn may_displace_own(&self) -> bool {
         let quota = &self.snapshot.quotas.nodes[self.next.queue];
         quota.within != WithinQueue::Never
@@ -99,8 +104,8 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             })
     }
 
-    /// Whether workloads of another queue can qualify; if not, they need not be searched. The preemptor's share falls only if its own
-    /// workloads, or others of the compared cohort, are taken, and the others' shares only fall.
+    /// Returns whether workloads of another queue can qualify; if not, they are not searched. The preemptor's share falls only if workloads
+    /// of its own queue, or others of the compared cohort, are taken, and the shares of the others only fall.
     fn may_give(&self, at: QueueAt, own: bool) -> bool {
         if own || self.within_nominal || self.rules.borrows_within {
             return true;
@@ -152,7 +157,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         }
     }
 
-    /// Whether a queue uses more than its own nominal quota of a contested resource.
+    /// Returns whether a queue uses more than its own nominal quota of a contested resource.
     fn borrows(&self, at: QueueAt) -> bool {
         let (usage, nominal) = (self.snapshot.usage(at), &self.snapshot.quotas.nodes[at].nominal);
         let over = (0..MAX_DIMS).any(|d| self.contested[d] && usage[d] > nominal[d] as i64);
@@ -167,7 +172,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         one.cmp(other, self.rules.arithmetic)
     }
 
-    /// Whether the workload fits without those chosen so far; its own use is counted already.
+    /// Returns whether the workload fits without the victims chosen so far. The snapshot already includes the workload.
     fn fits(&mut self) -> bool {
         self.snapshot.remove(self.next.queue, &self.need);
         let fits = self.snapshot.fits(self.next.queue, &self.need);
@@ -235,7 +240,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         false
     }
 
-    /// The rule that justifies a workload of another queue as victim, if any.
+    /// Returns the rule that justifies a workload of another queue as victim, if any.
     fn legal(
         &mut self,
         strategy: Strategy,
@@ -255,7 +260,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         }
     }
 
-    /// The nodes of preemptor and target right under the lowest cohort above both.
+    /// Returns the nodes of preemptor and target right under their lowest common cohort.
     fn pair(&self, queue: QueueAt) -> (QueueAt, QueueAt) {
         let tree = self.session.tree;
         let above = tree.common(self.next.queue, queue);
@@ -271,8 +276,8 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         runs
     }
 
-    /// The queue that gives next: down from the root to the child with the highest share that has candidates. Nodes that borrow
-    /// nothing are left alone, but for those above the preemptor and itself.
+    /// Returns the queue that provides the next victim, from the root down: the child with the highest share that has candidates. Nodes
+    /// that do not borrow are skipped, except the preemptor's queue and its ancestors.
     fn next_queue(&mut self) -> Option<QueueAt> {
         loop {
             if self.left.is_empty() {
@@ -318,13 +323,13 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         if leaf { Some(child) } else { self.descend(child) }
     }
 
-    /// The place of a queue by its first candidate: foreign ones first, the least urgent, the last to start.
+    /// Returns the rank of a queue by its first candidate: other queues first, then the least urgent candidate, then the last to start.
     fn first_of(&self, queue: QueueAt) -> impl Ord + use<'a, 'b, 's> {
         let turn = self.left.get(&queue).and_then(|left| left.last()).map(Runs::turn);
         (queue == self.next.queue, turn)
     }
 
-    /// Restores unneeded victims, the last first, except the one taken last.
+    /// Restores unneeded victims, from the last to the first, except the one taken last.
     fn fill_back(&mut self) {
         let mut at = self.targets.len().saturating_sub(1);
         while at > 0 {

@@ -1,4 +1,8 @@
-//! Quotas of a tree of cohorts, their usage, and the resulting shares.
+//! The quotas of a tree of cohorts, their usage, and the resulting shares.
+//!
+//! [`Quotas`] has the configured quotas and the amounts derived from them by [`Quotas::work_out`]. [`Snapshot`] adds the usage of all
+//! nodes; workloads can be added and removed for a trial. Shares are compared exactly, or as in earlier versions of the source
+//! ([`Arithmetic`]).
 //!
 //! Source: Kueue, `pkg/cache/scheduler/resource_node.go` and `fair_sharing.go` (state of August 2026).
 
@@ -8,7 +12,7 @@ use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Ratio, Tree};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 
-/// The victims that a queue may choose among its own workloads.
+/// The workloads of its own queue that a workload may preempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithinQueue {
     Never,
@@ -24,20 +28,20 @@ pub enum Reclaim {
     Any,
 }
 
-/// The quotas of a node, as they are written.
+/// The configured quotas of a node.
 #[derive(Clone, Debug)]
 pub struct Quota {
     pub nominal: [u64; MAX_DIMS],
-    /// The most it may borrow.
+    /// The most that it may borrow.
     pub limit: [Option<u64>; MAX_DIMS],
-    /// The most it lends.
+    /// The most that it lends.
     pub lend: [Option<u64>; MAX_DIMS],
     pub weight: u64,
     pub within: WithinQueue,
     pub reclaim: Reclaim,
-    /// It may displace lower priorities of other queues while it borrows: read by the fault of issue 3779 alone.
+    /// Whether it may preempt lower priorities of other queues while it borrows; read by the fault of issue 3779 alone.
     pub borrows_within: bool,
-    /// The first in line holds up the others.
+    /// Whether the first workload holds up the others.
     pub strict: bool,
 }
 
@@ -49,12 +53,12 @@ const WITHIN: &[(&str, WithinQueue)] = &[
 const RECLAIM: &[(&str, Reclaim)] =
     &[("never", Reclaim::Never), ("lower-priority", Reclaim::LowerPriority), ("any", Reclaim::Any)];
 
-/// The quotas of all nodes, and derived amounts.
+/// The quotas of all nodes, and the amounts derived from them.
 #[derive(Clone, Debug)]
 pub struct Quotas {
     pub nodes: Vec<Quota>,
     capacity: Resources,
-    /// By node, its own nominal quota and what those under it lend it.
+    /// By node, its own nominal quota and the amounts that its children lend.
     subtree: Vec<[u64; MAX_DIMS]>,
     /// By node, the part of its quota that it does not lend.
     guaranteed: Vec<[u64; MAX_DIMS]>,
@@ -63,7 +67,7 @@ pub struct Quotas {
 }
 
 impl Quotas {
-    /// The quotas of a file. Errors: unusable values.
+    /// Reads the quotas of a file. Errors: unusable values.
     pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources) -> Result<Quotas> {
         let root = Quota {
             nominal: [0; MAX_DIMS],
@@ -97,13 +101,13 @@ impl Quotas {
         Ok(Quotas { nodes, capacity, subtree, guaranteed, potential })
     }
 
-    /// A user that is a queue of its own is promised nothing and may take back.
+    /// Adds a queue for one user: it has no nominal quota, and may reclaim.
     pub fn add_user_queue(&mut self, weight: u64) {
         let root = self.nodes[ROOT].clone();
         self.nodes.push(Quota { weight, within: WithinQueue::LowerPriority, reclaim: Reclaim::Any, ..root });
     }
 
-    /// Computes the derived amounts.
+    /// Computes the derived amounts of all nodes.
     pub fn work_out(&mut self, tree: &Tree) {
         let count = self.nodes.len();
         let nothing = vec![[0; MAX_DIMS]; count];
@@ -113,7 +117,7 @@ impl Quotas {
                 let lent = |child: &QueueAt| self.subtree[*child][d] - self.guaranteed[*child][d];
                 let below: u64 = tree.nodes[at].children.iter().map(lent).sum();
                 let own = match at {
-                    // The root cohort has whatever the cluster has besides the quotas under it.
+                    // The root cohort has the amounts of the cluster beyond the quotas under it.
                     ROOT => {
                         let quotas = tree.nodes[ROOT].children.iter().map(|child| self.subtree[*child][d]).sum();
                         self.capacity.0[d].saturating_sub(quotas)
@@ -138,12 +142,12 @@ impl Quotas {
         }
     }
 
-    /// The quota of a node and of what lies under it.
+    /// Returns the quota of a node including its subtree.
     pub fn subtree(&self, at: QueueAt) -> &[u64; MAX_DIMS] {
         &self.subtree[at]
     }
 
-    /// Whether these amounts could ever be available in a queue.
+    /// Returns whether these amounts could ever be available in a queue.
     pub fn could(&self, at: QueueAt, need: &Resources) -> bool {
         need.0.iter().zip(self.potential[at]).all(|(need, most)| *need <= most)
     }
@@ -160,7 +164,7 @@ pub enum Arithmetic {
     Capped,
 }
 
-/// The share of a node: the part of what its parent could lend that it borrows, by its weight.
+/// The share of a node: the amount that it borrows as a part of its parent's lendable amount, divided by its weight.
 #[derive(Clone, Copy, Debug)]
 pub struct BorrowingShare {
     borrowed: u64,
@@ -169,7 +173,7 @@ pub struct BorrowingShare {
 }
 
 impl BorrowingShare {
-    /// Whether it counts as borrowing anything.
+    /// Returns whether it counts as borrowing anything.
     pub fn is_positive(&self, arithmetic: Arithmetic) -> bool {
         match arithmetic {
             Arithmetic::Truncated => self.thousandths() > 0,
@@ -177,7 +181,7 @@ impl BorrowingShare {
         }
     }
 
-    /// The order of shares.
+    /// Compares two shares.
     pub fn cmp(&self, other: &BorrowingShare, arithmetic: Arithmetic) -> Ordering {
         if arithmetic != Arithmetic::Exact {
             return self.thousandths().cmp(&other.thousandths());
@@ -185,7 +189,7 @@ impl BorrowingShare {
         self.exact().cmp(&other.exact())
     }
 
-    /// Whether it is infinite, and the fraction; that of queues of weight 0 is not divided.
+    /// Returns whether the share is infinite, and the fraction; that of a queue of weight 0 is not divided.
     fn exact(&self) -> (bool, Ratio) {
         let infinite = self.borrowed > 0 && self.weight == 0;
         let by = if infinite { 1 } else { self.weight.max(1) };
@@ -201,14 +205,14 @@ impl BorrowingShare {
             (0, _) => 0,
             (_, 0) => u128::MAX,
             (borrowed, weight) => {
-                // The ratio is cut before the weight divides it, as it was.
+                // The ratio is rounded down before the weight divides it, as in the versions with the issue.
                 let ratio = u128::from(borrowed) * 1000 / u128::from(self.lendable);
                 ratio * u128::from(ONE) / u128::from(weight)
             }
         }
     }
 
-    /// In thousandths, for people; infinite for what borrows at weight 0.
+    /// Returns the share in thousandths, for display; infinite if a node of weight 0 borrows.
     pub fn shown(&self) -> f64 {
         match (self.borrowed, self.weight) {
             (0, _) => 0.0,
@@ -218,7 +222,7 @@ impl BorrowingShare {
     }
 }
 
-/// The quotas with their usage: cheap to change and to undo.
+/// The quotas with their usage; changes are cheap, and can be undone.
 #[derive(Clone)]
 pub struct Snapshot<'a> {
     pub quotas: &'a Quotas,
@@ -228,7 +232,7 @@ pub struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// With these allocations by leaf.
+    /// Creates a snapshot from the allocations of the leaves.
     pub fn new(quotas: &'a Quotas, tree: &'a Tree, held: &[Resources]) -> Snapshot<'a> {
         let mut snapshot = Snapshot { quotas, tree, usage: vec![[0; MAX_DIMS]; tree.nodes.len()] };
         for (at, held) in held.iter().enumerate().filter(|(at, _)| tree.is_leaf(*at)) {
@@ -264,12 +268,12 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The part of a node's quota that is used.
+    /// Returns the used amounts of a node's quota.
     pub fn usage(&self, at: QueueAt) -> &[i64; MAX_DIMS] {
         &self.usage[at]
     }
 
-    /// The amount still available in a queue; negative if it is above its limit.
+    /// Returns the amount still available in a queue; negative if it is above its limit.
     pub fn available(&self, at: QueueAt, d: usize) -> i64 {
         let (subtree, kept) = (self.quotas.subtree[at][d] as i64, self.quotas.guaranteed[at][d] as i64);
         let used = self.usage[at][d];
@@ -283,7 +287,7 @@ impl<'a> Snapshot<'a> {
         (kept - used).max(0) + above
     }
 
-    /// Whether a cohort above a queue, but below the root, would stay within its quota with these additional amounts in the queue.
+    /// Returns whether a cohort above a queue, but below the root, would stay within its quota with these additional amounts in the queue.
     pub fn is_within_cohort(&self, queue: QueueAt, d: usize, amount: u64) -> bool {
         let mut left = amount as i64;
         for at in self.tree.path(queue).take_while(|at| *at != ROOT) {
@@ -295,23 +299,23 @@ impl<'a> Snapshot<'a> {
         false
     }
 
-    /// Whether these amounts are available.
+    /// Returns whether these amounts are available.
     pub fn fits(&self, at: QueueAt, need: &Resources) -> bool {
         (0..MAX_DIMS).all(|d| need.0[d] == 0 || need.0[d] as i64 <= self.available(at, d))
     }
 
-    /// The resource of which most is missing, in the order of resources, and how much.
+    /// Returns the first resource that is short, and the missing amount.
     pub fn short(&self, at: QueueAt, need: &Resources) -> Option<(usize, u64)> {
         let missing = |d: usize| need.0[d] as i64 - self.available(at, d).max(0);
         (0..MAX_DIMS).find(|d| need.0[*d] > 0 && missing(*d) > 0).map(|d| (d, missing(d) as u64))
     }
 
-    /// Whether a node uses more than its quota of one of these resources.
+    /// Returns whether a node uses more than its quota of one of these resources.
     pub fn borrows(&self, at: QueueAt, of: &[bool; MAX_DIMS]) -> bool {
         (0..MAX_DIMS).any(|d| of[d] && self.usage[at][d] > self.quotas.subtree[at][d] as i64)
     }
 
-    /// The share of a node, as it is; the root has none.
+    /// Returns the current share of a node; that of the root is 0.
     pub fn share(&self, at: QueueAt) -> BorrowingShare {
         let weight = self.quotas.nodes[at].weight;
         let mut most = BorrowingShare { borrowed: 0, lendable: 1, weight };

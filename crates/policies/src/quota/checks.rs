@@ -1,11 +1,11 @@
-//! Checks of the groups of a quota file together: a tree, one group per user, amounts that fit.
+//! Checks of the groups of a quota file together: each user in one group, and limits that fit each other.
 
 use std::collections::{HashMap, HashSet};
 
 use super::file::{GroupEntry, QuotaFile};
 use plimsoll_base::error::Result;
 
-/// Refuses users of groups that have groups under them, users of two groups, and two defaults.
+/// Rejects users of groups that have groups under them, users of two groups, and two default groups.
 pub(super) fn users(file: &QuotaFile) -> Result<()> {
     let above: HashSet<usize> = file.groups.iter().filter_map(|group| group.parent).collect();
     let mut owners: HashMap<&str, &str> = HashMap::new();
@@ -32,7 +32,7 @@ pub(super) fn users(file: &QuotaFile) -> Result<()> {
     Ok(())
 }
 
-/// Refuses limits below minimums, and minimums that sum to more than the parent's.
+/// Rejects maximums below minimums, and minimums that sum to more than the parent's.
 pub(super) fn amounts(groups: &[GroupEntry]) -> Result<()> {
     for group in groups {
         for (amount, min) in &group.min {

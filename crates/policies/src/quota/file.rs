@@ -1,4 +1,7 @@
 //! Reads a quota file: strictly, exactly, and with the place in every error. See docs/policies.md for the format.
+//!
+//! Checks of the groups together are in `checks`, trees for labels in `labels`, and the separate list of users in `roster`. The resources
+//! and labels of the file are compared with those of a run when the policy is built.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +15,7 @@ use plimsoll_base::tree::{Entry, Node, Place};
 use plimsoll_base::units::{Dim, Rounding, Span, span};
 pub use plimsoll_fair::water::Semantics as Variant;
 
-/// One in millionths, the unit of ratios.
+/// The number 1 in millionths, the unit of ratios.
 pub(super) const RATIO_ONE: u64 = 1_000_000;
 
 /// The largest ratio, in millionths.
@@ -26,7 +29,7 @@ named! {
     }
 }
 
-/// The rule for a group that holds more than its quota because another one requests the amount it lent.
+/// The rule for a group above its quota because another one requests the amount that it lent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reclaim {
     /// No reclaim: the group's allocation is a floor of its quota.
@@ -39,18 +42,18 @@ pub enum Reclaim {
     KillAfter(Span),
 }
 
-/// A quota file as it is written, checked except for the parts that depend on the run's resources and users.
+/// The content of a quota file, checked except for the parts that depend on the run's resources and users.
 #[derive(Clone, Debug)]
 pub struct QuotaFile {
     /// The source: the quota file, or the plan that contains the groups.
     pub path: PathBuf,
-    /// The files of its own that it was read from.
+    /// The files of its own that were read; empty for groups in a plan without a list of users.
     pub files: Vec<PathBuf>,
-    /// How minimum and ratio go together.
+    /// The rule that combines minimum and ratio.
     pub variant: Variant,
     /// The order of users inside a group.
     pub inside: GroupOrder,
-    /// The rule above a quota.
+    /// The rule for groups above their quota.
     pub reclaim: Reclaim,
     /// The groups in the order of the file.
     pub groups: Vec<GroupEntry>,
@@ -65,38 +68,38 @@ pub struct LabelTree {
     pub name: String,
     /// The place of its name.
     pub place: Place,
-    /// As many as there are groups, in the same order.
+    /// The groups of the tree, as many as in the default tree and in the same order.
     pub groups: Vec<GroupEntry>,
 }
 
-/// A group as it is written.
+/// A group in a quota file.
 #[derive(Clone, Debug, Default)]
 pub struct GroupEntry {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The place of its name, where anything is stated of it.
+    /// The place of the name, if the tree has an entry for the group.
     pub place: Place,
-    /// Whether its tree says anything of it; if not, it may use nothing there.
+    /// Whether the tree has an entry for the group; without one, the group may use nothing there.
     pub stated: bool,
-    /// The group above it, by place in the file; `None` right under the cluster.
+    /// The index of the parent group in the file; `None` directly under the cluster.
     pub parent: Option<usize>,
     /// The ratio of resources without one of their own, in millionths.
     pub ratio: u64,
-    /// Ratios of resources, in millionths.
+    /// The ratios by resource, in millionths.
     pub ratios: Vec<(Amount, u64)>,
-    /// Its guaranteed amount, in base units.
+    /// The guaranteed amounts, in base units.
     pub min: Vec<(Amount, u64)>,
-    /// The largest amount it may use, in base units.
+    /// The largest amounts that the group may use, in base units.
     pub max: Vec<(Amount, u64)>,
-    /// Whether others may use the part of its minimum that it does not request.
+    /// Whether other groups may use the part of the minimum that is not requested.
     pub lend: bool,
-    /// Its users: names, or beginnings of names with a `*` behind.
+    /// The users: names, or beginnings of names followed by `*`.
     pub users: Vec<String>,
-    /// Whether users that no group names belong to it.
+    /// Whether users that no group names belong to this group.
     pub default: bool,
 }
 
-/// A resource as a key spells it, and its place.
+/// A resource as a key spells it, and the place of the key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Amount {
     /// The resource.
@@ -110,22 +113,22 @@ pub struct Amount {
 const TOP: [&str; 6] = ["variant", "inside", "reclaim", "users", "group", "label"];
 const OF_GROUP: [&str; 8] = ["name", "parent", "ratio", "min", "max", "lend", "users", "default"];
 
-/// Reads the file. Errors: [`Error::Io`], [`Error::Placed`] with the place, the problem and the values that would be accepted.
+/// Reads the file. Errors: `Error::Io`, and `Error::Placed` with the place, the problem and the values that would be accepted.
 pub fn read(path: &Path) -> Result<QuotaFile> {
     let mut file = parse(path, &read_text(path)?)?;
     file.files.insert(0, path.to_owned());
     Ok(file)
 }
 
-/// Reads the text of a file; a list of users is in the same folder. Errors: as [`read`].
+/// Reads the text of a file; the list of users is in the same folder. Errors: as [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
     let tree = Node::toml(&Place::whole_text(path, text))?;
     file(&tree, &tree.place, path.parent().unwrap_or(Path::new("")))
 }
 
 impl QuotaFile {
-    /// The quota groups in a plan, by name: its tables `[quota.NAME]`, with the keys of a quota file. Files that they name are in `folder`.
-    /// Errors: as [`QuotaFile::read`].
+    /// Reads the quota groups in a plan, by name: the tables `[quota.NAME]`, with the keys of a quota file. Files that they name are in
+    /// `folder`. Errors: as [`QuotaFile::read`].
     pub fn in_plan(quotas: &Entry, folder: &Path) -> Result<Vec<(String, QuotaFile)>> {
         let wrong = |place: &Place| place.wrong("quota", "expected tables with names, such as [quota.teams]");
         let tables = quotas.node.table().ok_or_else(|| wrong(&quotas.place))?;
@@ -137,7 +140,7 @@ impl QuotaFile {
     }
 }
 
-/// The content of a table that is named at `place`; a list of users is in `folder`.
+/// Reads the content of a table that is named at `place`; the list of users is in `folder`.
 fn file(top: &Node, place: &Place, folder: &Path) -> Result<QuotaFile> {
     top.known(&TOP, "", "")?;
     let variant = choice(top, "variant", Variant::ALL)?;
@@ -168,7 +171,7 @@ fn choice<T: Copy + Default>(top: &Node, key: &str, all: &[(&str, T, &str)]) -> 
     })
 }
 
-/// The rule above a quota.
+/// Reads the rule for groups above their quota.
 fn reclaim(top: &Node) -> Result<Reclaim> {
     let Some(Entry { node, .. }) = top.get("reclaim") else { return Ok(Reclaim::default()) };
     let after = |text: &str| text.strip_prefix("kill-after:").and_then(|text| span(text).ok()).map(Reclaim::KillAfter);
@@ -181,7 +184,7 @@ fn reclaim(top: &Node) -> Result<Reclaim> {
     }
 }
 
-/// The groups, and the name of each group's parent with its place.
+/// Reads the groups; returns them, and the name of each group's parent with its place.
 #[expect(clippy::type_complexity, reason = "read and consumed by one caller")]
 fn groups<'n>(top: &'n Node, place: &Place) -> Result<(Vec<GroupEntry>, Vec<Option<(String, &'n Place)>>)> {
     const EXPECTED: &str = "expected at least one [[group]] with a name";
@@ -232,7 +235,7 @@ fn group(table: &Node) -> Result<(GroupEntry, Option<(String, &Place)>)> {
     Ok((group, parent.filter(|(name, _)| name != "root")))
 }
 
-/// The minimum and maximum of a group: of the cluster, or of the machines of a label.
+/// Reads the ratio, minimum and maximum of a group: for the cluster, or for the machines of a label.
 pub(super) fn shares(table: &Node, group: &mut GroupEntry) -> Result<()> {
     (group.stated, group.ratio, group.lend) = (true, RATIO_ONE, true);
     match table.get("ratio") {
@@ -261,7 +264,7 @@ fn ratio(key: &str, node: &Node) -> Result<u64> {
     Ok(ratio)
 }
 
-/// A table of resources: amounts in base units, or ratios.
+/// Reads a table of resources: amounts in base units, or ratios.
 fn amounts(key: &str, node: &Node, ratios: bool) -> Result<Vec<(Amount, u64)>> {
     let expected = "expected resources, such as { cpu = 100, memory_gib = 200 }";
     let mut amounts: Vec<(Amount, u64)> = Vec::new();

@@ -1,15 +1,16 @@
-//! The users that wait for quota, and the changes that could end the wait, so that a round visits only users with a decision that may have
+//! The leaves that wait for quota, and the changes that could end the wait, so that a round visits only users with a decision that may have
 //! changed.
 //!
 //! A leaf group with refused users waits at one group (itself or an ancestor) for one resource: while that is short even for the smallest
-//! of their requests, none may start. It is tried again when that group changes, or when the water level of its siblings has risen enough.
+//! of their requests, none may start. The leaf is tried again when that group changes, or when the water level of its siblings has risen
+//! enough.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use plimsoll_fair::water::Level;
 
-/// A leaf that waits, and which of its waits it is: an entry of an earlier one means nothing.
+/// A waiting leaf with the stamp of the wait; entries with an outdated stamp are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct GateEntry {
     leaf: u32,
@@ -19,18 +20,18 @@ struct GateEntry {
 /// Leaves that wait for a set's water to rise in one resource, the lowest level first.
 type Heap = BinaryHeap<Reverse<(Level, GateEntry)>>;
 
-/// All waits.
+/// All waiting leaves.
 #[derive(Clone, Debug)]
 pub(super) struct Gates {
     dims: usize,
     /// By set and resource.
     heaps: Vec<Heap>,
-    /// Sets that may have entries in a heap.
+    /// The sets that may have entries in a heap.
     watched: Vec<u32>,
     is_watched: Vec<bool>,
-    /// By group: leaves that wait at it.
+    /// The leaves that wait at each group.
     at: Vec<Vec<GateEntry>>,
-    /// By leaf: its present stamp, odd while it waits.
+    /// The current stamp of each leaf, odd while it waits.
     stamps: Vec<u32>,
     waiting: usize,
 }
@@ -72,17 +73,17 @@ impl Gates {
         }
     }
 
-    /// Whether any leaf waits.
+    /// Returns whether any leaf waits.
     pub fn any(&self) -> bool {
         self.waiting > 0
     }
 
-    /// Whether a leaf waits.
+    /// Returns whether a leaf waits.
     pub fn waits(&self, leaf: u32) -> bool {
         self.stamps[leaf as usize] % 2 == 1
     }
 
-    /// A leaf waits no longer.
+    /// Ends the wait of a leaf.
     pub fn leave(&mut self, leaf: u32) {
         if self.waits(leaf) {
             self.stamps[leaf as usize] = self.stamps[leaf as usize].wrapping_add(1);
@@ -90,7 +91,7 @@ impl Gates {
         }
     }
 
-    /// Leaves that waited at a group that has changed; they wait no longer.
+    /// Ends the wait of the leaves that wait at a changed group, and adds them to `woken`.
     pub fn changed(&mut self, group: u32, woken: &mut Vec<u32>) {
         let mut at = std::mem::take(&mut self.at[group as usize]);
         for entry in at.drain(..) {
@@ -102,8 +103,8 @@ impl Gates {
         self.at[group as usize] = at;
     }
 
-    /// Collects leaves that need not wait any more, since the water has risen enough. `level` returns the current level; `None` is above
-    /// all levels.
+    /// Ends the wait of the leaves for which the water has risen enough, and adds them to `woken`. `level` returns the current level;
+    /// `None` is above all levels.
     pub fn risen(&mut self, mut level: impl FnMut(u32, usize) -> Option<Level>, woken: &mut Vec<u32>) {
         let mut watched = std::mem::take(&mut self.watched);
         watched.retain(|&set| {

@@ -17,7 +17,7 @@ use plimsoll_sim::cluster::is_label;
 const OF_LABEL: [&str; 2] = ["name", "group"];
 const OF_GROUP: [&str; 5] = ["name", "ratio", "min", "max", "lend"];
 
-/// The trees for labels, of these groups.
+/// Reads the trees for labels, with these groups.
 pub(super) fn read(top: &Node, groups: &[GroupEntry]) -> Result<Vec<LabelTree>> {
     const EXPECTED: &str = "expected tables [[label]] with a name and groups";
     let Some(Entry { node, .. }) = top.get("label") else { return Ok(Vec::new()) };
@@ -78,7 +78,7 @@ fn label(table: &Node, groups: &[GroupEntry]) -> Result<LabelTree> {
     Ok(tree)
 }
 
-/// A tree's description of one group.
+/// Reads the entry of one group in a tree.
 fn entry(table: &Node, tree: &mut LabelTree, places: &HashMap<&str, usize>, expected: &str) -> Result<()> {
     table.table().ok_or_else(|| table.place.wrong("label.group", expected))?;
     table.known(&OF_GROUP, "", " of a label's group, which has the parent and users of the default tree")?;
@@ -100,7 +100,7 @@ fn entry(table: &Node, tree: &mut LabelTree, places: &HashMap<&str, usize>, expe
 }
 
 impl QuotaFile {
-    /// Errors: a label with a tree that is not among those of the machines, or that there are no machines, with its line.
+    /// Checks that machines carry the labels of the trees. Errors: a label of no machine, or a cluster without machines; with the line.
     pub(super) fn check_labels(&self, known: Option<&[&str]>) -> Result<()> {
         let wrong = |tree: &LabelTree, problem: String| Err(tree.place.wrong("label.name", problem));
         for tree in &self.labels {

@@ -1,13 +1,13 @@
-//! The users of the groups: the holdings and demand of each as last seen, and the waiting users of a group.
+//! The users of the groups: the allocation and demand of each as last seen, and the waiting users of a group.
 //!
-//! Lists are threaded through the users, so that ten thousand groups of one user each have no allocation each.
+//! Lists are linked through the users, so that even ten thousand groups of one user each need no heap allocation per group.
 
 use plimsoll_base::units::UserId;
 
 /// No user.
 const NONE: u32 = u32::MAX;
 
-/// How a user stands.
+/// The state of a user in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemberState {
     Idle,
@@ -24,16 +24,16 @@ const NEAR: usize = 2;
 pub(super) struct Member {
     pub leaf: u32,
     pub stand: MemberState,
-    /// Round of its last activation.
+    /// The round of its last activation.
     pub since: u32,
     /// Its neighbours in its list.
     previous: u32,
     next: u32,
-    /// Its holdings and demand.
+    /// The allocation and the demand of each resource.
     near: [(u64, u64); NEAR],
 }
 
-/// Users of one group that stand alike, in no particular order.
+/// Users of one group in the same state, in no particular order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     first: u32,
@@ -74,9 +74,9 @@ impl List {
 pub(super) struct Members {
     dims: usize,
     all: Vec<Member>,
-    /// The holdings and demand of each, `dims` per user, where there are more than fit the record.
+    /// The allocation and demand of each user, `dims` per user, if there are more resources than a [`Member`] stores.
     far: Vec<(u64, u64)>,
-    /// The amounts that each asked for when it was refused, `dims` per user.
+    /// The amounts that each user requested when it was refused, `dims` per user.
     asks: Vec<u64>,
 }
 
@@ -85,7 +85,7 @@ impl Members {
         Members { dims, all: Vec::new(), far: Vec::new(), asks: Vec::new() }
     }
 
-    /// A further user, of this leaf.
+    /// Adds a user of this leaf.
     pub fn open(&mut self, leaf: u32) {
         let near = [(0, 0); NEAR];
         self.all.push(Member { leaf, stand: MemberState::Idle, since: 0, previous: NONE, next: NONE, near });
@@ -99,7 +99,7 @@ impl Members {
         self.all.len()
     }
 
-    /// All users.
+    /// Returns all users.
     pub fn all(&self) -> impl Iterator<Item = UserId> + use<> {
         (0..self.all.len() as u32).map(UserId)
     }
@@ -109,7 +109,7 @@ impl Members {
         &self.all[user.index()]
     }
 
-    /// Its holdings and demand of each resource as last seen.
+    /// Returns the allocation and demand of a user by resource, as last seen.
     #[inline]
     pub fn seen(&mut self, user: UserId) -> &mut [(u64, u64)] {
         if self.dims <= NEAR {
@@ -118,7 +118,7 @@ impl Members {
         &mut self.far[user.index() * self.dims..][..self.dims]
     }
 
-    /// The amounts it asked for when it was refused.
+    /// Returns the amounts that a user requested when it was refused.
     pub fn next_request(&self, user: UserId) -> &[u64] {
         &self.asks[user.index() * self.dims..][..self.dims]
     }
@@ -142,7 +142,7 @@ impl Members {
         }
     }
 
-    /// The users in a list.
+    /// Returns the users in a list.
     pub fn list(&self, list: &List) -> impl Iterator<Item = UserId> + use<'_> {
         let some = |user: u32| (user != NONE).then_some(user);
         std::iter::successors(some(list.first), move |&user| some(self.all[user as usize].next)).map(UserId)

@@ -1,10 +1,10 @@
 //! Quota groups: a user's tasks start only while its group, and every group above it, stays within its runtime quota.
 //!
-//! In each resource independently, the cluster is poured over the groups as water over buckets as wide as the ratios. A group's runtime
-//! quota is its amount at the level, between its minimum and its request (allocation and pending demand of its users, cut to its maximum).
-//! The group furthest below its quota is served first: the lowest used / runtime quota, of the resource with the largest ratio. Inside a
-//! group priority decides, then FIFO or FAIR. When a lender's request returns, others may be above their quota: `reclaim` is the rule for
-//! these.
+//! In each resource independently, the capacity is divided among the groups by water-filling, with the ratios as the widths of the buckets.
+//! A group's runtime quota is its amount at the water level, between its minimum and its request (allocation and pending demand of its
+//! users, cut to its maximum). The group furthest below its quota is served first: the lowest used / runtime quota, for the resource in
+//! which this quotient is largest. Inside a group priority decides, then FIFO or FAIR. When a lender's request returns, others may be above
+//! their quota: `reclaim` is the rule for these.
 //!
 //! Labels may have their own trees: the current capacity of the machines with a label is divided among the requests for it by
 //! water-filling, and the default tree has the machines without any of these labels.
@@ -50,20 +50,20 @@ impl QuotaFile {
         file::parse(path, text)
     }
 
-    /// The group of each user, by place in the file.
+    /// Returns the mapping from users to groups, by index in the file.
     pub(crate) fn owners(&self) -> Owners {
         let groups = self.groups.iter().enumerate();
         let users = groups.flat_map(|(at, group)| group.users.iter().map(move |user| (at, &**user)));
         Owners::new(users, self.groups.iter().position(|group| group.default))
     }
 
-    /// A user belongs to no group. Errors: always.
+    /// Returns the error for a user that belongs to no group. Errors: always.
     pub(crate) fn stranger<T>(&self, name: &str) -> Result<T> {
         let expected = format!("a user of a group in {}, or a group with default = true", self.path.display());
         Err(Error::plan("user", format!("'{name}'"), expected))
     }
 
-    /// The groups of every tree: the default one, then those of the labels.
+    /// Returns the groups of every tree: the default tree, then those of the labels.
     fn trees(&self) -> impl Iterator<Item = &[GroupEntry]> {
         std::iter::once(&*self.groups).chain(self.labels.iter().map(|tree| &*tree.groups))
     }
@@ -77,7 +77,7 @@ pub static ROW: PolicyRow = PolicyRow {
     meaning: "Groups of users, each within a quota found by water-filling over min, max, ratio and request.",
     source: "the first article on FuxiMaster (quota groups); Koordinator",
     example: "quota:experiments/quota/two-groups.toml",
-    // The groups are in a file, and instances have users: every user is a group then.
+    // Instances have users and no file of groups, so every user is a group.
     checked: "quota",
     variants: &[],
     keys: &[],
@@ -95,16 +95,16 @@ pub static ROW: PolicyRow = PolicyRow {
 pub struct Quota {
     file: QuotaFile,
     about: GroupTree,
-    /// By partition.
+    /// The trees, by partition.
     trees: Vec<Sharing>,
-    /// The amounts that groups could not give back in the last round.
+    /// The amounts that groups could not return in the last round.
     unreturned: Vec<Unreturned>,
-    /// Kept from one round to the next for its memory only.
+    /// A buffer that is reused in every round.
     concerned: Vec<UserId>,
 }
 
 impl Quota {
-    /// Errors: a resource or a label of the file that the run does not have, with its line.
+    /// Creates the policy. Errors: a resource or a label of the file that the run does not have, with its line.
     pub fn new(file: &QuotaFile, setup: &Setup) -> Result<Quota> {
         file.check_labels(setup.labels)?;
         let tree = |(at, groups): (usize, &[GroupEntry])| Sharing::new(Partition(at as u8), file, groups, setup);
@@ -113,20 +113,20 @@ impl Quota {
         Ok(Quota { file: file.clone(), about, trees, unreturned: Vec::new(), concerned: Vec::new() })
     }
 
-    /// The runtime quota of a group (by place in [`GroupTree`]) in every resource as of the last round, rounded down, and the group's
-    /// allocation. For a group without waiting users, the round may be an earlier one.
+    /// Returns the runtime quota of a group (by index in [`GroupTree`]) for every resource as of the last round, rounded down, and the
+    /// group's allocation. For a group without waiting users, the round may be an earlier one.
     pub fn standing(&self, group: usize) -> (Vec<u64>, Vec<u64>) {
         let groups = self.file.groups.len();
         self.trees[group / groups].standing(group % groups)
     }
 
-    /// The group of a user, by place in the file.
+    /// Returns the index of a user's group in the file.
     pub fn group_of(&self, user: UserId) -> usize {
         self.trees[0].group_of(user)
     }
 }
 
-/// The groups of a file, for recorders.
+/// Returns the description of the groups for recorders.
 fn group_tree(file: &QuotaFile, trees: &[Sharing]) -> GroupTree {
     let mut groups = Vec::new();
     for (partition, (entries, tree)) in file.trees().zip(trees).enumerate() {
@@ -227,8 +227,8 @@ impl Policy for Quota {
 }
 
 impl Preemption for Quota {
-    /// A group that holds anything back is asked again in every round; where a group below has given something, those above
-    /// are left alone until the next.
+    /// Reclaims the excess of groups. A group that could not return its excess is tried again in every round. If a group has returned
+    /// anything, the groups above it are skipped until the next round.
     fn reclaim(&mut self, now: Time, running: &dyn RunningView, _books: &Books) -> Result<Reclaims> {
         self.unreturned.clear();
         let (mut victims, mut gave) = (Vec::new(), Vec::new());

@@ -10,22 +10,22 @@ use super::tree::{TOP, Tree};
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time};
 use plimsoll_fair::water::Level;
 
-/// The level that a group needs for the amount it holds.
+/// The level that a group needs for its allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Needed {
     At(Level),
-    /// No level gives it as much.
+    /// No level is sufficient.
     None,
 }
 
 /// A group that has been over its quota for too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OverdueGroup {
-    /// Its place in the tree.
+    /// The index in the tree.
     pub group: u32,
     /// The groups under it that have been over for too long as well.
     pub below: Vec<u32>,
-    /// By how much it is over, in base units.
+    /// The excess over the quota, in base units.
     pub excess: Resources,
 }
 
@@ -34,15 +34,15 @@ pub(super) struct OverdueGroup {
 pub(super) struct Overdue {
     after: Span,
     dims: usize,
-    /// The levels needed by groups that hold more than their base, by set of siblings and resource.
+    /// The levels needed by groups with an allocation above their base, by set of siblings and resource.
     needed: Vec<BTreeSet<(Needed, u32)>>,
-    /// Sets and resources with any.
+    /// The sets and resources with entries in `needed`.
     watched: BTreeSet<usize>,
-    /// By group and resource, its entry of `needed`.
+    /// The entry of each group and resource in `needed`.
     entries: Vec<Option<Needed>>,
-    /// Leaves that have changed since the last check.
+    /// The leaves that have changed since the last check.
     changed: BTreeSet<u32>,
-    /// Groups that are over, and since when without a break.
+    /// The groups that are over, and since when without a break.
     since: BTreeMap<u32, Time>,
 }
 
@@ -59,7 +59,7 @@ impl Overdue {
         }
     }
 
-    /// A group holds or asks for something else than before.
+    /// Updates the levels that a group needs after its allocation or request has changed.
     fn update(&mut self, tree: &Tree, group: u32) {
         for d in 0..self.dims {
             let needed = tree.needs_water(group, d).map(|level| level.map_or(Needed::None, Needed::At));
@@ -99,7 +99,7 @@ impl Overdue {
             // If the total is enough for all, no group is over.
             let Some(level) = tree.level((at / self.dims) as u32, at % self.dims) else { continue };
             let level = Needed::At(level);
-            // The highest need first: groups behind the level are within their quotas.
+            // From the highest level down: groups at or below the current level are within their quotas.
             for &(needed, group) in self.needed[at].iter().rev() {
                 if needed <= level {
                     break;
@@ -110,13 +110,13 @@ impl Overdue {
         self.since = over;
     }
 
-    /// When the next of them has been over for too long, after `now`: some may have been for long, and unable to give
-    /// back.
+    /// Returns the next instant after `now` at which a group has been over for too long. Groups that have been over for longer may be
+    /// unable to return their excess.
     pub fn next(&self, now: Time) -> Option<Time> {
         self.since.values().map(|since| *since + self.after).filter(|at| *at > now).min()
     }
 
-    /// Groups that have been over for too long; groups above others come after all groups without such descendants.
+    /// Returns the groups that have been over for too long; groups above others come after all groups without such descendants.
     pub fn due(&self, tree: &mut Tree, now: Time) -> Vec<OverdueGroup> {
         let due = self.since.iter().filter(|(_, since)| **since + self.after <= now).map(|(group, _)| *group);
         let mut below: BTreeMap<u32, Vec<u32>> = due.map(|group| (group, Vec::new())).collect();

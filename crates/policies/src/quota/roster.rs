@@ -1,4 +1,4 @@
-//! The users of groups as a list of their own: a CSV with the columns `user` and `group`.
+//! Reads the users of groups from a separate list: a CSV with the columns `user` and `group`.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -52,7 +52,7 @@ pub(super) fn read(path: &Path, file: &mut QuotaFile) -> Result<()> {
     }
 }
 
-/// Where user and group stand.
+/// Returns the columns of user and group.
 fn header(row: &InputRow) -> Result<(InputColumn<'static>, InputColumn<'static>)> {
     row.expect_fields(2..=2, EXPECTED)?;
     let name = |at| row.text(InputColumn::new(at, "")).map(|name| name.trim_start_matches('\u{feff}'));

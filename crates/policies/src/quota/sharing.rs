@@ -1,6 +1,7 @@
-//! One tree of groups and its users: of the cluster, or of the machines with a label.
+//! One tree of groups and its users: for the cluster, or for the machines with a label.
 //!
-//! A user's allocation and pending demand here are its account in the books of the tree's partition.
+//! [`Sharing`] combines the tree of quotas, the users of its leaves, the leaves that wait for quota, and the groups with excess to reclaim.
+//! A user's allocation and pending demand are those in the books of the tree's partition.
 
 use super::file::{GroupEntry, GroupOrder, QuotaFile, Reclaim};
 use super::gate::Gates;
@@ -22,54 +23,54 @@ pub(super) struct Sharing {
     inside: GroupOrder,
     tree: Tree,
     gates: Gates,
-    /// The groups above their quota, if the excess is ever taken back.
+    /// The groups above their quota; `None` if the excess is never reclaimed.
     overdue: Option<Overdue>,
     leaves: Vec<Leaf>,
     users: Members,
-    /// Leaves with users that wait and are not refused.
+    /// The leaves with waiting users that are not refused.
     open: Vec<u32>,
-    /// Leaves to visit again in the next round even without a reported change.
+    /// The leaves to visit again in the next round even without a reported change.
     again: Vec<u32>,
-    /// Leaves with users that have changed since the last round; empty between rounds.
+    /// The leaves with users that have changed since the last round; empty between rounds.
     changed: Vec<u32>,
     seen: VisitedGroups,
 }
 
-/// The amounts that a group is to give back: the least urgent of its users' running tasks are stopped, until enough is free.
+/// The amounts that a group must return: the least urgent running tasks of its users are stopped until enough is free.
 pub(super) struct TakeBack {
-    /// The group, by its place in [`GroupTree`](crate::GroupTree).
+    /// The group, by its index in [`GroupTree`](crate::GroupTree).
     pub group: usize,
     /// Groups under it that precede it in the list: if one of them returns anything, this one is skipped.
     pub below: Vec<usize>,
     /// The users of the group.
     pub users: Vec<UserId>,
-    /// The partition that the tasks are booked under.
+    /// The partition of the tasks.
     pub partition: Partition,
-    /// How much is to be free of each resource.
+    /// The amounts that must be free, per resource.
     pub amount: Resources,
 }
 
-/// A group's record of its users; unused for groups above others.
+/// The state of a leaf group; unused for groups with children.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Leaf {
-    /// Its place in line: used over runtime quota.
+    /// The rank: used over runtime quota.
     key: u128,
-    /// Users that wait and are not refused.
+    /// The waiting users that are not refused.
     open: List,
-    /// Users that were refused.
+    /// The refused users.
     refused: List,
-    /// Place among the open leaves, from 1; 0 if it is none.
+    /// The position among the open leaves, from 1; 0 if the leaf is not open.
     place: u32,
-    /// While the leaf waits: the resource that is short, and for how little.
+    /// While the leaf waits: the resource that is short, and the smallest request that does not fit.
     short: (u32, u64),
-    /// A user of it may be in a queue under an earlier key.
+    /// Whether a user of the leaf may be queued under an earlier key.
     moved: bool,
 }
 
 const LEAF: Leaf = Leaf { key: 0, open: List::EMPTY, refused: List::EMPTY, place: 0, short: (0, 0), moved: false };
 
-/// Groups that were met in this round, each once.
+/// The groups that were visited in this round.
 #[derive(Clone, Debug)]
 struct VisitedGroups {
     round: u32,
@@ -77,19 +78,18 @@ struct VisitedGroups {
 }
 
 impl VisitedGroups {
-    /// Whether it is met for the first time in this round.
+    /// Marks a group as visited; returns whether this is its first visit in this round.
     fn first(&mut self, group: u32) -> bool {
         std::mem::replace(&mut self.at[group as usize], self.round) != self.round
     }
 }
 
-/// Binary places of used / runtime quota, and all bits kept of it.
+/// The binary places of used / runtime quota, and the bits of the key.
 const PLACES: u32 = 64;
 const KEY_BITS: u32 = 92;
 
 impl Sharing {
-    /// From a file's description of these groups. Errors: a resource of the file that the run does not have, with its
-    /// line.
+    /// Creates the tree of these groups of a file. Errors: a resource of the file that the run does not have, with its line.
     pub fn new(partition: Partition, file: &QuotaFile, groups: &[GroupEntry], setup: &Setup) -> Result<Sharing> {
         let tree = Tree::new(file, groups, setup)?;
         let groups = groups.len();
@@ -111,42 +111,42 @@ impl Sharing {
         })
     }
 
-    /// A further user, of this group.
+    /// Adds a user of this group.
     pub fn open(&mut self, leaf: u32) {
         self.users.open(leaf);
     }
 
-    /// How many users there are.
+    /// Returns the number of users.
     pub fn users(&self) -> usize {
         self.users.len()
     }
 
-    /// The group of a user.
+    /// Returns the group of a user.
     pub fn group_of(&self, user: UserId) -> usize {
         self.users.member(user).leaf as usize
     }
 
-    /// A group's minimum and maximum of every resource.
+    /// Returns a group's minimum and maximum of every resource.
     pub fn limits(&self, group: usize) -> Vec<GroupLimits> {
         self.tree.limits(group)
     }
 
-    /// Every group's quota, computed from scratch. Errors: amounts too large to add.
+    /// Returns every group's quota, computed from scratch. Errors: amounts too large to add.
     pub fn levels(&self) -> Result<Vec<GroupLevel>> {
         self.tree.levels_from_scratch()
     }
 
-    /// The runtime quota of a group as the last round saw it, and the group's holdings.
+    /// Returns the runtime quota of a group as of the last round, and the group's allocation.
     pub fn standing(&self, group: usize) -> (Vec<u64>, Vec<u64>) {
         (self.tree.runtime(group as u32).collect(), self.tree.allocated(group as u32).collect())
     }
 
-    /// The capacity changes with machines: it is that of the books.
+    /// Sets the total to the capacity in the books, which changes with the machines.
     pub fn follow(&mut self, books: &Books) {
         self.tree.set_total(books.capacity());
     }
 
-    /// Whether a user has anything to do with this tree, now or when it was last seen.
+    /// Returns whether a user has an allocation or a request in this tree, now or when it was last updated.
     pub fn concerns(&mut self, user: UserId, books: &Books) -> bool {
         books.waiting(user) > 0
             || books.running(user) > 0
@@ -154,7 +154,7 @@ impl Sharing {
             || self.users.seen(user).iter().any(|seen| *seen != (0, 0))
     }
 
-    /// Takes note of a user's holdings and demand now.
+    /// Updates the allocation and the demand of a user.
     fn update_user(&mut self, user: UserId, books: &Books) {
         let leaf = self.users.member(user).leaf;
         let seen = self.users.seen(user);
@@ -163,12 +163,12 @@ impl Sharing {
             self.tree.set_allocation(leaf, seen.iter().zip(held).map(|((before, _), &now)| (now, *before)));
         }
         for (d, (before, held)) in seen.iter_mut().zip(held).enumerate() {
-            // More than fits a word is more than there is.
+            // An amount that exceeds 64 bits also exceeds the capacity.
             let wanted = u64::try_from(books.wanted(user, d)).unwrap_or(u64::MAX);
             self.tree.request(leaf, d, wanted, before.1);
             *before = (*held, wanted);
         }
-        // Its next task may be another one than was refused.
+        // Its next task may be another one than the refused one.
         self.set_stand(user, if books.waiting(user) > 0 { MemberState::Open } else { MemberState::Idle });
     }
 
@@ -183,7 +183,7 @@ impl Sharing {
         self.set_open(leaf);
     }
 
-    /// Keeps the list of open leaves.
+    /// Adds a leaf to the list of open leaves, or removes it.
     fn set_open(&mut self, leaf: u32) {
         let group = &mut self.leaves[leaf as usize];
         match (group.open.is_empty(), group.place) {
@@ -202,7 +202,7 @@ impl Sharing {
         }
     }
 
-    /// Reads a leaf's quotas and its key.
+    /// Updates a leaf's quotas and its key.
     fn refresh(&mut self, leaf: u32) {
         self.tree.read(leaf);
         self.set_key(leaf);
@@ -214,7 +214,7 @@ impl Sharing {
         group.moved |= std::mem::replace(&mut group.key, key) != key;
     }
 
-    /// Used over runtime quota where that is largest, in steps of 2^-64.
+    /// Computes the largest used over runtime quota of all resources, in steps of 2^-64.
     fn key(&self, leaf: u32) -> u128 {
         const MOST: u128 = (1 << KEY_BITS) - 1;
         let (mut used, mut quota) = (0, 1);
@@ -222,7 +222,7 @@ impl Sharing {
             if held > 0 && runtime == 0 {
                 return MOST;
             }
-            // Without this, 0 of a quota of 0 would be less than nothing.
+            // A resource without an allocation does not count, even if its quota is 0.
             if held > 0 && u128::from(held) * u128::from(quota) > u128::from(used) * u128::from(runtime) {
                 (used, quota) = (held, runtime);
             }
@@ -232,7 +232,7 @@ impl Sharing {
         (u128::from(whole) << PLACES | places).min(MOST)
     }
 
-    /// Checks a leaf with refused users that may be admitted now, and collects these.
+    /// Checks a leaf with refused users that may be admitted now, and adds these users to `recalled`.
     fn recall(&mut self, leaf: u32, recalled: &mut Vec<UserId>) {
         self.gates.leave(leaf);
         if self.leaves[leaf as usize].refused.is_empty() {
@@ -253,7 +253,7 @@ impl Sharing {
         }
     }
 
-    /// Recalls users with a wait that may be over.
+    /// Recalls the users of leaves that need not wait any more.
     fn wake(&mut self, recalled: &mut Vec<UserId>) {
         let mut woken = std::mem::take(&mut self.again);
         if self.gates.any() {
@@ -268,7 +268,7 @@ impl Sharing {
             let tree = &mut self.tree;
             self.gates.risen(|set, d| tree.level(set, d), &mut woken);
         }
-        // In the order of the file, so that the order of their waits has no effect.
+        // Sorted by the order of the file, so that the order of the waits has no effect.
         woken.sort_unstable();
         woken.dedup();
         for leaf in woken {
@@ -276,7 +276,8 @@ impl Sharing {
         }
     }
 
-    /// Lets a leaf wait for a resource that is short even for the smallest request of its refused users; returns whether there is one.
+    /// Registers a leaf as waiting for a resource that is short even for the smallest request of its refused users; returns whether there
+    /// is one.
     fn bar(&mut self, leaf: u32) -> bool {
         let mut least = [u64::MAX; MAX_DIMS];
         for user in self.users.list(&self.leaves[leaf as usize].refused) {
@@ -289,7 +290,7 @@ impl Sharing {
         true
     }
 
-    /// The key of a FAIR group: the user's dominant share over its weight, in steps of 2^-64.
+    /// Computes the key of a user in a FAIR group: its dominant share over its weight, in steps of 2^-64.
     fn dominant_share(&self, user: UserId, books: &Books) -> u128 {
         let weights = books.weights().each(books.weight_class(user));
         let share = |(d, &held): (usize, &u64)| {
@@ -301,8 +302,8 @@ impl Sharing {
 }
 
 impl Sharing {
-    /// Updates the state by the allocations and pending demand of these users. Returns the users with a rank that may have changed, or that
-    /// may be tried again. Errors: amounts too large to add.
+    /// Updates the state for the allocations and pending demand of these users. Returns the users with a rank that may have changed, or
+    /// that may be tried again. Errors: amounts too large to add.
     pub fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Vec<UserId>> {
         self.seen.round = self.seen.round.wrapping_add(1);
         let round = self.seen.round;
@@ -328,7 +329,7 @@ impl Sharing {
             let leaf = self.open[at];
             self.refresh(leaf);
             if std::mem::take(&mut self.leaves[leaf as usize].moved) {
-                // A new user has no place yet.
+                // A user that became active in this round is not queued yet.
                 let there = |user: &UserId| self.users.member(*user).since != round;
                 stale.extend(self.users.list(&self.leaves[leaf as usize].open).filter(there));
             }
@@ -336,7 +337,7 @@ impl Sharing {
         Ok(stale)
     }
 
-    /// The amounts that groups have held above their quota for too long, those of groups above others behind theirs.
+    /// Returns the amounts that groups have had above their quota for too long; groups come after the groups under them.
     pub fn take_back(&mut self, now: Time) -> Vec<TakeBack> {
         let Some(overdue) = &self.overdue else { return Vec::new() };
         let due = overdue.due(&mut self.tree, now);
@@ -354,12 +355,12 @@ impl Sharing {
             .collect()
     }
 
-    /// Whether anything is ever taken back.
+    /// Returns whether any excess is ever reclaimed.
     pub fn takes_back(&self) -> bool {
         self.overdue.is_some()
     }
 
-    /// When something is next taken back after `now`, if nothing changes before.
+    /// Returns the next instant after `now` at which an excess is reclaimed, if nothing changes before.
     pub fn next(&self, now: Time) -> Option<Time> {
         self.overdue.as_ref().and_then(|overdue| overdue.next(now))
     }
@@ -392,7 +393,7 @@ impl Sharing {
         let (whole, seen) = (total(ask), self.users.seen(queue.user));
         self.tree.set_allocation(leaf, whole.iter().map(|&more| (more, 0)));
         seen.iter_mut().zip(whole).for_each(|((held, _), more)| *held += more);
-        // Without users in the queue, its place is computed at the next visit.
+        // Without waiting users, the key is computed at the next visit.
         if books.waiting(queue.user) > 0 || self.leaves[leaf as usize].open.len > 1 {
             self.set_key(leaf);
         }
@@ -404,7 +405,7 @@ impl Sharing {
         let (leaf, whole) = (self.users.member(queue.user).leaf, total(ask));
         self.users.set_ask(queue.user, &whole[..self.tree.dims]);
         let (d, least) = self.leaves[leaf as usize].short;
-        // An amount too small for a smaller request is too small for this one.
+        // If the quota is too small for a smaller request, it is too small for this one.
         let known = self.gates.waits(leaf) && whole[d as usize] >= least;
         if !known && !self.bar(leaf) {
             self.again.push(leaf);
@@ -412,7 +413,7 @@ impl Sharing {
     }
 }
 
-/// The amounts that an ask would hold.
+/// Returns the amounts of all tasks of a request.
 fn total(ask: &Ask) -> [u64; MAX_DIMS] {
     let mut whole = [0; MAX_DIMS];
     for (whole, part) in whole.iter_mut().zip(ask.footprint) {

@@ -1,4 +1,4 @@
-//! Quota files, right and wrong.
+//! Valid and invalid quota files.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::*;
 use plimsoll_base::units::{Dim, Resources, Unit};
 use plimsoll_sim::books::Weights;
 
-/// A file that is right, to be spoilt.
+/// A valid file, which the tests modify.
 const RIGHT: &str = r#"variant = "max-min-level"
 inside = "fair"
 reclaim = "never"
@@ -37,7 +37,7 @@ ratio = 3
 default = true
 "#;
 
-/// Whether a message has these words at this place: `line 3: words`.
+/// Returns whether a message has these words at this place: `line 3: words`.
 fn says(message: &str, expected: &str) -> bool {
     let (line, words) = expected.split_once(": ").expect("a place and words");
     message.starts_with(&format!("groups.toml: {line}, column ")) && message.contains(&format!(": {words}"))

@@ -2,6 +2,9 @@
 //!
 //! Requests are summed up the tree, each cut to its group's limit; totals are divided down the tree: the total of a parent's groups is its
 //! runtime quota. A change touches the path from its leaf; levels of other sets are updated on demand.
+//!
+//! A tree with a single set of siblings that lend everything is *plain*. While the requests in a plain tree fit into the capacity, it is
+//! *easy*: every quota equals the request, and no levels are computed.
 
 mod levels;
 
@@ -11,21 +14,21 @@ use plimsoll_base::error::{Result, did_you_mean};
 use plimsoll_base::units::{MAX_DIMS, Resources};
 use plimsoll_fair::water::{Group, GroupId, LIMIT, Level, ReducedGroup, Semantics, UnusedMin, Water};
 
-/// No group: the cluster itself is above.
+/// The parent of groups directly under the cluster.
 pub(super) const TOP: u32 = u32::MAX;
 
-/// A group.
+/// A group of the tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuotaNode {
     pub parent: u32,
-    /// The set of siblings it belongs to, and its name there.
+    /// The set of siblings of the group, and its id there.
     pub set: u32,
     member: GroupId,
-    /// Its change has not been applied to its siblings yet.
+    /// Whether a change has not been applied to its siblings yet.
     changed: bool,
-    /// Whether the group is in the list of late groups.
+    /// Whether the group is in the list `behind` of the tree.
     behind: bool,
-    /// The look at which its runtime quotas were read.
+    /// The tree's counter `look` when its runtime quotas were read.
     read: u64,
 }
 
@@ -34,50 +37,52 @@ pub(super) struct QuotaNode {
 #[repr(align(32))]
 struct Account {
     held: u64,
-    /// Its quota as last seen, rounded down.
+    /// The runtime quota as last read, rounded down.
     runtime: u64,
-    /// The amount requested in it, not cut.
+    /// The requested amount, not cut to the maximum.
     request: u128,
 }
 
-/// Siblings.
+/// A set of siblings.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     parent: u32,
-    /// The look at which the totals were set.
+    /// The tree's counter `look` when the totals were set.
     read: u64,
 }
 
-/// All groups.
+/// All groups of a tree.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub nodes: Vec<QuotaNode>,
-    /// `dims` a group, one after the other: a change touches all of a group, and little else.
+    /// `dims` accounts per group, one after the other: a change touches all accounts of a group, and few others.
     accounts: Vec<Account>,
-    /// The part of its request that was applied to its parent, likewise; unused without a parent.
+    /// The part of each request that was applied to the parent, in the same order; unused for groups without a parent.
     passed: Vec<u64>,
     sets: Vec<Set>,
-    /// `dims` a set.
+    /// `dims` waters per set.
     waters: Vec<Water>,
     pub dims: usize,
     capacity: [u64; MAX_DIMS],
-    /// No siblings ever share more: the cluster, or a minimum above that.
+    /// The largest total of any set of siblings: the capacity of the cluster, or a minimum above it.
     ceiling: [u64; MAX_DIMS],
     reclaim: Reclaim,
+    /// The number of the current reading; [`Tree::look_again`] increments it.
     look: u64,
-    /// One set of siblings that lend all: while their requests fit, each may use its request, independently of the others.
+    /// Whether the tree has one set of siblings that lend everything: while their requests fit, each may use its request, independently of
+    /// the others.
     plain: bool,
-    /// It is plain, and they ask for no more than there is.
+    /// Whether the tree is plain and the requests do not exceed the capacity.
     easy: bool,
-    /// The amount requested in all leaves, not cut.
+    /// The amount requested in all leaves, not cut to maximums.
     requested: [u128; MAX_DIMS],
-    /// Leaves with a change of an earlier round that has not been applied to their siblings.
+    /// The leaves with a change of an earlier round that has not been applied to their siblings.
     behind: Vec<u32>,
 }
 
 impl Tree {
-    /// A file's description of these groups: its own, or those of a label. Errors: a resource that the run has not, or
-    /// has in another unit; with its line.
+    /// Creates the tree of a file's groups, or of its groups for a label. Errors: a resource that the run does not have, or has in another
+    /// unit; with its line.
     pub fn new(file: &QuotaFile, groups: &[GroupEntry], setup: &Setup) -> Result<Tree> {
         let dims = setup.dims.len();
         let mut tree = Tree {
@@ -97,7 +102,7 @@ impl Tree {
             requested: [0; MAX_DIMS],
             behind: Vec::new(),
         };
-        // The set under a group, by its place, and under the cluster, last.
+        // The set of children by parent index; the set under the cluster is the last entry.
         let mut under: Vec<Option<u32>> = vec![None; groups.len() + 1];
         for entry in groups {
             let parent = entry.parent.map_or(TOP, |parent| parent as u32);
@@ -109,7 +114,7 @@ impl Tree {
             let limits = limits(entry, setup)?;
             let mut member = GroupId(0);
             for (d, group) in limits[..dims].iter().enumerate() {
-                // The same name in every resource.
+                // The group has the same id in every resource.
                 member = tree.waters[set as usize * dims + d].join(group)?;
                 tree.ceiling[d] = tree.ceiling[d].max(group.min);
             }
@@ -121,22 +126,22 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Sets the amount that all groups share from the next [`Tree::update`] on: no more than the cluster has.
+    /// Sets the amount that all groups share from the next [`Tree::update`] on. It must not exceed the capacity of the cluster.
     pub fn set_total(&mut self, total: &Resources) {
         self.capacity = total.0;
     }
 
-    /// A group and those above it, upwards.
+    /// Returns a group and its ancestors, from the bottom up.
     pub fn path(&self, group: u32) -> impl Iterator<Item = u32> + use<'_> {
         std::iter::successors(Some(group), |&at| Some(self.nodes[at as usize].parent).filter(|&above| above != TOP))
     }
 
-    /// The amount of each resource that a group holds.
+    /// Returns the allocation of a group by resource.
     pub fn allocated(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
         self.accounts_of(group).iter().map(|account| account.held)
     }
 
-    /// A group's quota of each resource, as it was last read.
+    /// Returns the runtime quota of a group by resource, as last read.
     pub fn runtime(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
         self.accounts_of(group).iter().map(|account| account.runtime)
     }
@@ -151,7 +156,7 @@ impl Tree {
         &mut self.accounts[group as usize * self.dims..][..self.dims]
     }
 
-    /// Books the amounts that a leaf and all above it hold of each resource, now and before.
+    /// Updates the allocations of a leaf and its ancestors; `amounts` has the new and the old amount of each resource.
     pub fn set_allocation(&mut self, leaf: u32, amounts: impl Iterator<Item = (u64, u64)> + Clone) {
         let mut at = leaf;
         while at != TOP {
@@ -164,7 +169,8 @@ impl Tree {
         }
     }
 
-    /// Sets the amount requested in a leaf of resource `d`, by one user now and before; [`Tree::update`] applies it to the others.
+    /// Sets the amount of resource `d` that one user requests in a leaf, `before` being its previous request; [`Tree::update`] applies it
+    /// to the others.
     pub fn request(&mut self, leaf: u32, d: usize, amount: u64, before: u64) {
         if amount == before {
             return;
@@ -176,7 +182,7 @@ impl Tree {
         self.nodes[leaf as usize].changed = true;
     }
 
-    /// Makes known the amounts requested and held in these leaves now. Errors: amounts too large to add.
+    /// Applies the current requests and allocations of these leaves. Errors: amounts too large to add.
     pub fn update(&mut self, leaves: &[u32]) -> Result<()> {
         for &leaf in leaves {
             let node = &mut self.nodes[leaf as usize];
@@ -221,8 +227,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The numbers of an account in resource `d` that siblings see: the request, and the amount held that must not be
-    /// lost.
+    /// Returns the numbers of an account in resource `d` that siblings use: the request, and the allocation that must not be lost.
     #[inline]
     fn request_and_floor(&self, account: &Account, d: usize) -> (u64, u64) {
         // A request beyond the total of all siblings is equivalent to the total.
@@ -235,7 +240,7 @@ impl Tree {
         self.look += 1;
     }
 
-    /// Reads the runtime quota of a group, and of all above it.
+    /// Reads the runtime quota of a group and of its ancestors.
     pub fn read(&mut self, group: u32) {
         let QuotaNode { set, member, read, .. } = self.nodes[group as usize];
         if read == self.look {
@@ -259,7 +264,7 @@ impl Tree {
         self.nodes[group as usize].read = self.look;
     }
 
-    /// Sets the totals of a set of siblings.
+    /// Updates the totals of a set of siblings.
     fn settle(&mut self, set: u32) {
         let Set { parent, read } = self.sets[set as usize];
         if read == self.look {
@@ -276,7 +281,7 @@ impl Tree {
         }
     }
 
-    /// The water level of a set of siblings; `None` if the total is enough for all.
+    /// Returns the water level of a set of siblings; `None` if the total is enough for all.
     pub fn level(&mut self, set: u32, d: usize) -> Option<Level> {
         if self.easy {
             return None;
@@ -286,7 +291,7 @@ impl Tree {
         (!water.is_enough()).then(|| water.level())
     }
 
-    /// The level at which a group may use this much more of resource `d`, if it depends on the level.
+    /// Returns the level at which a group may use this much more of resource `d`, if it depends on the level.
     pub fn level_for(&self, group: u32, d: usize, more: u64) -> Option<Level> {
         if self.easy {
             return None;
@@ -302,8 +307,8 @@ impl Tree {
         })
     }
 
-    /// Where this increase in a leaf exceeds a quota: the group (the leaf or an ancestor), the resource, and the excess. Quotas as of the
-    /// last reading.
+    /// Finds the quota that this increase in a leaf exceeds. Returns the group (the leaf or an ancestor), the resource, and the excess, for
+    /// quotas as of the last reading.
     pub fn above_quota(&self, leaf: u32, more: &[u64]) -> Option<(u32, usize, u64)> {
         self.path(leaf).find_map(|at| {
             let over = |(account, more): (&Account, &u64)| {
@@ -314,37 +319,37 @@ impl Tree {
         })
     }
 
-    /// The level that gives a group the amount it holds of resource `d`: nothing to wait for if that is within its
-    /// base, and `Some(None)` if no level does. Not while there is enough for all.
+    /// Returns the level at which a group's quota of resource `d` equals its allocation: `None` if the allocation is within its base, and
+    /// `Some(None)` if no level suffices. Must not be called while the tree is easy.
     pub fn needs_water(&self, group: u32, d: usize) -> Option<Option<Level>> {
         let node = &self.nodes[group as usize];
         let base = self.waters[node.set as usize * self.dims + d].standing(node.member).base();
         (self.accounts_of(group)[d].held > base).then(|| self.level_for(group, d, 0))
     }
 
-    /// Whether every group's quota is its request.
+    /// Returns whether every group's quota is its request.
     pub fn is_easy(&self) -> bool {
         self.easy
     }
 
-    /// By how much a group is above its quota in each resource, as it was last read.
+    /// Returns the excess of a group over its quota by resource, as last read.
     pub fn excess(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
         self.accounts_of(group).iter().map(|account| account.held.saturating_sub(account.runtime))
     }
 
-    /// The set of siblings that a group belongs to.
+    /// Returns the set of siblings of a group.
     pub fn set_of(&self, group: u32) -> u32 {
         self.nodes[group as usize].set
     }
 
-    /// How many sets of siblings there are.
+    /// Returns the number of sets of siblings.
     pub fn sets(&self) -> usize {
         self.sets.len()
     }
 }
 
-/// A group of the file as its siblings see it in each resource, without requests. Errors: a resource that the run lacks, or has in another
-/// unit.
+/// Returns the limits of a group of the file by resource, without requests. Errors: a resource that the run does not have, or has in
+/// another unit.
 fn limits(entry: &GroupEntry, setup: &Setup) -> Result<[Group; MAX_DIMS]> {
     let unused_min = if entry.lend { UnusedMin::Lent } else { UnusedMin::Kept };
     let (max, ratio) = if entry.stated { (u64::MAX, entry.ratio) } else { (0, 0) };
@@ -369,7 +374,7 @@ fn limits(entry: &GroupEntry, setup: &Setup) -> Result<[Group; MAX_DIMS]> {
     Ok(limits)
 }
 
-/// The part of a group's request that its parent sees.
+/// Returns the part of a group's request that its parent receives.
 fn pass(request: u128, group: &Group) -> u64 {
     let cut = request.min(u128::from(group.max)) as u64;
     match group.unused_min {
@@ -378,7 +383,7 @@ fn pass(request: u128, group: &Group) -> u64 {
     }
 }
 
-/// How people write a resource of a run.
+/// Returns the notation of a resource of the run in a file.
 fn spelling(dim: &plimsoll_base::units::Dim) -> String {
     match dim.unit {
         plimsoll_base::units::Unit::Mebibyte => format!("{}_gib", dim.name),

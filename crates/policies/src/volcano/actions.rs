@@ -1,5 +1,9 @@
 //! The actions of a cycle: allocate, preempt, reclaim.
 //!
+//! Every action takes jobs in the order of queues and jobs; preempt treats each queue separately. The tasks that a job lacks to run start
+//! together, with the victims that make room for all of them, or not at all. Decisions change the session at once. Unneeded preemptions are
+//! canceled at the end of the cycle.
+//!
 //! Source: Volcano, `actions/{allocate,preempt,reclaim}` (state of August 2026).
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +23,7 @@ pub enum Action {
     Reclaim,
 }
 
-/// Tasks to stop, and the machines of the tasks that start.
+/// Victims, and the machines of the tasks that start in their room.
 struct Solution {
     victims: Vec<Runs>,
     seats: Placements,
@@ -32,8 +36,9 @@ const BY_PREEMPT: &str = "preempt: another job of its queue lacks tasks to run";
 pub struct Cycle<'c, 's, 'a> {
     pub turn: VolcanoCycle<'c>,
     pub session: &'s mut Session<'a>,
+    /// By user, the number of tasks started less those stopped in this cycle.
     pub tasks: HashMap<UserId, i64>,
-    /// Askers that count as started for the rest of the cycle; the room of their victims is available to all in the next cycle.
+    /// Requesters that count as started for the rest of the cycle; the room of their victims is available to all in the next cycle.
     pub promised: Vec<Requester>,
 }
 
@@ -50,7 +55,7 @@ impl Cycle<'_, '_, '_> {
         now
     }
 
-    /// Returns the remaining waiting tasks of a job, without those already promised room.
+    /// Returns the remaining waiting tasks of a job, without those that already count as started.
     fn again(&self, user: UserId) -> Option<Waiting> {
         let promised =
             self.promised.iter().filter(|asker| asker.next.user == user).map(|asker| asker.tasks).sum::<u32>();
@@ -58,7 +63,7 @@ impl Cycle<'_, '_, '_> {
         (next.tasks > promised).then_some(Waiting { tasks: next.tasks - promised, ..next })
     }
 
-    /// Jobs that pass a test, by queue.
+    /// Returns the jobs that pass a test, by queue.
     fn jobs(&self, test: impl Fn(&Self, &Waiting) -> bool) -> Vec<(QueueAt, Vec<Waiting>)> {
         let mut jobs = Vec::new();
         for leaf in self.session.waiting_queues() {
@@ -70,14 +75,14 @@ impl Cycle<'_, '_, '_> {
         jobs
     }
 
-    /// The first queue that has jobs leaves, with its jobs.
+    /// Returns the index of the first queue that has jobs.
     fn first(&self, now: &CycleAllocations, jobs: &[(QueueAt, Vec<Waiting>)]) -> Option<usize> {
         let queues = jobs.iter().filter(|(_, line)| !line.is_empty()).map(|(leaf, _)| *leaf);
         let leaf = self.turn.first_queue(now, queues)?;
         jobs.iter().position(|(known, _)| *known == leaf)
     }
 
-    /// The first job of a line leaves it.
+    /// Removes and returns the first job of a queue.
     fn pop(&self, now: &CycleAllocations, line: &mut Vec<Waiting>) -> Option<Waiting> {
         let places: Vec<JobRank> = line.iter().map(|next| self.turn.place(now, next)).collect();
         let at = (0..line.len()).min_by(|one, other| places[*one].compare(&places[*other]))?;
@@ -97,16 +102,16 @@ impl Cycle<'_, '_, '_> {
         quotas.forbids(self.session.tree, self.turn.levels, &now.usage, asker.next.queue, &asker.need())
     }
 
-    /// Queues in their order, of each the first job: those tasks start that it lacks to run, else one.
+    /// Starts the first job of the first queue until none can start: the tasks that it lacks to run together, else one task.
     pub fn allocate(&mut self) {
         self.allocate_within(false);
-        // Under the guard the rest is used, too.
+        // Under the guard, the rest beyond the deserved amounts is used, too.
         if self.volcano().rules.guarded && self.volcano().quotas.plugin == Plugin::Proportion {
             self.allocate_within(true);
         }
     }
 
-    /// Within what queues deserve, or beyond it.
+    /// Starts jobs within the deserved amounts of queues, or beyond them.
     fn allocate_within(&mut self, beyond: bool) {
         let mut jobs = self.jobs(|cycle, next| cycle.is_strict(next.queue) || cycle.session.has_room(next));
         if jobs.is_empty() {
@@ -157,7 +162,7 @@ impl Cycle<'_, '_, '_> {
         (0..need.len()).find_map(over)
     }
 
-    /// Jobs that lack tasks to run take the room of others in their queue.
+    /// Starts jobs that lack tasks to run in the room of other jobs of their queue.
     pub fn preempt(&mut self) {
         let pending = self.volcano().rules.pending_preempts;
         let mut jobs = self.jobs(|cycle, next| {
@@ -188,7 +193,7 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    /// Jobs that lack tasks to run take the room of other queues.
+    /// Starts jobs that lack tasks to run in the room of other queues.
     pub fn reclaim(&mut self) {
         let pending = self.volcano().rules.pending_reclaims;
         let mut jobs = self.jobs(|cycle, next| pending || cycle.turn.is_starving(&cycle.tasks, next));
@@ -231,8 +236,8 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    /// Takes back unneeded preemptions, within the limits of queues. Under actions in which all waiting jobs displace others (issues 390,
-    /// 3729 and 3869), jobs preempt each other within a cycle; that is the reproduced fault and remains.
+    /// Cancels unneeded preemptions, within the limits of queues. Under actions in which all waiting jobs displace others (issues 390, 3729
+    /// and 3869), jobs preempt each other within a cycle; that is the reproduced fault and remains.
     pub fn spare(&mut self) {
         if !self.promised.is_empty() {
             return;
@@ -254,7 +259,7 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    /// Running tasks that others may displace for a job, in its queue or in all others.
+    /// Returns the running tasks that may be displaced for a job: of other jobs of its queue, or of all other queues.
     fn candidates(&self, asker: &Requester, others: bool) -> Vec<Runs> {
         let (tree, quotas) = (self.session.tree, &self.volcano().quotas);
         let own = asker.next.queue;
@@ -274,9 +279,9 @@ impl Cycle<'_, '_, '_> {
         units
     }
 
-    /// Sorts victims into the order of preemption. Queues: first the one that shares the longest path in the tree with the asker
-    /// (capacity), then the one that is served last. Within a queue the job that is served last; within a job the least urgent and youngest
-    /// task.
+    /// Sorts victims into the order of preemption. Queues: first the one that shares the longest path in the tree with the requester
+    /// (capacity), then the one that is served last. Within a queue: the job that is served last. Within a job: the least urgent and
+    /// youngest task.
     fn sort(&self, now: &CycleAllocations, asker: &Requester, units: &mut [Runs]) {
         let tree = self.session.tree;
         let mut queues: Vec<QueueAt> = units.iter().map(|runs| runs.queue).collect();
@@ -309,7 +314,7 @@ impl Cycle<'_, '_, '_> {
             return None;
         }
         self.sort(&now, asker, &mut left);
-        // Victims alone had to be enough where room is open to all.
+        // If the room of victims is open to all, the victims alone must suffice (issue 1661).
         let open = others && self.volcano().rules.open_room;
         let (mut rooms, one) = (self.session.trial(), Requester { tasks: 1, ..*asker });
         let (mut victims, mut seats) = (Vec::new(), Placements::new());
@@ -380,7 +385,7 @@ impl Cycle<'_, '_, '_> {
         others: bool,
     ) -> Option<Vec<Runs>> {
         let (mut now, mut taken) = (now.clone(), Vec::new());
-        // A reclaiming queue stays within its deserved amount; queues above it have limits, too.
+        // Reclaim keeps a queue within its deserved amount; under capacity the limits of the queues above it apply, too.
         let limited = !others || self.volcano().quotas.plugin == Plugin::Capacity;
         let fits = |room: &Resources, now: &CycleAllocations| {
             one.next.each.fits(room) && !(limited && self.forbids(now, one).is_some())
@@ -411,7 +416,7 @@ impl Cycle<'_, '_, '_> {
         add(&mut now.free, amount, !more);
     }
 
-    /// Why those wait that still do.
+    /// Records the reasons of the jobs that still wait.
     pub fn explain(&mut self) {
         let now = self.now();
         let mut reasons = Vec::new();

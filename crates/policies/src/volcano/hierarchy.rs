@@ -4,22 +4,22 @@
 //! pending demand. A child without pending demand, or with pending demand for a used-up resource, counts unscaled. Shares are compared from
 //! the root down, divided by weights, which count as at least 1; a node without pending demand sorts last.
 //!
-//! Source: Volcano, `plugins/drf/drf.go` (state of August 2026). Departure: sums are made in the order of the tree; the source's order is
-//! unspecified.
+//! Source: Volcano, `plugins/drf/drf.go` (state of August 2026). Departure: sums are computed in the order of the tree; the source's order
+//! is unspecified.
 
 use super::super::cycle::{ONE, QueueAt, ROOT, Tree};
 use super::queues::Quota;
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 use plimsoll_sim::books::Books;
 
-/// The share of a node, and whether it wants nothing more that is left.
+/// The share of a node, and whether none of its pending demand can be served.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeShare {
     pub share: f64,
     saturated: bool,
 }
 
-/// The state of which shares are computed.
+/// The state from which shares are computed.
 #[derive(Clone, Copy)]
 pub struct Hierarchy<'a> {
     pub tree: &'a Tree,
@@ -87,7 +87,7 @@ impl Hierarchy<'_> {
         (0..self.dims).map(part).fold(0.0, f64::max)
     }
 
-    /// Below 0 if the first of two queues comes first.
+    /// Compares two queues; the result is negative if the first is served first.
     pub fn compare(&self, shares: &[NodeShare], one: QueueAt, other: QueueAt) -> f64 {
         let down = |leaf: QueueAt| {
             let mut path: Vec<QueueAt> = self.tree.path(leaf).collect();

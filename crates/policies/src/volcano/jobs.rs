@@ -14,7 +14,7 @@ use super::{Volcano, add};
 use plimsoll_base::units::{Resources, UserId};
 use plimsoll_sim::books::Books;
 
-/// The place of a job in its queue: the most urgent, then one that lacks tasks to run, then the smaller dominant share, then the oldest.
+/// The rank of a job in its queue: the most urgent, then one that lacks tasks to run, then the smaller dominant share, then the oldest.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRank {
     priority: u8,
@@ -24,7 +24,7 @@ pub struct JobRank {
 }
 
 impl JobRank {
-    /// The order of two jobs.
+    /// Compares two jobs; the lesser is served first.
     pub fn compare(&self, other: &JobRank) -> Ordering {
         let plain = |place: &JobRank| (place.priority, place.ready);
         let by_share = || compare_parts(self.share, other.share);
@@ -32,17 +32,17 @@ impl JobRank {
     }
 }
 
-/// The amounts held at some point of a cycle.
+/// The allocations at some point of a cycle.
 #[derive(Clone)]
 pub struct CycleAllocations {
     pub usage: Vec<Resources>,
     pub held: Vec<Resources>,
     pub free: Resources,
-    /// Tasks started less those stopped in this cycle.
+    /// By user, the number of tasks started less those stopped in this cycle.
     pub tasks: HashMap<UserId, i64>,
 }
 
-/// A cycle.
+/// The context of a cycle, which does not change with its decisions.
 pub struct VolcanoCycle<'c> {
     pub volcano: &'c Volcano,
     pub levels: &'c Levels,
@@ -50,34 +50,34 @@ pub struct VolcanoCycle<'c> {
     pub books: &'c Books,
 }
 
-/// The tasks that gangs may lose.
+/// The tasks that jobs may lose under the gang plugin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SpareTasks {
     /// The tasks beyond the minimum of a job.
     Beyond,
-    /// The only one that it needs, too.
+    /// Also the only task that a job needs.
     Single,
-    /// And a gang all its tasks.
+    /// Also all tasks of a gang.
     Whole,
 }
 
-/// The task that requests victims.
+/// The tasks of a job that start together, and may request victims.
 #[derive(Clone, Copy)]
 pub struct Requester {
     pub next: Waiting,
-    /// How many of its tasks start together.
+    /// The number of tasks that start together.
     pub tasks: u32,
 }
 
 impl Requester {
-    /// The amounts of all these tasks.
+    /// Returns the amounts of all these tasks.
     pub fn need(&self) -> Resources {
         self.next.each.times(self.tasks)
     }
 }
 
 impl VolcanoCycle<'_> {
-    /// The amounts held now.
+    /// Returns the current allocations.
     pub fn allocations(&self, session: &Session, tasks: &HashMap<UserId, i64>) -> CycleAllocations {
         CycleAllocations {
             usage: session.usage.clone(),
@@ -87,29 +87,29 @@ impl VolcanoCycle<'_> {
         }
     }
 
-    /// How many tasks of a job run, with those decided on.
+    /// Returns how many tasks of a job run, including the decisions of this cycle.
     pub fn running(&self, tasks: &HashMap<UserId, i64>, user: UserId) -> i64 {
         self.books.running(user) as i64 + tasks.get(&user).copied().unwrap_or(0)
     }
 
-    /// The tasks without which a job of a queue does not run; of a gang all.
+    /// Returns the number of tasks without which a job of a queue does not run; a gang needs all its tasks.
     pub fn least(&self, queue: QueueAt) -> i64 {
         self.volcano.quotas.nodes[queue].least.into()
     }
 
-    /// Number of tasks of a job that start at once: the number that is missing for its minimum, else one.
+    /// Returns the tasks of a job that start together: those that it lacks to its minimum (all of a gang), else one.
     pub fn asker(&self, tasks: &HashMap<UserId, i64>, next: Waiting) -> Requester {
         let lacking = self.least(next.queue) - self.running(tasks, next.user);
         let count = if next.gang { next.tasks } else { next.tasks.min(lacking.clamp(1, u32::MAX.into()) as u32) };
         Requester { next, tasks: count }
     }
 
-    /// Whether a job has too few tasks to run.
+    /// Returns whether a job has too few tasks to run.
     pub fn is_starving(&self, tasks: &HashMap<UserId, i64>, next: &Waiting) -> bool {
         next.gang || self.running(tasks, next.user) < self.least(next.queue)
     }
 
-    /// The place of a job that waits.
+    /// Returns the rank of a waiting job.
     pub fn place(&self, now: &CycleAllocations, next: &Waiting) -> JobRank {
         JobRank {
             priority: next.priority,
@@ -119,7 +119,7 @@ impl VolcanoCycle<'_> {
         }
     }
 
-    /// The place of the job of running tasks.
+    /// Returns the rank of the job of running tasks.
     pub fn place_of(&self, now: &CycleAllocations, runs: &Runs) -> JobRank {
         JobRank {
             priority: runs.priority,
@@ -129,7 +129,7 @@ impl VolcanoCycle<'_> {
         }
     }
 
-    /// The dominant share of a job.
+    /// Returns the dominant share of a job.
     fn share(&self, now: &CycleAllocations, user: UserId) -> (u64, u64) {
         self.dominant(&now.held[user.index()])
     }
@@ -155,7 +155,7 @@ impl VolcanoCycle<'_> {
         })
     }
 
-    /// The order of queues; of equal ones the older comes first.
+    /// Returns the order of queues; of equal ones the older is first.
     pub fn queues<'h>(&'h self, now: &'h CycleAllocations) -> impl Fn(QueueAt, QueueAt) -> Ordering + 'h {
         let hierarchy = self.hierarchy();
         let shares = hierarchy.map(|hierarchy| hierarchy.shares(&now.held, &self.all(now)));
@@ -167,7 +167,7 @@ impl VolcanoCycle<'_> {
         }
     }
 
-    /// The first of these queues.
+    /// Returns the first of these queues.
     pub fn first_queue(&self, now: &CycleAllocations, queues: impl Iterator<Item = QueueAt>) -> Option<QueueAt> {
         let order = self.queues(now);
         queues.min_by(|one, other| order(*one, *other))
@@ -189,7 +189,7 @@ impl VolcanoCycle<'_> {
         if first.is_empty() && !rules.first_tier_alone { own } else { first }
     }
 
-    /// The same in its own queue.
+    /// Returns the tasks of the requester's own queue that may be preempted for a task, likewise.
     pub fn preemptable(&self, now: &CycleAllocations, asker: &Requester, units: &[Runs]) -> Vec<Runs> {
         let rules = &self.volcano.rules;
         let mut first = units.to_vec();
@@ -205,7 +205,7 @@ impl VolcanoCycle<'_> {
         first
     }
 
-    /// The tasks that jobs may lose and still run, or at once.
+    /// Returns the tasks that jobs may lose under the gang plugin.
     fn by_gang(&self, now: &CycleAllocations, units: &[Runs], spares: SpareTasks) -> Vec<Runs> {
         let mut left: HashMap<UserId, i64> = HashMap::new();
         let spare = |runs: &&Runs| {
@@ -221,7 +221,7 @@ impl VolcanoCycle<'_> {
         units.iter().filter(spare).copied().collect()
     }
 
-    /// The jobs that keep a dominant share at least as large, to a millionth, as that of the one that asks with its task.
+    /// Returns the tasks without which a job keeps a dominant share at least as large, to a millionth, as the requester's with its task.
     fn by_share(&self, now: &CycleAllocations, asker: &Requester, units: &[Runs]) -> Vec<Runs> {
         let mut with = now.held[asker.next.user.index()];
         add(&mut with, &asker.next.each, true);
@@ -239,7 +239,7 @@ impl VolcanoCycle<'_> {
         units.iter().filter(keeps).copied().collect()
     }
 
-    /// The tasks that queues may lose, by their plugin.
+    /// Returns the tasks that queues may lose by the rule of the plugin.
     fn may_lose(&self, now: &CycleAllocations, asker: &Requester, units: &[Runs]) -> Vec<Runs> {
         if let Some(hierarchy) = self.hierarchy() {
             return self.by_hierarchy(&hierarchy, now, asker, units);
@@ -258,7 +258,7 @@ impl VolcanoCycle<'_> {
         units.iter().filter(loses).copied().collect()
     }
 
-    /// Returns the tasks whose queue would sort later, each judged alone: with the asker's task added, and without that victim.
+    /// Returns the tasks with queues that would sort later, each judged alone: with the requester's task added, and without that victim.
     fn by_hierarchy(
         &self,
         hierarchy: &Hierarchy,
@@ -280,7 +280,7 @@ impl VolcanoCycle<'_> {
             if behind {
                 victims.push(*runs);
             }
-            // Under the guard they go one after the other.
+            // Under the guard, each victim is judged without the preceding ones.
             if !(behind && self.volcano.rules.guarded) {
                 change(&mut held, &mut all, runs.user, &runs.unit(), true);
             }
@@ -288,7 +288,7 @@ impl VolcanoCycle<'_> {
         victims
     }
 
-    /// The amounts that all hold.
+    /// Returns the total allocation.
     pub fn all(&self, now: &CycleAllocations) -> Resources {
         Resources(std::array::from_fn(|d| self.volcano.capacity.0[d].saturating_sub(now.free.0[d])))
     }

@@ -189,7 +189,7 @@ fn read(plugin: Plugin, given: Option<&str>) -> std::result::Result<Parsed, Stri
     })
 }
 
-/// The switches of the whole.
+/// The settings of the policy.
 #[derive(Clone, Debug)]
 struct Rules {
     actions: Vec<Action>,
@@ -240,7 +240,7 @@ impl Volcano {
         Ok(Volcano { quotas, rules, dims: setup.dims.to_vec(), capacity: setup.capacity })
     }
 
-    /// The amounts that queues may hold, by what their users hold and wait for.
+    /// Computes the amounts that queues may use, from the allocation and the pending demand of their users.
     fn levels(&self, tree: &Tree, books: &Books) -> Levels {
         let mut requests: Vec<QueueAmounts> = vec![[0; MAX_DIMS]; tree.nodes.len()];
         for at in tree.upwards() {
@@ -254,7 +254,7 @@ impl Volcano {
         self.quotas.levels(tree, &requests)
     }
 
-    /// The state between cycles.
+    /// Returns the state between cycles.
     fn at<'t>(
         &'t self,
         levels: &'t Levels,
@@ -318,7 +318,7 @@ impl Scheduler for Volcano {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    /// Of one queue by the order of jobs, else by that of queues.
+    /// Compares users of one queue by the order of jobs, others by the order of queues.
     fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
         let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
         let (one, other) = (next(one)?, next(other)?);
@@ -332,7 +332,7 @@ impl Scheduler for Volcano {
     }
 }
 
-/// Adds amounts, or takes them off.
+/// Adds an amount to a sum, or subtracts it.
 fn add(sum: &mut Resources, amount: &Resources, more: bool) {
     for (sum, amount) in sum.0.iter_mut().zip(amount.0) {
         *sum = if more { *sum + amount } else { sum.saturating_sub(amount) };

@@ -1,4 +1,6 @@
-//! The amounts that queues may hold: deserved by weight (proportion) or as they are given (capacity), and the order of queues.
+//! The amounts that queues may use: deserved by weight (proportion) or as given (capacity), and the order of queues.
+//!
+//! [`Quotas`] has the settings of all queues, [`Levels`] the deserved amounts and limits of one cycle.
 //!
 //! Source: Volcano, `plugins/{proportion,capacity}` (state of August 2026).
 
@@ -8,7 +10,7 @@ use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Tree};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 
-/// Amounts of each resource.
+/// One amount per resource.
 pub type QueueAmounts = [u64; MAX_DIMS];
 
 /// The settings of a queue.
@@ -18,20 +20,20 @@ pub struct Quota {
     pub deserved: QueueAmounts,
     pub guarantee: QueueAmounts,
     pub capability: [Option<u64>; MAX_DIMS],
-    /// The larger goes first.
+    /// The priority; the highest is served first.
     pub priority: i64,
-    /// Others may take back from it.
+    /// Whether others may reclaim from it.
     pub reclaimable: bool,
-    /// A job that does not start holds up those behind it.
+    /// Whether a job that does not start holds up those behind it.
     pub strict: bool,
-    /// The tasks without which a job of it does not run.
+    /// The number of tasks without which a job of the queue does not run.
     pub least: u32,
 }
 
-/// The plugin that says what queues may hold.
+/// The plugin that determines the amounts of queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plugin {
-    /// None: the order is that of hierarchical dominant shares.
+    /// No amounts: the order is that of hierarchical dominant shares.
     Drf,
     Proportion,
     Capacity,
@@ -44,24 +46,24 @@ pub struct Quotas {
     pub plugin: Plugin,
     /// See `volcano-proportion@1168`.
     pub met_in_any: bool,
-    /// See `volcano-proportion@1083`: weights of nothing are accepted.
+    /// See `volcano-proportion@1083`: weights of 0 are accepted.
     pub weightless: bool,
-    /// The repair: weights that are all 0 count as equal, and deserved amounts count in all resources.
+    /// Whether the repair applies: weights that are all 0 count as equal, and deserved amounts count in all resources.
     pub guarded: bool,
     capacity: Resources,
     pub dims: usize,
-    /// Some queue stands under another.
+    /// Whether any queue has a parent.
     nested: bool,
-    /// There is no file: users are queues.
+    /// Whether there is no file, so that users are queues.
     alone: bool,
 }
 
-/// The amounts that queues may hold in a cycle.
+/// The amounts that queues may use in a cycle.
 #[derive(Clone, Debug)]
 pub struct Levels {
-    /// By node.
+    /// By node, the deserved amounts.
     pub deserved: Vec<QueueAmounts>,
-    /// By node, the most that it may hold.
+    /// By node, the upper limit.
     pub real: Vec<[Option<u64>; MAX_DIMS]>,
 }
 
@@ -73,7 +75,7 @@ impl Levels {
 }
 
 impl Quotas {
-    /// The settings of a file. Errors: unusable values.
+    /// Reads the settings of a file. Errors: unusable values.
     pub fn new(
         file: &QueueFile,
         plugin: Plugin,
@@ -144,13 +146,13 @@ impl Quotas {
         })
     }
 
-    /// A user that is a queue of its own has its weight, and deserves its part by weight where deserved amounts are given.
+    /// Adds a queue for one user, with its weight. Where deserved amounts are given (capacity), it deserves its part by weight.
     pub fn add_user_queue(&mut self, weight: u64) {
         let root = self.nodes[ROOT].clone();
         self.nodes.push(Quota { weight, ..root });
     }
 
-    /// Returns the maximum allocations of queues, from the requests of each.
+    /// Computes the deserved amounts and the limits of queues, from the requests of each.
     pub fn levels(&self, tree: &Tree, requests: &[QueueAmounts]) -> Levels {
         let real = self.real(tree);
         let mut deserved: Vec<QueueAmounts> = self.nodes.iter().map(|quota| quota.deserved).collect();
@@ -175,13 +177,13 @@ impl Quotas {
         Levels { deserved, real }
     }
 
-    /// Returns the upper limit of each queue: its capability, and above it the parent's limit minus the guarantees of siblings.
+    /// Returns the upper limit of each queue: its capability, at most the parent's limit minus the guarantees of siblings.
     fn real(&self, tree: &Tree) -> Vec<[Option<u64>; MAX_DIMS]> {
         let mut real: Vec<[Option<u64>; MAX_DIMS]> = vec![[None; MAX_DIMS]; tree.nodes.len()];
         if self.plugin == Plugin::Drf {
             return real;
         }
-        // In a tree the root is without a limit.
+        // In a tree the root has no limit.
         real[ROOT] = std::array::from_fn(|d| (!self.nested).then_some(self.capacity.0[d]));
         let mut order = tree.upwards();
         order.reverse();
@@ -198,7 +200,7 @@ impl Quotas {
         real
     }
 
-    /// Divides by weight: at most the requests and the limit of a queue, at least its guarantee.
+    /// Divides the cluster by weight: at most the requests and the limit of a queue, at least its guarantee.
     fn proportion(
         &self,
         tree: &Tree,
@@ -275,7 +277,7 @@ impl Quotas {
         }
     }
 
-    /// Returns the first resource whose limit the queue or an ancestor would exceed with the additional amount, and the excess.
+    /// Returns the first limit of the queue or an ancestor that the additional amount would exceed: the queue, the resource and the excess.
     pub fn forbids(
         &self,
         tree: &Tree,
@@ -290,7 +292,7 @@ impl Quotas {
         };
         match self.plugin {
             Plugin::Drf => None,
-            // Nothing deserved was a matter of the whole queue then.
+            // The version with issue 1083 limits only whole queues, in `is_overused`.
             Plugin::Proportion if self.weightless => None,
             Plugin::Proportion => (0..self.dims).find_map(|d| over(leaf, d, levels.deserved[leaf][d])),
             Plugin::Capacity => tree
@@ -321,7 +323,8 @@ impl Quotas {
         }
     }
 
-    /// The same before a repair (issue 3729): a queue below its deserved amount qualifies, whatever the additional amount.
+    /// Returns whether a queue may reclaim by the rule before a repair (issue 3729): if it is below its deserved amount, whatever the
+    /// additional amount.
     pub fn is_below(&self, levels: &Levels, usage: &[Resources], leaf: QueueAt, need: &Resources) -> bool {
         let held = |d: usize| usage[leaf].0[d];
         let may = |d: usize| need.0[d] == 0 || levels.real[leaf][d].is_none_or(|most| held(d) + need.0[d] <= most);
@@ -353,7 +356,7 @@ impl Quotas {
         }
     }
 
-    /// The order of two queues, so far as the plugin says.
+    /// Compares two queues by the criteria of the plugin.
     pub fn compare(&self, tree: &Tree, levels: &Levels, usage: &[Resources], one: QueueAt, other: QueueAt) -> Ordering {
         let part = |at: QueueAt| self.share(&levels.deserved[at], &usage[at]);
         let by_priority = self.nodes[other].priority.cmp(&self.nodes[one].priority);
@@ -382,11 +385,11 @@ pub fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)
     (u128::from(amount) * u128::from(other_most)).cmp(&(u128::from(other) * u128::from(most)))
 }
 
-/// Divides a total in proportion to weights, each part between its bounds; the rounding remainder goes to the first parts with room, one
-/// unit each.
+/// Divides a total in proportion to weights, each part between its bounds. The rounding remainder is added to the first parts with room,
+/// one unit each.
 ///
-/// Each round fixes at least one queue at a bound, so that there are at most as many as queues, and one more (issue 2549 is a loop
-/// without such an end).
+/// Each round fixes at least one queue at a bound, so that there is at most one round more than queues (issue 2549 is a loop without such
+/// an end).
 fn level(total: u64, weights: &[u64], bounds: &[(u64, u64)]) -> Vec<u64> {
     let mut parts: Vec<u64> = bounds.iter().map(|(least, _)| *least).collect();
     let mut open: Vec<usize> = (0..bounds.len()).filter(|at| weights[*at] > 0).collect();
@@ -419,7 +422,7 @@ fn level(total: u64, weights: &[u64], bounds: &[(u64, u64)]) -> Vec<u64> {
     }
 }
 
-/// The same with what rounding left, which is less than there are parts.
+/// Adds the rounding remainder, which is less than the number of parts.
 fn with_rest(mut parts: Vec<u64>, total: u64, weights: &[u64], bounds: &[(u64, u64)]) -> Vec<u64> {
     let mut rest = total.saturating_sub(parts.iter().sum());
     loop {
@@ -434,7 +437,7 @@ fn with_rest(mut parts: Vec<u64>, total: u64, weights: &[u64], bounds: &[(u64, u
     }
 }
 
-/// A weight that is not one number.
+/// Returns the error for a user without a single weight.
 pub fn no_weight(name: &str) -> Error {
     Error::plan("weights", format!("a weight a resource for '{name}'"), "one weight a user under this policy")
 }
@@ -443,7 +446,7 @@ pub fn no_weight(name: &str) -> Error {
 mod tests {
     use super::*;
 
-    /// Issue 2549: weights of ten million and one end after as many rounds as queues.
+    /// Issue 2549: with weights of ten million and one, the loop ends after as many rounds as queues.
     #[test]
     fn parts_end_whatever_the_weights() {
         assert_eq!(level(1056, &[10_000_000, 1], &[(0, 96), (0, 960)]), [96, 960]);

@@ -9,14 +9,14 @@ use ethnum::U256;
 use super::super::cycle::Ratio;
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
-/// Amounts of each resource.
+/// One amount per resource, which may be negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignedAmounts(pub [i128; MAX_DIMS]);
 
-/// Nothing.
+/// Zero in every resource.
 pub const NONE: SignedAmounts = SignedAmounts([0; MAX_DIMS]);
 
-/// The largest amount: so that the product of two is an integer.
+/// The largest amount: the product of two fits into the type.
 const MOST: i128 = 1 << 62;
 
 impl SignedAmounts {
@@ -36,17 +36,17 @@ impl SignedAmounts {
         SignedAmounts::each(|d| self.0[d] - other.0[d])
     }
 
-    /// The less of each resource.
+    /// Returns the lesser amount of each resource.
     pub fn least(&self, other: &SignedAmounts) -> SignedAmounts {
         SignedAmounts::each(|d| self.0[d].min(other.0[d]))
     }
 
-    /// The more of each resource.
+    /// Returns the greater amount of each resource.
     pub fn most(&self, other: &SignedAmounts) -> SignedAmounts {
         SignedAmounts::each(|d| self.0[d].max(other.0[d]))
     }
 
-    /// A part of each, cut towards 0.
+    /// Returns a part of each amount, rounded towards 0.
     pub fn part(&self, num: u128, den: u128) -> SignedAmounts {
         let part = |amount: i128| {
             let product = U256::from(amount.unsigned_abs()) * U256::from(num) / U256::from(den.max(1));
@@ -57,15 +57,15 @@ impl SignedAmounts {
     }
 }
 
-/// By what amounts are compared.
+/// The comparison of amounts.
 #[derive(Clone, Copy, Debug)]
 pub struct Calculator {
-    /// Only this resource counts.
+    /// The only resource that counts, if any.
     pub only: Option<usize>,
-    /// Parts of these.
+    /// The total of each resource; amounts are compared as parts of it.
     pub whole: SignedAmounts,
     pub dims: usize,
-    /// The amounts of a resource that are counted in whole numbers: whole cores and devices.
+    /// The unit of each resource: whole cores and devices.
     pub units: [u64; MAX_DIMS],
 }
 
@@ -81,8 +81,8 @@ impl Calculator {
         self.dims().map(whole).filter(|(_, whole)| *whole > 0)
     }
 
-    /// Compares the largest parts first, then the others. If every total is zero, an amount is greater if it is greater in some resource
-    /// and less in none.
+    /// Compares amounts by their largest parts, then by the others. If every total is zero, an amount is greater if it is greater in some
+    /// resource and less in none.
     pub fn compare(&self, one: &SignedAmounts, other: &SignedAmounts) -> Ordering {
         let parts = |amounts: &SignedAmounts| {
             let mut parts: [(i128, i128); MAX_DIMS] = [(0, 1); MAX_DIMS];
@@ -107,23 +107,23 @@ impl Calculator {
         self.compare(one, other).is_gt()
     }
 
-    /// The lesser of two as a whole, not of each resource.
+    /// Returns the lesser of two amounts as a whole, not per resource.
     pub fn min(&self, one: &SignedAmounts, other: &SignedAmounts) -> SignedAmounts {
         if self.compare(one, other).is_le() { *one } else { *other }
     }
 
-    /// The greater of two as a whole.
+    /// Returns the greater of two amounts as a whole.
     pub fn max(&self, one: &SignedAmounts, other: &SignedAmounts) -> SignedAmounts {
         if self.compare(one, other).is_ge() { *one } else { *other }
     }
 
-    /// The largest part: amount and whole.
+    /// Returns the largest part as amount and total.
     fn value(&self, amounts: &SignedAmounts) -> (u128, u128) {
         let parts = self.parted().map(|(d, whole)| (amounts.0[d].max(0) as u128, whole as u128));
         parts.max_by(|(a, b), (c, d)| (a * d).cmp(&(c * b))).unwrap_or((0, 1))
     }
 
-    /// As large a part of every resource as the largest is; of the one that counts alone the amount itself.
+    /// Returns as large a part of every resource as the largest part of the amounts; the amounts themselves if only one resource counts.
     pub fn alike(&self, amounts: &SignedAmounts) -> SignedAmounts {
         let (num, den) = self.value(amounts);
         if self.only.is_some() { *amounts } else { self.part_up(&self.whole, num, den) }
@@ -135,24 +135,24 @@ impl Calculator {
         if a == 0 { none } else { Ratio::new(a * d, b * c) }
     }
 
-    /// The same as a numerator and a denominator.
+    /// Returns the ratio of the largest parts as a numerator and a denominator.
     pub fn fraction(&self, one: &SignedAmounts, other: &SignedAmounts) -> (u128, u128) {
         let ((a, b), (c, d)) = (self.value(one), self.value(other));
         (a * d, b * c)
     }
 
-    /// A part of each amount, down to whole units.
+    /// Returns a part of each amount, rounded down to whole units.
     pub fn part_down(&self, amounts: &SignedAmounts, num: u128, den: u128) -> SignedAmounts {
         let part = amounts.part(num, den);
         SignedAmounts::each(|d| part.0[d] - part.0[d] % i128::from(self.units[d]))
     }
 
-    /// A part of each amount, up to whole units.
+    /// Returns a part of each amount, rounded up to whole units.
     pub fn part_up(&self, amounts: &SignedAmounts, num: u128, den: u128) -> SignedAmounts {
         self.units(amounts, num, den, |units| units - 1)
     }
 
-    /// A part of each amount, up to whole units; of the one resource that counts alone to the nearest, and half a unit up.
+    /// Returns a part of each amount, rounded up to whole units; to the nearest, half a unit up, if only one resource counts.
     pub fn part(&self, amounts: &SignedAmounts, num: u128, den: u128) -> SignedAmounts {
         self.units(amounts, num, den, |units| if self.only.is_some() { units / 2 } else { units - 1 })
     }

@@ -14,38 +14,40 @@ use super::super::cycle::{QueueAt, ROOT, Ratio, Tree};
 use super::amounts::{Calculator, NONE, SignedAmounts};
 use super::utilisation;
 
-/// A queue in the calculation.
+/// The state of a queue in the calculation.
 #[derive(Clone, Debug, Default)]
 pub struct Temp {
     pub used: SignedAmounts,
     pub pending: SignedAmounts,
     pub guaranteed: SignedAmounts,
     pub max: SignedAmounts,
-    /// The queue is exempt from preemption.
+    /// Whether the queue is exempt from preemption.
     pub fixed: bool,
     pub priority: i64,
-    /// The amounts that it should have.
+    /// The amounts of the ideal assignment.
     pub ideal: SignedAmounts,
-    /// The amounts to be taken from it.
+    /// The amounts to preempt.
     pub excess: SignedAmounts,
+    /// The usage above the guarantee that is exempt from preemption.
     pub untouchable: SignedAmounts,
+    /// The usage above the guarantee that may be preempted.
     pub preemptable: SignedAmounts,
 }
 
-/// The switches.
+/// The settings of the calculation.
 pub struct Rules {
     pub calculator: Calculator,
-    /// See `@6538`: a queue may take more of a resource than it is offered.
+    /// See `@6538`: a queue may accept more of a resource than it is offered.
     pub takes_more: bool,
-    /// The most that one round takes.
+    /// The most that one round preempts.
     pub most: SignedAmounts,
 }
 
-/// More rounds than any level takes, so that a loop ends whatever happens.
+/// More rounds than any level needs, so that the loop always ends.
 const ROUNDS: usize = 100_000;
 
 impl Rules {
-    /// Works out what all queues should have, and the excess of each.
+    /// Computes the ideal amounts and the excess of all queues.
     pub fn work_out(&self, tree: &Tree, temps: &mut [Temp]) {
         for at in tree.upwards() {
             self.extras(tree, temps, at);
@@ -77,7 +79,7 @@ impl Rules {
         (temps[at].untouchable, temps[at].preemptable) = (untouchable, preemptable);
     }
 
-    /// Amounts are compared as parts of the total of the level.
+    /// Divides the total of a level among its queues. Amounts are compared as parts of this total.
     fn level(&self, tree: &Tree, temps: &mut [Temp], queues: &[QueueAt], total: SignedAmounts) {
         let rc = &Calculator { whole: total, ..self.calculator };
         let mut left = total;
@@ -100,7 +102,7 @@ impl Rules {
         }
     }
 
-    /// Which queue is served less.
+    /// Compares two queues in the order of offers; the lesser is served less.
     fn compare(rc: &Calculator, one: &Temp, other: &Temp) -> Ordering {
         let served = |temp: &Temp| match rc.is_more(&temp.guaranteed, &NONE) {
             true => rc.ratio(&temp.ideal, &temp.guaranteed),

@@ -1,4 +1,7 @@
-//! Guarantees, maximums and user limits.
+//! Guarantees, maximums and user limits of queues.
+//!
+//! [`Settings`] has the configured values of a queue. [`Limits`] has the resulting amounts of all queues, computed from the root down for
+//! the current cluster.
 
 use super::super::Reason;
 use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Ratio, Session, Tree, Waiting};
@@ -9,14 +12,14 @@ use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
 /// The settings of a queue.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// In millionths of a percent.
+    /// The guarantee, in millionths of a percent.
     percent: Option<u64>,
     guarantee: Option<[Option<u64>; MAX_DIMS]>,
     pub weight: u64,
     max_percent: Option<u64>,
     capability: [Option<u64>; MAX_DIMS],
     pub priority: i64,
-    /// In millionths of a percent.
+    /// The part of a user limit, in millionths of a percent.
     user_limit_percent: Option<u64>,
     user_limit_factor: Option<u64>,
     pub reclaimable: bool,
@@ -42,12 +45,12 @@ impl Default for Settings {
 const ALL: u64 = 100 * ONE;
 
 impl Settings {
-    /// Of a queue without any, but for its weight.
+    /// Creates the default settings with this weight.
     pub fn weighted(weight: u64) -> Settings {
         Settings { weight, ..Settings::default() }
     }
 
-    /// Of a group of a file. Errors: unusable values.
+    /// Reads the settings of a group. Errors: unusable values.
     pub fn read(file: &QueueFile, at: usize, dims: &[Dim]) -> Result<Settings> {
         let mut path = std::iter::successors(Some(at), |at| file.groups[*at].parent);
         let reclaimable = path.find_map(|at| file.truth(at, "reclaimable").transpose()).transpose()?;
@@ -65,8 +68,8 @@ impl Settings {
     }
 }
 
-/// Returns a guarantee as amounts. A resource that it does not name gets the largest part among the named ones. A guarantee of zero would
-/// put every queue above it.
+/// Returns a guarantee as amounts. A resource that it does not name gets the largest part among the named ones: with a guarantee of zero
+/// every queue would be above it.
 fn complete_guarantee(given: &[Option<u64>; MAX_DIMS], total: &SignedAmounts) -> SignedAmounts {
     let named = (0..MAX_DIMS).filter_map(|d| Some((given[d]?, u64::try_from(total.0[d]).unwrap_or(0))));
     let part = named.map(|(amount, all)| if all == 0 { Ratio::ZERO } else { Ratio::from_capacity(amount, all) }).max();
@@ -81,7 +84,7 @@ fn complete_guarantee(given: &[Option<u64>; MAX_DIMS], total: &SignedAmounts) ->
 pub struct Limits {
     pub guaranteed: Vec<SignedAmounts>,
     pub max: Vec<SignedAmounts>,
-    /// The smallest container.
+    /// The size of the smallest container.
     least: SignedAmounts,
 }
 
@@ -131,14 +134,14 @@ impl Limits {
                 if one.guarantee.is_none() && one.percent.is_none() {
                     limits.guaranteed[*child] = if weights == 0 { NONE } else { rest.part(one.weight.into(), weights) };
                 }
-                // More than its maximum is no use to it.
+                // A queue cannot use more than its maximum.
                 limits.guaranteed[*child] = limits.guaranteed[*child].least(&limits.max[*child]);
             }
         }
         limits
     }
 
-    /// Returns the queue on the path to the root, and the resource, whose maximum the additional amount exceeds.
+    /// Returns the quota, of the queue or of an ancestor below the root, that the additional amount would exceed.
     pub fn above_max(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
         let mut all =
             session.tree.path(queue).filter(|at| *at != ROOT).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));

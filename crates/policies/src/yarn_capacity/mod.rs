@@ -23,10 +23,10 @@
 //! Source: Apache Hadoop 3.4 to trunk (August 2026): `PriorityUtilizationQueueOrderingPolicy`, `AbstractCSQueue`, `UsersManager`,
 //! `PreemptableResourceCalculator`, `FifoCandidatesSelector`, both resource calculators, and the threads of the variants.
 //!
-//! Departures: dominant resources are the default here (memory there), and preemption is on; victims go at once, without a time
-//! to do so themselves; fractions are exact. Users are applications here, so there is no user limit unless it is set. Limits are
-//! checked for the container to start, as there when a proposal is accepted; there is no reservation, no labels, no preemption
-//! inside a queue. Without a file every user is a queue with its part by weight.
+//! Departures: dominant resources are the default (in the source memory), and preemption is on. Victims stop at once, without time to stop
+//! on their own. Fractions are exact. Users are applications, so there is no user limit unless it is set. Limits are checked for the
+//! container that starts, as in the source when a proposal is accepted. There are no reservations, no labels, and no preemption inside a
+//! queue. Without a file every user is a queue with its part by weight.
 
 mod amounts;
 mod ideal;
@@ -105,7 +105,8 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// Compares queues by the used part of their guarantees, and priority: queues below theirs first, then the more urgent, then the less used.
+/// Compares queues by the used part of their guarantees and by priority: queues below their guarantee first, then the more urgent, then the
+/// less used.
 fn utilisation((one, mine): (Ratio, i64), (other, theirs): (Ratio, i64)) -> Ordering {
     let below = |ratio: Ratio| ratio < Ratio::WHOLE;
     below(other).cmp(&below(one)).then(theirs.cmp(&mine)).then(one.cmp(&other))
@@ -117,19 +118,19 @@ struct YarnCapacity {
     only_memory: bool,
     memory: Option<usize>,
     units: [u64; MAX_DIMS],
-    /// The smallest container.
+    /// The size of the smallest container.
     least: SignedAmounts,
     preemption: bool,
     max_ignored: u64,
     natural_termination: u64,
     per_round: u64,
-    /// The repair: no preemption without success.
+    /// Whether the repair applies: no preemption without success.
     guarded: bool,
     /// See `@6538`.
     takes_more: bool,
     /// See `@11082`: the whole cluster.
     cluster: Option<SignedAmounts>,
-    /// As they were in the last cycle.
+    /// The limits of the last cycle.
     limits: Limits,
 }
 
@@ -138,10 +139,10 @@ const USER_LIMIT: Reason = Reason::Rule("it uses more than its user limit");
 const REFUSED: Reason = Reason::Rule("its queue's maximum refuses what the order of queues proposes, again and again");
 const HELD_UP: Reason = Reason::Rule("a proposal that is refused again and again comes first");
 
-/// The place of a queue or of an application in its line.
+/// The rank of a queue or of an application among its siblings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueueRank {
-    /// Whether the queue has no guarantee, its used part (or else of the cluster), priority, the guarantee, position in the file.
+    /// Whether the queue has no guarantee, its used part of it (or else of the cluster), priority, the guarantee, position in the file.
     Queue(bool, Ratio, i64, Reverse<Ratio>, QueueAt),
     App(u8, (Time, u64)),
     None,
@@ -161,7 +162,7 @@ impl Ord for QueueRank {
             (QueueRank::None, QueueRank::None) => Ordering::Equal,
             (QueueRank::None, _) => Ordering::Greater,
             (_, QueueRank::None) => Ordering::Less,
-            // Never in one line.
+            // Queues and applications are never siblings.
             (QueueRank::Queue(..), QueueRank::App(..)) => Ordering::Less,
             (QueueRank::App(..), QueueRank::Queue(..)) => Ordering::Greater,
         }
@@ -263,7 +264,8 @@ impl YarnCapacity {
             let need = next.need();
             let above = limits.above_max(session, queue, &need);
             if let (Some(cluster), Some(_)) = (&self.cluster, above) {
-                // The first check, by dominance in the whole cluster, lets pass what the second one refuses; so does the next proposal.
+                // The first check, by dominance in the whole cluster, passes a container that the second one refuses; so does the next
+                // proposal.
                 let wide = Calculator { whole: *cluster, ..calculator };
                 if session
                     .tree
@@ -309,7 +311,7 @@ impl Scheduler for YarnCapacity {
         let limits = &self.limits;
         let goes_on = self.assign(session, limits);
         if goes_on && self.preemption {
-            // The first in the order of queues has the room, if it is enough.
+            // The first user in the order of queues receives the room, if it is enough.
             let first = self.walk(session, limits, &self.members(session)).first().map(|(_, user)| user);
             if first.is_some() && self.preempt(session, limits, first) {
                 self.assign(session, limits);

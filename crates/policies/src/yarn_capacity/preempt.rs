@@ -1,4 +1,7 @@
-//! The containers that are taken from queues above their guarantee.
+//! The preemption of containers in queues above their guarantees.
+//!
+//! The plain rule preempts a part of each queue's excess over its ideal assignment, wherever the containers run. The guarded rule preempts
+//! only if a waiting container then fits on one machine, and starts it there.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,7 +15,7 @@ use plimsoll_base::units::{MAX_DIMS, MachineId, UserId};
 const TOWARDS_IDEAL: &str = "its queue is above its guarantee and above its ideal assignment";
 
 impl YarnCapacity {
-    /// Whether any leaf is above its guarantee by more than is ignored.
+    /// Returns whether a leaf may be preempted, and is above its guarantee by more than the ignored part.
     fn is_over(&self, session: &Session, limits: &Limits, at: QueueAt) -> bool {
         let calculator = self.calculator(session.books);
         let ignored = limits.guaranteed[at].part((ONE + self.max_ignored).into(), ONE.into());
@@ -20,7 +23,7 @@ impl YarnCapacity {
             && calculator.is_more(&SignedAmounts::from_resources(&session.usage[at]), &ignored)
     }
 
-    /// Stops containers towards the ideal, for this user; whether any.
+    /// Preempts containers towards the ideal assignment, for this user. Returns whether any was preempted.
     pub fn preempt(&self, session: &mut Session, limits: &Limits, by: Option<UserId>) -> bool {
         let leaves = (0..session.tree.nodes.len()).filter(|at| session.tree.is_leaf(*at));
         let over: Vec<QueueAt> = leaves.filter(|at| self.is_over(session, limits, *at)).collect();
@@ -53,8 +56,8 @@ impl YarnCapacity {
         stopped
     }
 
-    /// The guarded preemption: a container of a queue that stays within its ideal amount starts in the room of containers beyond the ideal
-    /// of other queues, if that suffices, task by task on one machine; otherwise no container is preempted.
+    /// Preempts by the guarded rule: a container of a queue that stays within its ideal amount starts in the room of containers beyond the
+    /// ideal of other queues, if that suffices, task by task on one machine; otherwise no container is preempted.
     fn preempt_for(
         &self,
         session: &mut Session,

@@ -3,9 +3,9 @@
 //!
 //! A user is an application, a task a container. From the root down the first of siblings is served, container by container. Siblings that
 //! use less of their dominant resource than their minimum share of it (*needy*) precede others, the furthest below first. The rest is
-//! ordered by the used part of the cluster in their dominant resource over the weight, then in the other resources. A tie in dominance is
-//! memory. Ties are resolved by start (the oldest waiting task set of an application), those of queues by name. No container starts beyond
-//! the `max` of its queue or of an ancestor.
+//! ordered by the used part of the cluster in their dominant resource over the weight, then in the other resources. Of equal parts, memory
+//! is the dominant resource. Ties of applications are resolved by the start of their oldest waiting task set, ties of queues by name. No
+//! container starts beyond the `max` of its queue or of an ancestor.
 //!
 //! Fair shares are computed level by level, resource by resource ([`shares`](self::shares)), among queues and applications with allocation
 //! or pending demand. An application is starved if its dominant part is below `preemption_threshold` (0.5) times its fair share, as far as
@@ -15,14 +15,14 @@
 //! place.
 //!
 //! Source: Apache Hadoop 3.4 to trunk (August 2026): `FSLeafQueue`, `FSParentQueue`, `FSAppAttempt`, `FSPreemptionThread`,
-//! `ComputeFairShares` and `DominantResourceFairnessPolicy`; YARN-5605, YARN-11482. Still so there, and repaired under
-//! `@guarded`: the last application to get of what its queue lacks of its minimum counts as starved of its demand *less* that,
-//! not of that.
+//! `ComputeFairShares` and `DominantResourceFairnessPolicy`; YARN-5605, YARN-11482. Unchanged there, and repaired under `@guarded`: the
+//! last application that is assigned a part of its queue's missing minimum counts as starved of its demand *less* that part, not of the
+//! part.
 //!
-//! Departures: preemption is on (`preemption = false` is YARN's default), without time-outs; shares are exact where floats are
-//! bisected there; a minimum of nothing counts as infinitely exceeded by any use, and weight 0 as infinitely much used, where
-//! there 0/0 is equal to all; application masters are containers like others; no reservations. In shares cores and devices are
-//! whole. Without a file every user is a queue with its weight, no minimum and no maximum.
+//! Departures: preemption is on (`preemption = false` is YARN's default), without time-outs. Shares are exact; the source bisects floats. A
+//! minimum of 0 counts as infinitely exceeded by any usage, and a weight of 0 as an infinite used part; in the source 0/0 is equal to all.
+//! Application masters are containers like others. There are no reservations. In shares, cores and devices are whole. Without a file every
+//! user is a queue with its weight, no minimum and no maximum.
 
 mod order;
 mod preempt;
@@ -79,7 +79,7 @@ struct Settings {
     min: Resources,
     max: [Option<u64>; MAX_DIMS],
     weight: u64,
-    /// In millionths.
+    /// The preemption threshold, in millionths.
     threshold: u64,
     reclaimable: bool,
 }
@@ -92,13 +92,13 @@ struct YarnFair {
     rule: Rule,
     guarded: bool,
     preemption: bool,
-    /// By node, its place by name.
+    /// The position of each node in the order of names.
     named: Vec<u64>,
 }
 
 const NO_ROOM: Reason = Reason::Rule("there is no room, and no preemption makes any");
 
-/// The amounts of a resource that a scheduler counts in whole numbers: whole cores and devices.
+/// Returns the amount of a resource that a scheduler counts as one unit: whole cores and devices.
 fn unit(dim: &Dim) -> u64 {
     if dim.unit == Unit::Milli { 1000 } else { 1 }
 }
@@ -137,7 +137,7 @@ impl YarnFair {
         })
     }
 
-    /// Ranks queues by name, again if there are new ones.
+    /// Ranks queues by name, if there are new ones.
     fn rank_names(&mut self, tree: &Tree) {
         if self.named.len() == tree.nodes.len() {
             return;
@@ -169,7 +169,7 @@ impl YarnFair {
         }
     }
 
-    /// Returns the queue on the path to the root, and the resource, whose maximum the additional amount exceeds.
+    /// Returns the quota, of the queue or of an ancestor, that the additional amount would exceed.
     fn above_max(&self, session: &Session, next: &Waiting, need: &Resources) -> Option<Reason> {
         self.above_max_of(session, next.queue, need)
     }
@@ -186,7 +186,7 @@ impl YarnFair {
         })
     }
 
-    /// Containers start where there is room.
+    /// Starts containers that have room, in the order of queues and applications.
     fn assign(&self, session: &mut Session) {
         let mut members = Vec::new();
         for queue in session.waiting_queues() {

@@ -7,12 +7,12 @@ use std::cmp::{Ordering, Reverse};
 use super::super::cycle::{ONE, Ratio};
 use plimsoll_base::units::{MAX_DIMS, Resources, Time};
 
-/// Which comparison of two resources.
+/// The rule for the comparison of two queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Each is needy or not by its own usage.
+    /// Each queue is needy or not by its own usage.
     Right,
-    /// The second one is needy or not by what the *first* uses of its dominant resource, where there are two resources.
+    /// The second queue is needy or not by the *first* one's usage of its dominant resource, if there are two resources.
     Fault,
 }
 
@@ -24,7 +24,7 @@ pub struct Dims {
 }
 
 impl Dims {
-    /// Of resources with these names.
+    /// Creates the order of resources with these names.
     pub fn new<'n>(names: impl Iterator<Item = &'n str>) -> Dims {
         let mut dims = Dims { order: [0; MAX_DIMS], count: 0 };
         for (d, name) in names.enumerate().take(MAX_DIMS) {
@@ -37,17 +37,17 @@ impl Dims {
         dims
     }
 
-    /// Their places.
+    /// Returns the indices of the resources in this order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.order[..self.count].iter().copied()
     }
 
-    /// The largest part of a capacity.
+    /// Returns the largest part of a capacity that these amounts are.
     pub fn dominant(&self, amounts: &Resources, capacity: &Resources) -> Ratio {
         Ratio::dominant(amounts, capacity, self.iter()).0
     }
 
-    /// By the largest part of a capacity, then by the others.
+    /// Compares amounts by the largest part of a capacity, then by the others.
     pub fn compare(&self, one: &Resources, other: &Resources, capacity: &Resources) -> Ordering {
         let parts = |amounts: &Resources| {
             let mut parts: Vec<Ratio> =
@@ -59,23 +59,23 @@ impl Dims {
     }
 }
 
-/// A queue or an application as it is compared.
+/// The state of a queue or of an application for comparisons.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueState {
     rule: Rule,
     usage: Resources,
     min: Resources,
-    /// By falling part of the cluster.
+    /// The indices of the resources by decreasing part of the cluster.
     ranked: [usize; MAX_DIMS],
     /// The parts of the cluster over the weight, in that order.
     parts: [Ratio; MAX_DIMS],
     count: usize,
-    /// When it started, and its place by name, or among those of one instant.
+    /// The start, and the rank by name or among those of one instant.
     tie: (Time, u64),
 }
 
 impl QueueState {
-    /// Creates an entry with this usage, minimum share, weight and rank in ties.
+    /// Creates a state with this usage, minimum share, weight and rank in ties.
     pub fn new(
         rule: Rule,
         dims: &Dims,
@@ -87,7 +87,7 @@ impl QueueState {
     ) -> QueueState {
         let mut ranked = dims.order;
         let part = |d: usize| Ratio::from_capacity(usage.0[d], capacity.0[d]);
-        // Stable: of equal parts memory is the dominant one.
+        // The sort is stable: of equal parts, memory is the dominant one.
         ranked[..dims.count].sort_by_key(|d| Reverse(part(*d)));
         let mut parts = [Ratio::ZERO; MAX_DIMS];
         for (weighted, d) in parts.iter_mut().zip(&ranked[..dims.count]) {
@@ -101,7 +101,7 @@ impl QueueState {
         usage.0[self.ranked[0]] < self.min.0[self.ranked[0]]
     }
 
-    /// The comparison as it is written: under [`Rule::Fault`] it may contradict itself.
+    /// Compares two states as the source does. Under [`Rule::Fault`] the two directions may contradict each other.
     pub fn compare(&self, other: &QueueState) -> Ordering {
         let judged = if self.rule == Rule::Fault { &self.usage } else { &other.usage };
         let order = match (self.needy(&self.usage), other.needy(judged)) {
@@ -155,7 +155,7 @@ mod tests {
         QueueState::new(rule, &dims, &two(cluster), &two(usage), &two(min), weight * ONE, (Time::ZERO, tie))
     }
 
-    /// `TestDominantResourceFairnessPolicy.java`: in each pair the first is served before the second. The last two are
+    /// The pairs of `TestDominantResourceFairnessPolicy.java`: the first of each is served before the second. The last two are
     /// `testCompareSchedulablesWithClusterResourceChanges`.
     #[test]
     fn the_source_s_own_pairs() {
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Derived: a queue below its minimum share goes first, though it uses more.
+    /// Derived: a queue below its minimum share is first, though it uses more.
     #[test]
     fn the_needy_go_first() {
         let needy = state(Rule::Right, (8000, 100), (2000, 5), (3000, 6), 1, 2);
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(needy.compare(&other), Ordering::Less);
     }
 
-    /// Issue YARN-11482: 2000 of the first is below the minimum of the second, which uses 6000 itself.
+    /// Issue YARN-11482: the first queue's usage of 2000 is below the minimum of the second, which uses 6000 itself.
     #[test]
     fn the_fault_contradicts_itself() {
         let pair = |rule| {
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(pair(Rule::Fault), (Ordering::Greater, Ordering::Greater));
     }
 
-    /// Over 60 that differ in everything: antisymmetric and transitive, which the fault is not.
+    /// Over 60 states that differ in everything, the comparison is antisymmetric and transitive; that of the fault is not.
     #[test]
     fn the_right_comparison_is_an_order() {
         let some = |rule| -> Vec<QueueState> {

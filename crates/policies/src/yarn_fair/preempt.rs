@@ -1,4 +1,8 @@
-//! Fair shares of all queues and applications, the starved ones, and the containers that are stopped for them.
+//! Preemption for starved applications.
+//!
+//! [`Shares`] has the fair shares of all queues and applications. An application is starved if it is below its fair share times the
+//! threshold, or if its queue is below its minimum share. Containers are preempted only from applications that stay at their fair shares
+//! without them, and only if a container of the starved application then starts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,11 +12,11 @@ use super::{QueueState, YarnFair};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 use plimsoll_sim::books::Books;
 
-/// The fair shares at one time.
+/// The fair shares at one moment.
 pub struct Shares {
-    /// By node.
+    /// By node, the fair share of the queue.
     pub queues: Vec<Resources>,
-    /// By user, of its leaf's.
+    /// By user, the fair share in that of its leaf.
     apps: Vec<Resources>,
 }
 
@@ -60,7 +64,7 @@ struct Starved {
     lacks: Resources,
 }
 
-/// Tasks to stop, and the machines of the containers that start.
+/// Victims, and the machines of the containers that start in their room.
 struct Solution {
     victims: Vec<Runs>,
     seats: Placements,
@@ -68,7 +72,7 @@ struct Solution {
 
 const FOR_STARVED: &str = "its application stays at its fair share without it, and another one is starved";
 
-/// Returns the amounts by which one vector exceeds another.
+/// Returns the amounts by which the first vector exceeds the second.
 fn above(amount: &Resources, other: &Resources) -> Resources {
     Resources(std::array::from_fn(|d| amount.0[d].saturating_sub(other.0[d])))
 }
@@ -87,7 +91,7 @@ impl YarnFair {
         self.dims.dominant(usage, capacity) < self.dims.dominant(share, capacity)
     }
 
-    /// The starved applications of a leaf.
+    /// Adds the starved applications of a leaf.
     fn starved(&self, session: &Session, fair: &Shares, leaf: QueueAt, starved: &mut Vec<Starved>) {
         let wanted = |user: UserId| {
             let of = |d: usize| u64::try_from(session.books.wanted(user, d)).unwrap_or(u64::MAX);
@@ -133,7 +137,7 @@ impl YarnFair {
         starved.extend(all.map(|((_, next), lacks)| Starved { next, lacks }));
     }
 
-    /// Containers that may be stopped, by machine, in the order of stopping.
+    /// Returns the containers that may be preempted, by machine, in the order of preemption.
     fn candidates(&self, session: &Session, fair: &Shares) -> BTreeMap<MachineId, Vec<Runs>> {
         let mut by_machine: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
         for leaf in (0..session.tree.nodes.len()).filter(|at| session.tree.is_leaf(*at)) {
@@ -156,7 +160,7 @@ impl YarnFair {
         by_machine
     }
 
-    /// Stops containers for the starved and starts theirs in the room.
+    /// Preempts containers for starved applications, and starts their containers in the room.
     pub fn preempt(&self, session: &mut Session) {
         let active = |user: &UserId| session.books.waiting(*user) > 0 || session.held[user.index()] != Resources::ZERO;
         let fair = Shares::new(self, session.tree, session.books, active);
@@ -196,8 +200,8 @@ impl YarnFair {
         session.spare(|session, unit| self.above_max_of(session, unit.queue, &unit.unit()).is_none());
     }
 
-    /// Returns the victims for a container, or for all of a gang. A container without room has victims on the first machine where
-    /// stopping is enough.
+    /// Returns the victims for a container, or for all containers of a gang. A container without room has victims on the first machine
+    /// where they suffice.
     fn solve(
         &self,
         session: &Session,

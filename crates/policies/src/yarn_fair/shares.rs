@@ -1,16 +1,16 @@
 //! Fair shares of one resource among siblings: weight times one level, at least the minimum and at most the maximum.
 //!
-//! The level is the least at which the shares, cut down to whole units, reach the total together; so they may exceed it by what
-//! several siblings gain at one level. Minimums that exceed the total are given all the same.
+//! The level is the lowest at which the shares, rounded down to whole units, together reach the total. They may exceed it, since several
+//! siblings may gain a unit at one level. Minimums are granted even if they exceed the total.
 //!
-//! Source: Apache Hadoop, `ComputeFairShares.java`, which looks for the level by 25 bisections of a float: here it is exact.
+//! Source: Apache Hadoop, `ComputeFairShares.java`, which finds the level by 25 bisections of a float: here it is exact.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::super::cycle::Ratio;
 
-/// A sibling's claim.
+/// The claim of a sibling.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     pub min: u64,
@@ -31,8 +31,8 @@ impl Claim {
     }
 }
 
-/// The shares of a total, in whole units but for minimums and maximums. Cost: O(siblings * rounds), a round for each that is held by its
-/// minimum or its maximum at most.
+/// Computes the shares of a total, in whole units except for minimums and maximums. Cost: O(siblings * rounds), at most one round for each
+/// sibling that is limited by its minimum or maximum.
 pub fn shares(total: u64, unit: u64, claims: &[Claim]) -> Vec<u64> {
     let mut shares: Vec<u64> = claims.iter().map(|claim| claim.fixed().unwrap_or(0)).collect();
     let taken = shares.iter().fold(0u64, |sum, share| sum.saturating_add(*share));
@@ -109,7 +109,7 @@ mod tests {
         shares(total, 1, &claims)
     }
 
-    /// `TestComputeFairShares.java`, test by test; the last one there only has to end.
+    /// The cases of `TestComputeFairShares.java`, test by test; the last one only has to end.
     #[test]
     fn the_source_s_own_cases() {
         let plain = (0, ALL, 1.0);
@@ -130,14 +130,14 @@ mod tests {
         assert_eq!(divided(most, &[(most, ALL, 1.0); 2]), [most; 2]);
     }
 
-    /// Derived: between the cases of the source.
+    /// Derived: cases between those of the source.
     #[test]
     fn the_level_rises_in_units() {
         let plain = (0, ALL, 1.0);
         assert_eq!(divided(60, &[plain, (0, 50, 1.0), (0, 11, 1.0), (0, 3, 1.0)]), [23, 23, 11, 3]);
         assert_eq!(divided(41, &[(20, ALL, 1.0), (18, ALL, 1.0), plain, (2, ALL, 1.0)]), [20, 18, 1, 2]);
         assert_eq!(divided(0, &[plain; 2]), [0, 0]);
-        // One core for two claims: each gets it, since the level rises until all of it is given.
+        // One unit for two claims: each gets it, since the level rises until the total is reached.
         assert_eq!(divided(1, &[plain; 2]), [1, 1]);
         assert_eq!(shares(1000, 1000, &[claim(0, ALL, 1.0), claim(0, ALL, 1.0)]), [1000, 1000]);
     }
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(divided(10, &[(8, ALL, 1.0), (7, ALL, 1.0), (0, ALL, 1.0)]), [8, 7, 0]);
     }
 
-    /// Against the definition, by trying all levels.
+    /// Compares the shares with the definition, by trying all levels.
     #[test]
     fn the_level_is_the_least() {
         for case in 0..3_000u64 {
@@ -169,7 +169,7 @@ mod tests {
                     |claim: &Claim| (claim.weight / 500_000 * halves / 12).clamp(claim.min.min(claim.max), claim.max);
                 claims.iter().map(share).collect()
             };
-            // Levels in twelfths of half a unit of weight: all places at which any share changes.
+            // Levels in twelfths of half a unit of weight: all levels at which any share changes.
             let expected = (0..20_000).map(at_level).find(|shares| {
                 let sum: u64 = shares.iter().sum();
                 sum >= total || shares.iter().zip(&claims).all(|(share, claim)| *share == claim.max)

@@ -87,9 +87,9 @@ struct YuniKorn {
     rule: Rule,
     priority_first: bool,
     preemption: bool,
-    /// The room that is free on a machine counts besides victims: the repair of YUNIKORN-3449.
+    /// Whether free room on a machine counts besides victims: the repair of YUNIKORN-3449.
     counts_free: bool,
-    /// Room of victims is the ask's.
+    /// Whether the room of victims is reserved for the ask.
     keeps_room: bool,
     /// See `@2795`.
     inherits: bool,
@@ -121,13 +121,14 @@ impl YuniKorn {
         })
     }
 
-    /// The maximum that a queue's use is divided by: its own or the nearest above, at last the cluster.
+    /// Returns the maximum that a queue's usage is divided by: its own, or the nearest ancestor's, or else the cluster.
     fn fair_max(&self, tree: &Tree, capacity: &Resources, at: QueueAt) -> [u64; MAX_DIMS] {
         let nearest = |d: usize| tree.path(at).find_map(|above| self.settings[above].max[d]);
         std::array::from_fn(|d| nearest(d).unwrap_or(capacity.0[d]))
     }
 
-    /// How urgent the asks of a queue and those under it are: 0 is the most urgent of a file's, less what the queue adds.
+    /// Returns the urgency of a queue: that of the most urgent ask in it or below it (0 is the most urgent), less the priorities of the
+    /// queues.
     fn urgency(&self, tree: &Tree, desk: &dyn Fn(QueueAt) -> Option<u8>, at: QueueAt) -> Option<i64> {
         let own = desk(at).map(i64::from);
         let below = tree.nodes[at].children.iter().filter_map(|child| self.urgency(tree, desk, *child));
@@ -162,7 +163,7 @@ impl YuniKorn {
         App::new(self.settings[next.queue].by_age, self.priority_first, next, held, books.offered(), books.dims())
     }
 
-    /// Returns the queue on the path to the root, and the resource, whose maximum the additional amount exceeds.
+    /// Returns the quota, of the queue or of an ancestor, that the additional amount would exceed.
     fn above_max(&self, tree: &Tree, usage: &[Resources], queue: QueueAt, need: &Resources) -> Option<Reason> {
         let mut limits = tree.path(queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
         limits.find_map(|(at, d)| {

@@ -7,33 +7,33 @@ use std::cmp::Ordering;
 use super::super::cycle::{QueueAt, Ratio, Waiting};
 use plimsoll_base::units::{MAX_DIMS, Resources, Time};
 
-/// By what two queues are divided that are compared.
+/// The denominators of two queues in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Each by its own.
+    /// Each usage is divided by the queue's own guarantee.
     Separately,
-    /// Both by that of the first.
+    /// Both usages are divided by the guarantee of the first queue.
     OneDenominator,
 }
 
-/// A queue as it is compared.
+/// The state of a queue for comparisons.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedQueue {
     pub rule: Rule,
     pub priority_first: bool,
-    /// The lower, the more urgent.
+    /// The urgency; the lowest is the most urgent.
     pub urgency: i64,
     pub usage: Resources,
     pub guaranteed: [Option<u64>; MAX_DIMS],
     pub max: [u64; MAX_DIMS],
     pub dims: usize,
-    /// The amounts that it waits for.
+    /// The pending demand.
     pub pending: [u128; MAX_DIMS],
     pub at: QueueAt,
 }
 
 impl ComparedQueue {
-    /// The largest part of a guarantee that it uses, of its maximum where there is none.
+    /// Returns the largest used part, over the resources, of a guarantee, or of the queue's maximum for a resource without one.
     pub fn ratio(&self, guaranteed: &[Option<u64>; MAX_DIMS]) -> Ratio {
         let part = |d: usize| match (guaranteed[d].unwrap_or(self.max[d]), self.usage.0[d]) {
             (0, 0) => Ratio::ZERO,
@@ -43,7 +43,7 @@ impl ComparedQueue {
         (0..self.dims).map(part).max().unwrap_or(Ratio::ZERO)
     }
 
-    /// The comparison as it is written: with one denominator it may contradict itself.
+    /// Compares two queues as the source does. With one denominator the two directions may contradict each other.
     pub fn compare(&self, other: &ComparedQueue) -> Ordering {
         let theirs = if self.rule == Rule::OneDenominator { &self.guaranteed } else { &other.guaranteed };
         let ratios = self.ratio(&self.guaranteed).cmp(&other.ratio(theirs));
@@ -52,7 +52,7 @@ impl ComparedQueue {
         order.then_with(|| self.waits_for_more(other)).then(self.at.cmp(&other.at))
     }
 
-    /// Which of them waits for at least as much of everything, and for more of something.
+    /// Compares pending demand: `Less` if this queue has at least as much of every resource and more of some.
     fn waits_for_more(&self, other: &ComparedQueue) -> Ordering {
         let at_least = |one: &ComparedQueue, other: &ComparedQueue| {
             one.pending.iter().zip(other.pending).all(|(one, other)| *one >= other)
@@ -65,20 +65,20 @@ impl ComparedQueue {
     }
 }
 
-/// An application as it is compared.
+/// The state of an application for comparisons.
 #[derive(Clone, Copy, Debug)]
 pub struct App {
     priority_first: bool,
     by_age: bool,
     priority: u8,
     since: (Time, u64),
-    /// Its parts of the cluster, the largest first.
+    /// The used parts of the cluster, the largest first.
     parts: [Ratio; MAX_DIMS],
     dims: usize,
 }
 
 impl App {
-    /// Creates an entry with this next ask and usage.
+    /// Creates a state with this next ask and allocation.
     pub fn new(
         by_age: bool,
         priority_first: bool,
@@ -125,7 +125,7 @@ impl PartialEq for App {
 
 impl Eq for App {}
 
-/// The place of a queue among queues, or of an application among applications.
+/// The rank of a queue among queues, or of an application among applications.
 #[derive(Clone, Copy, Debug)]
 pub enum QueueRank {
     Queue(ComparedQueue),
@@ -142,7 +142,7 @@ impl Ord for QueueRank {
             (QueueRank::None, QueueRank::None) => Ordering::Equal,
             (QueueRank::None, _) => Ordering::Greater,
             (_, QueueRank::None) => Ordering::Less,
-            // Never in one line.
+            // Queues and applications are never siblings.
             (QueueRank::Queue(_), QueueRank::App(_)) => Ordering::Less,
             (QueueRank::App(_), QueueRank::Queue(_)) => Ordering::Greater,
         }
@@ -185,7 +185,7 @@ mod tests {
         queue
     }
 
-    /// `TestGetFairShare`.
+    /// The cases of `TestGetFairShare`.
     #[test]
     fn the_source_s_own_ratios() {
         let of = |queue: ComparedQueue| queue.ratio(&queue.guaranteed);
@@ -193,7 +193,7 @@ mod tests {
         let mut many = queue(1, &[1000, 1000, 1000, 1000], &[], 99_999, &[]);
         many.max[0] = 2000;
         assert_eq!(of(many), Ratio::new(1u64, 2u64));
-        // A guarantee of 0: 1 with usage; without, whatever the others say.
+        // A guarantee of 0: the ratio is 1 with usage; without usage, that of the other resources.
         assert_eq!(of(queue(1, &[10, 1000], &[Some(0)], 5000, &[])), Ratio::WHOLE);
         assert_eq!(of(queue(1, &[0, 1000], &[Some(0)], 5000, &[])), Ratio::new(1u64, 5u64));
     }
@@ -220,8 +220,8 @@ mod tests {
         assert!(wrong(Rule::OneDenominator) > 0);
     }
 
-    /// Ours: three queues of equal ratio of which each goes before the next. More waiting demand counts only where it is more of
-    /// everything, and the rest is left as it stood.
+    /// Ours: three queues of equal ratio, each of which precedes the next in a cycle. More pending demand counts only if it is at least as
+    /// much of every resource; otherwise the order of the file decides.
     #[test]
     fn equal_ratios_may_go_in_a_circle() {
         let of = |at, pending: &[u128]| queue(at, &[0, 0], &[], 8, pending);

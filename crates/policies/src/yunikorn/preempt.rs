@@ -1,4 +1,9 @@
-//! Preemption for an ask that a guarantee covers.
+//! Preemption for asks that a guarantee covers.
+//!
+//! Asks that did not start are processed in scheduling order. Candidates are allocations of other queues without a guarantee or above it. A
+//! trial of the usage determines which victims the guarantees permit. The search tries each machine, and takes the one with the fewest
+//! victims. If they do not cover the ask, more victims are added; if that is not enough, the ask preempts none. The tasks of a gang are
+//! separate asks; all have room or none preempts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,7 +14,7 @@ use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 
 const FOR_GUARANTEE: &str = "its queue is above its guarantee, and the ask's is below";
 
-/// Allocations of one entry that may be preempted, and the number of them that is left; a gang counts as one.
+/// Allocations of one entry that may be preempted, and the number that is left; a gang counts as one.
 #[derive(Clone)]
 struct VictimCandidate {
     runs: Runs,
@@ -17,13 +22,13 @@ struct VictimCandidate {
 }
 
 impl VictimCandidate {
-    /// Returns one of them, or all of a gang.
+    /// Returns one of the allocations, or all of a gang.
     fn unit(&self) -> Runs {
         Runs { count: if self.runs.gang { self.runs.count } else { 1 }, ..self.runs }
     }
 }
 
-/// The state for the decision of an ask: that of the session plus the preceding asks of the same gang.
+/// The state in which an ask is decided: that of the session plus the preceding asks of the same gang.
 struct AskState<'s, 'a> {
     session: &'s Session<'a>,
     usage: Vec<Resources>,
@@ -31,16 +36,16 @@ struct AskState<'s, 'a> {
     candidates: Vec<VictimCandidate>,
 }
 
-/// Victims of an ask, or of all asks of a gang, and the known machines of the asks.
+/// Victims of an ask, or of all asks of a gang, and the machines of the asks if they are known.
 struct Solution {
     victims: Vec<Runs>,
     seats: Option<Placements>,
 }
 
-/// Positions of candidates, once for each of their units, in the order of preemption.
+/// Indices of candidates, once for each of their units, in the order of preemption.
 type Victims = Vec<usize>;
 
-/// The amounts that guarantees leave by resource, negative where they are exceeded; `None` without a guarantee.
+/// The remaining guarantees by resource, negative if they are exceeded; `None` without a guarantee.
 #[derive(Clone, Copy)]
 struct RemainingGuarantee([Option<i128>; MAX_DIMS]);
 
@@ -61,7 +66,7 @@ impl RemainingGuarantee {
     }
 }
 
-/// An ask, and the use of queues as it would be.
+/// An ask, and the usage of queues in a trial.
 struct Trial<'a> {
     rule: &'a YuniKorn,
     tree: &'a Tree,
@@ -71,9 +76,9 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Returns the least remainder of the guarantees on the path from a queue to the root. For an ask whose queue has a guarantee only that
-    /// one counts; those of its ancestors then do not apply to other queues below them, so that siblings within a common guarantee may be
-    /// victims.
+    /// Returns the least remainder of the guarantees on the path from a queue to the root. If the ask's queue has a guarantee, only that
+    /// one counts for the ask; the guarantees of its ancestors then do not apply to other queues below them, so that siblings within a
+    /// common guarantee may be victims.
     fn left(&self, queue: QueueAt) -> RemainingGuarantee {
         let own = self.has_own();
         let mut left = [None; MAX_DIMS];
@@ -91,18 +96,18 @@ impl Trial<'_> {
         RemainingGuarantee(left)
     }
 
-    /// Whether the ask's queue has a guarantee of its own.
+    /// Returns whether the ask's queue has a guarantee of its own.
     fn has_own(&self) -> bool {
         self.rule.settings[self.ask].guaranteed.iter().any(Option::is_some)
     }
 
-    /// Whether no victim can make the guarantee of the ask's queue cover it.
+    /// Returns whether no victim can make the guarantee of the ask's queue cover it.
     fn is_hopeless(&self) -> bool {
         let left = self.left(self.ask);
         left.is_none() || self.has_own() && !left.covers(&self.need)
     }
 
-    /// Whether a victim may be taken of a queue: it has no guarantee, or exceeds it in a resource of the ask.
+    /// Returns whether a queue may lose a victim: it has no guarantee, or exceeds it in a resource of the ask.
     fn gives(&self, queue: QueueAt) -> bool {
         let left = self.left(queue);
         left.is_none() || left.exceeded(&self.need)
@@ -121,7 +126,7 @@ impl Trial<'_> {
     }
 }
 
-/// Changes the use of a queue and of those above it.
+/// Changes the usage of a queue and its ancestors.
 fn change(tree: &Tree, usage: &mut [Resources], queue: QueueAt, amount: &Resources, by: fn(u64, u64) -> u64) {
     for at in tree.path(queue) {
         usage[at].0.iter_mut().zip(amount.0).for_each(|(used, amount)| *used = by(*used, amount));
@@ -129,17 +134,17 @@ fn change(tree: &Tree, usage: &mut [Resources], queue: QueueAt, amount: &Resourc
 }
 
 impl YuniKorn {
-    /// Makes room for asks that did not start.
+    /// Preempts for asks that did not start, and starts them.
     pub fn preempt(&self, session: &mut Session, vain: &[UserId]) {
         if vain.is_empty() || self.settings.iter().all(|settings| settings.guaranteed == [None; MAX_DIMS]) {
             return;
         }
         let mut candidates: Option<Vec<VictimCandidate>> = None;
-        // Of equal asks that found no victims, the others need not search.
+        // If an ask finds no victims, equal asks need not search.
         let mut hopeless: Vec<(QueueAt, u8, Resources, u32)> = Vec::new();
         for user in vain {
             while let Some(next) = session.next(*user) {
-                // Room that earlier victims have left and their asks do not take.
+                // Earlier victims may have left room that their asks do not use.
                 let above = self.above_max(session.tree, &session.usage, next.queue, &next.need());
                 if above.is_none() && session.has_room(&next) {
                     session.launch(&next, 1);
@@ -172,7 +177,7 @@ impl YuniKorn {
                 }
             }
         }
-        // The source counts no free room of a machine: its victims alone are as much as the ask (YUNIKORN-3449).
+        // The source counts no free room of a machine: its victims alone must cover the ask (YUNIKORN-3449).
         session.spare(|session, unit| {
             self.keeps_room
                 && self.counts_free
@@ -184,7 +189,7 @@ impl YuniKorn {
         Trial { rule: self, tree, ask: next.queue, need: next.need(), usage: usage.to_vec() }
     }
 
-    /// Returns the victims of an ask. A gang is one ask for each of its tasks; those without room have victims, each on one machine.
+    /// Returns the victims of an ask. A gang is one ask for each of its tasks; asks without room have victims, each on one machine.
     fn solve(&self, ground: &mut AskState, next: &Waiting) -> Option<Solution> {
         let ask = Waiting { tasks: 1, gang: false, ..*next };
         let (mut victims, mut seats) = (Vec::new(), Some(Placements::new()));
@@ -228,7 +233,8 @@ impl YuniKorn {
         all
     }
 
-    /// The queue below which the victims of an ask are: the lowest on its way up that has its maximum, to the last unit.
+    /// Returns the queue below which the victims of an ask are: the lowest on the path from its queue to the root that is exactly at its
+    /// maximum, or else the root.
     fn fence(&self, tree: &Tree, usage: &[Resources], ask: QueueAt) -> QueueAt {
         let full = |at: &QueueAt| {
             let max = self.settings[*at].max;
@@ -237,8 +243,8 @@ impl YuniKorn {
         tree.path(ask).find(full).unwrap_or(ROOT)
     }
 
-    /// Whether tasks are no more urgent than an ask. What queues add counts below the lowest one above both; on the side of the ask that
-    /// one counts, too.
+    /// Returns whether tasks are no more urgent than an ask. The priorities of queues count below the lowest common ancestor; on the side
+    /// of the ask that of the ancestor counts, too.
     fn no_more_urgent(&self, tree: &Tree, runs: &Runs, next: &Waiting) -> bool {
         let common = tree.common(runs.queue, next.queue);
         let added = |queue: QueueAt| -> i64 {
@@ -248,7 +254,7 @@ impl YuniKorn {
             >= i64::from(next.priority) - added(next.queue) - self.settings[common].priority
     }
 
-    /// The candidates that an ask may have, by place.
+    /// Returns the indices of the candidates that an ask may preempt.
     fn potential(&self, ground: &AskState, next: &Waiting) -> Vec<usize> {
         let (tree, all) = (ground.session.tree, &ground.candidates);
         let (trial, fence) = (self.trial(tree, &ground.usage, next), self.fence(tree, &ground.usage, next.queue));
@@ -268,13 +274,13 @@ impl YuniKorn {
         (0..all.len()).filter(|at| may(&all[*at])).collect()
     }
 
-    /// The victims of an ask, and the machine that it takes, if it is known.
+    /// Returns the victims of an ask, and its machine, if that is known.
     fn victims(&self, ground: &AskState, next: &Waiting) -> Option<(Option<MachineId>, Victims)> {
         let potential = self.potential(ground, next);
         if potential.is_empty() || !self.covered(ground, &potential, next) {
             return None;
         }
-        // A maximum prevents the start, not a lack of machines.
+        // The start is prevented by a maximum, not by a lack of room.
         if ground.rooms.find(&next.each).is_some() {
             return Some((None, self.enough(ground, &potential, &[], None, next)?));
         }
@@ -296,7 +302,7 @@ impl YuniKorn {
         }
         let (machine, room, victims) = best?;
         let victims = self.enough(ground, &potential, &victims, Some((machine, room.0)), next)?;
-        // The room of the machine helps only where no maximum is in the way besides.
+        // The room of the machine helps only if no maximum prevents the start as well.
         let mut after = self.trial(ground.session.tree, &ground.usage, next);
         victims.iter().for_each(|at| after.remove(all[*at].runs.queue, &all[*at].runs.unit()));
         let tree = ground.session.tree;
@@ -304,7 +310,7 @@ impl YuniKorn {
         starts.then_some((Some(machine), victims))
     }
 
-    /// Whether the guarantee of its queue covers an ask, perhaps without all potential victims.
+    /// Returns whether the guarantee of its queue covers an ask, perhaps only without all potential victims.
     fn covered(&self, ground: &AskState, potential: &[usize], next: &Waiting) -> bool {
         let mut trial = self.trial(ground.session.tree, &ground.usage, next);
         if trial.left(next.queue).covers(&trial.need) {
@@ -317,8 +323,8 @@ impl YuniKorn {
         !trial.left(next.queue).exceeded(&trial.need)
     }
 
-    /// Returns the victims on a machine: first those that reduce the shortage, until the ask fits. Together they have to be within the
-    /// remainder of the guarantee of the ask's queue; the first that would not be ends the search.
+    /// Returns the victims on a machine: first those that reduce the shortage, until the ask fits. Together they must be within the
+    /// remainder of the guarantee of the ask's queue; the first victim that would exceed it ends the search.
     fn on_machine(
         &self,
         ground: &AskState,
@@ -369,7 +375,8 @@ impl YuniKorn {
         None
     }
 
-    /// Of the victims on a machine, and of all others, the first that are as much as the ask; `None` if all are less.
+    /// Returns the first victims, of those on a machine and then of all others, that together cover the ask; `None` if all together are
+    /// less.
     fn enough(
         &self,
         ground: &AskState,
@@ -380,7 +387,7 @@ impl YuniKorn {
     ) -> Option<Victims> {
         let all = &ground.candidates;
         let mut trial = self.trial(ground.session.tree, &ground.usage, next);
-        // As the source has it, the victims alone have to be as much as the ask.
+        // As in the source, the victims alone must cover the ask.
         let free = machine.filter(|_| self.counts_free).map_or([0; MAX_DIMS], |(_, room)| room);
         let owed: [u64; MAX_DIMS] = std::array::from_fn(|d| trial.need.0[d].saturating_sub(free[d]));
         let (mut sum, mut victims) = ([0u64; MAX_DIMS], Victims::new());
@@ -412,7 +419,7 @@ impl YuniKorn {
                     break 'others;
                 }
                 trial.add(trial.ask, &unit);
-                // Where a machine has to be freed, those on others do not help.
+                // If a machine needs room, victims on other machines do not help.
                 if machine.is_none_or(|(machine, _)| machine == runs.machine) {
                     take(&mut sum, *at, &unit);
                 }

@@ -1,8 +1,9 @@
-//! The one account of the state: the amounts that each user holds, uses and waits for.
+//! The account of the state of a run: the allocation, the use and the pending demand of each user.
 //!
-//! The engine writes it, policies and metrics read it, and no other module keeps a copy. The amount that a user *holds*
-//! (its footprint: the amount that the policy's lens reserves for its running tasks) and the one it *uses* (its tasks'
-//! true demands) are two numbers; they differ under slots.
+//! The engine writes the books, policies and metrics read them, and no other module keeps a copy. The *allocation* of a user (its
+//! footprint: the amount that the policy's lens reserves for its running tasks) and its *use* (the true demands of these tasks) are two
+//! numbers; they differ under slots. Sums that not every policy reads (pending demand, integrals over time, kinds of machines, books per
+//! partition) are kept only on request.
 
 mod weights;
 
@@ -12,18 +13,17 @@ use prefetch_index::prefetch_index;
 
 use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
 
-/// The key of a task set in the books besides its user, if a policy keeps that apart: nothing, or a label that it
-/// requires.
+/// The key of a task set in the books besides its user, if a policy keeps separate books: none, or a label that it requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition(pub u8);
 
 impl Partition {
-    /// Task sets that require no label with books of its own.
+    /// Task sets that require no label with separate books.
     pub const DEFAULT: Partition = Partition(0);
-    /// The most labels that can be kept apart.
+    /// The largest number of labels with separate books.
     pub const LABELS: usize = u8::MAX as usize - 1;
 
-    /// Its place in a list of partitions.
+    /// Returns its index in a list of partitions.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -31,24 +31,24 @@ impl Partition {
 
 /// The state of one run. Amounts are in base units, one per dimension of the run.
 ///
-/// Everything about a user stands together, since a launch or an end touches all of it and, with many users, each
-/// separate table would be one more miss of the cache.
+/// All numbers of a user are stored together, since a launch or an end touches all of them and, with many users, each separate table would
+/// cost one more cache miss.
 #[derive(Clone, Debug)]
 pub struct Books {
     dims: usize,
     capacity: Resources,
     offered: Resources,
     same: bool,
-    /// `stride` numbers a user: see [`RUNNING`] and its successors; then the amounts it holds, its head's demand
-    /// and, where the lens makes a difference, the amounts it uses.
+    /// `stride` numbers per user: see [`RUNNING`] and its successors; then the user's allocation, its head's demand and, unless the lens is
+    /// plain, the amounts it uses.
     accounts: Vec<u64>,
     stride: usize,
-    /// The total demand of a user's waiting tasks, `dims` numbers per user, if a policy asked for it: one more miss
-    /// of the cache per launch. It may exceed a `u64`.
+    /// The total demand of a user's waiting tasks, `dims` numbers per user, if requested by a policy: it costs one more cache miss per
+    /// launch. It may exceed a `u64`.
     waiting_demand: Option<Vec<u128>>,
-    /// The integrals of what users hold, if a policy asked for them.
+    /// The integrals of the allocations, if requested by a policy.
     integrals: Option<Integrals>,
-    /// The kinds of machines and how many there are of each, if a policy asked for them.
+    /// The kinds of machines and the number of each, if requested by a policy.
     machines: Vec<(Resources, u64)>,
     weights: Weights,
     total_held: Resources,
@@ -57,17 +57,17 @@ pub struct Books {
     total_waiting: u64,
     backlogged: u32,
     active: u32,
-    /// The same once more by [`Partition`], if a policy keeps them apart.
+    /// The books of each [`Partition`], if a policy keeps them apart.
     apart: Vec<Books>,
 }
 
-/// The amounts that users have held, times time, in base units times microseconds.
+/// The integrals of the allocations over time, in base units times microseconds.
 #[derive(Clone, Debug, Default)]
 struct Integrals {
     now: Time,
-    /// Up to the last change of what the user holds, `dims` numbers a user.
+    /// The integral up to the last change of the user's allocation, `dims` numbers per user.
     sums: Vec<u128>,
-    /// When that was, by user.
+    /// The time of that change, by user.
     since: Vec<Time>,
 }
 
@@ -77,8 +77,8 @@ const CLASS: usize = 2;
 const HELD: usize = 3;
 
 impl Books {
-    /// Empty books for a cluster of `capacity`, of which the policy's lens offers `offered`; `same` says that the lens
-    /// changes nothing, neither machines nor demands.
+    /// Creates empty books for a cluster of `capacity`, of which the policy's lens offers `offered`; `same` means that the lens is plain:
+    /// it changes neither machines nor demands.
     pub fn new(dims: usize, capacity: Resources, offered: Resources, same: bool, weights: Weights) -> Books {
         Books {
             dims,
@@ -109,17 +109,18 @@ impl Books {
         self.apart = vec![nothing; labels + 1];
     }
 
-    /// The books of a partition, with its present capacity; these books if there are no partitions. Demands of heads are not in them.
+    /// Returns the books of a partition, with its present capacity, or these books if there are no partitions. They do not contain the
+    /// demands of heads.
     pub fn partition(&self, partition: Partition) -> &Books {
         if self.apart.is_empty() { self } else { &self.apart[partition.index()] }
     }
 
-    /// How many partitions there are.
+    /// Returns the number of partitions.
     pub fn partitions(&self) -> usize {
         self.apart.len().max(1)
     }
 
-    /// The books of a partition, if they are kept: amounts booked here must be booked there too.
+    /// Returns the books of a partition, if they are kept: amounts booked here must be booked there too.
     pub fn apart(&mut self, partition: Partition) -> Option<&mut Books> {
         self.apart.get_mut(partition.index())
     }
@@ -129,7 +130,7 @@ impl Books {
         (self.capacity, self.offered) = (capacity, capacity);
     }
 
-    /// Keeps the machines of the cluster for [`Books::machines`].
+    /// Stores the kinds of machines of the cluster for [`Books::machines`].
     pub fn keep_machines(&mut self, machines: &[Resources]) {
         for capacity in machines {
             match self.machines.iter_mut().find(|(kind, _)| kind == capacity) {
@@ -139,19 +140,19 @@ impl Books {
         }
     }
 
-    /// Keeps the sums for [`Books::wanted`]. Panics: when accounts are open already (a programmer error).
+    /// Enables the sums for [`Books::wanted`]. Panics: if accounts are open already (a programmer error).
     pub fn keep_waiting_demand(&mut self) {
         assert!(self.accounts.is_empty(), "asked for before the first account");
         self.waiting_demand = Some(Vec::new());
     }
 
-    /// Keeps the sums for [`Books::service`]. Panics: when accounts are open already (a programmer error).
+    /// Enables the sums for [`Books::service`]. Panics: if accounts are open already (a programmer error).
     pub fn keep_integrals(&mut self) {
         assert!(self.accounts.is_empty(), "asked for before the first account");
         self.integrals = Some(Integrals::default());
     }
 
-    /// Time passes.
+    /// Advances the time of the integrals.
     pub fn pass(&mut self, now: Time) {
         if let Some(integrals) = &mut self.integrals {
             integrals.now = now;
@@ -173,7 +174,7 @@ impl Books {
         self.apart.iter_mut().for_each(|apart| apart.open(name));
     }
 
-    /// Prefetches the account of a user that is about to change; does nothing without one.
+    /// Prefetches the account of a user that is about to change; has no effect for a user without an account.
     pub fn fetch(&self, user: UserId) {
         let at = user.index() * self.stride;
         prefetch_index(&self.accounts, at);
@@ -185,62 +186,65 @@ impl Books {
         &self.accounts[at..at + self.stride]
     }
 
-    /// How many users have an account.
+    /// Returns the number of users with an account.
     pub fn users(&self) -> usize {
         self.accounts.len() / self.stride
     }
 
-    /// How many resource dimensions there are.
+    /// Returns the number of resource dimensions.
     pub fn dims(&self) -> usize {
         self.dims
     }
 
-    /// The whole cluster.
+    /// Returns the capacity of the whole cluster.
     pub fn capacity(&self) -> &Resources {
         &self.capacity
     }
 
-    /// The whole cluster as the policy's lens offers it.
+    /// Returns the capacity of the whole cluster as the policy's lens offers it.
     pub fn offered(&self) -> &Resources {
         &self.offered
     }
 
-    /// The machines of the whole cluster as the policy's lens offers them, of every kind one and how many there are; nothing unless a
-    /// policy asked for them.
+    /// Returns the kinds of machines of the whole cluster, as the policy's lens offers them, with the number of each; empty unless a policy
+    /// requested them.
     pub fn machines(&self) -> &[(Resources, u64)] {
         &self.machines
     }
 
-    /// The footprint of a user's running tasks.
+    /// Returns the allocation of a user: the footprint of its running tasks.
     pub fn allocated(&self, user: UserId) -> &[u64] {
         &self.account(user)[HELD..HELD + self.dims]
     }
 
-    /// Whether reserved and used amounts are the same.
+    /// Returns whether reserved and used amounts are the same.
     pub fn lens_is_plain(&self) -> bool {
         self.same
     }
 
-    /// The true demand of a user's running tasks.
+    /// Returns the true demand of a user's running tasks.
     pub fn used(&self, user: UserId) -> &[u64] {
         if self.same { self.allocated(user) } else { &self.account(user)[HELD + 2 * self.dims..] }
     }
 
-    /// The demand of the task that a user would launch next; meaningful while [`Books::waiting`] is not 0.
+    /// Returns the demand of the task that a user would launch next; meaningful while [`Books::waiting`] is not 0.
     pub fn head(&self, user: UserId) -> &[u64] {
         &self.account(user)[HELD + self.dims..HELD + 2 * self.dims]
     }
 
-    /// The total demand of a user's running and waiting tasks for resource `d`; divided by their number this is
-    /// its mean demand, which launches do not change. Panics: unless a policy or a recorder asked for it
-    /// ([`Needs::waiting_demand`](crate::policy::Needs::waiting_demand)).
+    /// Returns the total demand of a user's running and waiting tasks for resource `d`; divided by their number this is its mean demand,
+    /// which launches do not change.
+    ///
+    /// Panics: unless a policy or a recorder requested it ([`Needs::waiting_demand`](crate::policy::Needs::waiting_demand)).
     pub fn wanted(&self, user: UserId, d: usize) -> u128 {
         let waiting = self.waiting_demand.as_ref().expect("a policy or a recorder asked for waiting demand");
         u128::from(self.used(user)[d]) + waiting[user.index() * self.dims + d]
     }
 
-    /// The attained service of a user in resource `d`: the amount that it has held, integrated over time, in base units times
-    /// microseconds; exact. Not in the books of a partition. Panics: unless a policy asked for it ([`Needs::integrals`](crate::policy::Needs::integrals)).
+    /// Returns the attained service of a user in resource `d`: its allocation integrated over time, in base units times microseconds;
+    /// exact. Not in the books of a partition.
+    ///
+    /// Panics: unless a policy requested it ([`Needs::integrals`](crate::policy::Needs::integrals)).
     pub fn service(&self, user: UserId, d: usize) -> u128 {
         let Integrals { now, sums, since } = self.integrals.as_ref().expect("a policy asked for integrals");
         let span = now.since(since[user.index()]);
@@ -258,63 +262,63 @@ impl Books {
         }
     }
 
-    /// The total demand of a user's waiting tasks, if it is kept.
+    /// Returns the total demand of a user's waiting tasks; empty if it is not kept.
     fn waits(&mut self, user: UserId) -> &mut [u128] {
         let at = user.index() * self.dims;
         self.waiting_demand.as_mut().map_or(&mut [], |sums| &mut sums[at..at + self.dims])
     }
 
-    /// How many tasks a user runs.
+    /// Returns the number of a user's running tasks.
     pub fn running(&self, user: UserId) -> u64 {
         self.account(user)[RUNNING]
     }
 
-    /// How many tasks a user waits to launch.
+    /// Returns the number of a user's waiting tasks.
     pub fn waiting(&self, user: UserId) -> u64 {
         self.account(user)[WAITING]
     }
 
-    /// All weights; [`Books::weight_class`] says which are a user's.
+    /// Returns the weights of all classes; [`Books::weight_class`] returns the class of a user.
     pub fn weights(&self) -> &Weights {
         &self.weights
     }
 
-    /// Which class of [`Books::weights`] a user belongs to.
+    /// Returns the class of [`Books::weights`] that a user belongs to.
     pub fn weight_class(&self, user: UserId) -> usize {
         self.account(user)[CLASS] as usize
     }
 
-    /// The footprint of all running tasks.
+    /// Returns the footprint of all running tasks.
     pub fn total_held(&self) -> &Resources {
         &self.total_held
     }
 
-    /// The true demand of all running tasks.
+    /// Returns the true demand of all running tasks.
     pub fn total_used(&self) -> &Resources {
         if self.same { &self.total_held } else { &self.total_used }
     }
 
-    /// How many tasks run.
+    /// Returns the number of running tasks.
     pub fn total_running(&self) -> u64 {
         self.total_running
     }
 
-    /// How many tasks wait in line.
+    /// Returns the number of waiting tasks.
     pub fn total_waiting(&self) -> u64 {
         self.total_waiting
     }
 
-    /// How many users wait for something.
+    /// Returns the number of users with waiting tasks.
     pub fn backlogged(&self) -> u32 {
         self.backlogged
     }
 
-    /// How many users run or wait for something.
+    /// Returns the number of users with running or waiting tasks.
     pub fn active(&self) -> u32 {
         self.active
     }
 
-    /// Books `tasks` more of this demand in a user's line.
+    /// Adds `tasks` of this demand to a user's waiting tasks.
     pub fn queue(&mut self, user: UserId, tasks: u32, demand: &[u64]) {
         let at = user.index() * self.stride;
         let account = &mut self.accounts[at..at + self.stride];
@@ -327,7 +331,7 @@ impl Books {
         }
     }
 
-    /// Books `tasks` of this demand out of a user's line.
+    /// Removes `tasks` of this demand from a user's waiting tasks.
     pub fn withdraw(&mut self, user: UserId, tasks: u32, demand: &[u64]) {
         let at = user.index() * self.stride;
         let account = &mut self.accounts[at..at + self.stride];
@@ -340,7 +344,7 @@ impl Books {
         }
     }
 
-    /// Notes the demand of the task a user would launch next.
+    /// Sets the demand of the task that a user would launch next.
     pub fn set_head(&mut self, user: UserId, demand: &[u64]) {
         let at = user.index() * self.stride + HELD + self.dims;
         self.accounts[at..at + self.dims].copy_from_slice(demand);
@@ -392,15 +396,15 @@ impl Books {
         }
     }
 
-    /// Compares the demand of waiting tasks, `dims` numbers per user, with the sums kept of it, if any.
-    /// Panics: when the books are wrong (a programmer error); for tests and audited runs.
+    /// Compares the demand of waiting tasks, `dims` numbers per user, with the sums kept of it, if any. Panics: if the books are wrong (a
+    /// programmer error); for tests and audited runs.
     pub fn audit_waiting_demand(&self, sums: &[u128], now: Time) {
         let kept = self.waiting_demand.as_deref().unwrap_or(sums);
         assert_eq!(kept, sums, "what waiting tasks need adds up at {now:?}");
     }
 
-    /// Adds everything up again and compares: the holdings of all users sum to the total, and to no more than is
-    /// offered. Panics: when the books are wrong (a programmer error); for tests and audited runs.
+    /// Recomputes all sums and compares them: the allocations of all users add up to the total, and to no more than is offered. Panics: if
+    /// the books are wrong (a programmer error); for tests and audited runs.
     pub fn audit(&self, now: Time) {
         let (mut held, mut running, mut waiting) = ([0u64; MAX_DIMS], 0, 0);
         for user in (0..self.users() as u32).map(UserId) {
@@ -417,7 +421,7 @@ impl Books {
         }
     }
 
-    /// The partitions sum to the whole. Panics: as [`Books::audit`].
+    /// Checks that the partitions add up to the whole. Panics: as [`Books::audit`].
     fn audit_apart(&self, now: Time) {
         for user in (0..self.users() as u32).map(UserId) {
             let standing = |of: &Books| {

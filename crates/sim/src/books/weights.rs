@@ -1,4 +1,7 @@
-//! Weights of users: one number, or one a resource.
+//! Weights of users: one number, or one per resource.
+//!
+//! Users with equal weight vectors share a class. Weights are read from a CSV file ([`Weights::read`]) as positive decimals and stored as
+//! integers in millionths; a zero, an unknown resource and a repeated column are errors.
 
 use std::collections::HashMap;
 
@@ -10,7 +13,7 @@ use plimsoll_base::units::{Dim, MAX_DIMS, Rounding};
 /// Weight 1 in millionths, the unit of weights.
 pub const WEIGHT_ONE: u64 = 1_000_000;
 
-/// The distinct weight vectors of a run (classes) and the class of each user. Class 0 is weight 1 for everything.
+/// The distinct weight vectors of a run (classes) and the class of each user. Class 0 has weight 1 for every resource.
 ///
 /// Source of vector weights: Ghodsi et al., NSDI 2011, §4.3.
 #[derive(Clone, Debug)]
@@ -23,7 +26,7 @@ pub struct Weights {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Class {
     each: [u64; MAX_DIMS],
-    /// The one number, where there is one: it counts where there are no resources, as with slots.
+    /// The single number, if the weights are one number: it applies where there are no resources, as with slots.
     whole: Option<u64>,
 }
 
@@ -38,7 +41,7 @@ impl Weights {
     /// Reads a CSV with the columns `user` and `weight`, or `user` and one column per resource (named as in the trace; a resource without a
     /// column has weight 1, or `weight` if that column is present too).
     ///
-    /// Unnamed users have weight 1. Errors: [`Error::Trace`] with the line and the column.
+    /// Users without a row have weight 1. Errors: [`Error::Trace`] with the line and the column.
     pub fn read(file: &Pinned, dims: &[Dim]) -> Result<Weights> {
         let mut rows = InputRows::new(Box::new(file.open()?), file.path(), Separator::Comma);
         let empty =
@@ -61,7 +64,7 @@ impl Weights {
         Ok(weights)
     }
 
-    /// Weights given one number a user, in millionths.
+    /// Creates weights with one number per user, in millionths.
     pub fn from_scalars<'a>(users: impl IntoIterator<Item = (&'a str, u64)>) -> Weights {
         let mut weights = Weights::default();
         for (user, weight) in users {
@@ -75,27 +78,27 @@ impl Weights {
         weights
     }
 
-    /// How many distinct weight vectors there are.
+    /// Returns the number of distinct weight vectors.
     pub fn classes(&self) -> usize {
         self.classes.len()
     }
 
-    /// The class of a user by name.
+    /// Returns the class of a user by name.
     pub fn class_of(&self, name: &str) -> u32 {
         self.by_name.get(name).copied().unwrap_or(0)
     }
 
-    /// A class's weight per resource, in millionths.
+    /// Returns a class's weight per resource, in millionths.
     pub fn each(&self, class: usize) -> &[u64; MAX_DIMS] {
         &self.classes[class].each
     }
 
-    /// A class's one weight, in millionths; `None` if its weights differ by resource.
+    /// Returns a class's single weight, in millionths; `None` if its weights are given per resource only and differ.
     pub fn uniform(&self, class: usize) -> Option<u64> {
         self.classes[class].whole
     }
 
-    /// Names that a weight was given for, in no particular order.
+    /// Returns the names of users with a weight, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }

@@ -1,31 +1,31 @@
-//! Classes of amounts: a quarter of an octave wide, and a whole one where amounts are small beside the largest machine.
+//! Classes of amounts: a quarter of an octave wide, and a whole octave where amounts are small compared with the largest machine.
 //!
-//! Every class costs a bit to change whenever a machine fills up or empties past it, and a full machine that gets a core back
-//! passes all classes below one core; a task that small hardly ever has to look for room.
+//! Every class costs a bit change whenever a machine fills up or empties past it, and a full machine that gets a core back passes all
+//! classes below one core; a task that small hardly ever has to search for room.
 
-/// How many octaves below the largest machine have classes of a quarter.
+/// The number of octaves below the largest machine with classes of a quarter octave.
 const FINE: u32 = 6;
 
-/// How many octaves below those have a class each; less than that is one class.
+/// The number of octaves below those with one class each; all smaller amounts are one class.
 const COARSE: u32 = 6;
 
 /// Classes in an octave, as a power of two.
 const PARTS: u32 = 2;
 
-/// How many raw classes amounts of 64 bits have.
+/// The number of raw classes of 64-bit amounts.
 const RAW: usize = 64 << PARTS;
 
-/// The classes of one resource: class 0 begins at nothing, the last one has no end.
+/// The classes of one resource: class 0 begins at 0, the last one has no upper limit.
 #[derive(Clone, Debug)]
 pub(super) struct ClassAxis {
     /// The class of each raw class.
     of: [u8; RAW],
-    /// The least amount of each class and those above it.
+    /// The least amount of each class.
     pub least: Vec<u64>,
 }
 
 impl ClassAxis {
-    /// Classes for amounts up to about `most`; at most 34.
+    /// Creates classes for amounts up to about `most`; at most 34.
     pub fn new(most: u64) -> ClassAxis {
         let top = raw(most.max(1));
         let (fine, coarse) = (top.saturating_sub(FINE << PARTS), top.saturating_sub((FINE + COARSE) << PARTS));
@@ -46,7 +46,7 @@ impl ClassAxis {
     }
 }
 
-/// The octave of an amount and the part of it.
+/// Returns the raw class of an amount: its octave and the quarter within it.
 fn raw(amount: u64) -> u32 {
     let octave = amount.ilog2();
     let part = ((u128::from(amount) << PARTS) >> octave) as u32 & ((1 << PARTS) - 1);

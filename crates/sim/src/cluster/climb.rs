@@ -1,9 +1,9 @@
-//! Finds the machine with free amounts in the direction of the demand: dot-product.
+//! Finds the machine with the free amounts that are best aligned with the demand: dot-product.
 //!
 //! Machines of one kind (of equal capacity) with the same free amounts are equal: they have the same score, and the first of them is the
-//! best. Equals of one kind and of the same classes of free amounts form a cell, whose classes bound the score of all its members. The cell
-//! with the highest bound is searched first, and then the cells with a bound above the best score so far. Cost: O(cells with machines ·
-//! resources), and the equals in the best cells, however many machines these are.
+//! best. Equals of one kind and with the same classes of free amounts form a cell. The classes of a cell bound the score of all its
+//! members. The cell with the highest bound is searched first, and then the cells with a bound above the best score so far. Cost: O(cells
+//! with machines · resources), plus the equals in the best cells, regardless of the number of machines.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -27,9 +27,9 @@ struct MachineKind {
 struct IndexCell {
     kind: u32,
     classes: [u8; AXES],
-    /// The equals in it, by place.
+    /// Indices of the equals in the cell.
     members: Vec<usize>,
-    /// Its place among those with members.
+    /// Its index in [`Climb::live`], while it has members.
     live: usize,
 }
 
@@ -40,7 +40,7 @@ struct Equals {
     free: Resources,
     machines: BTreeSet<u32>,
     cell: usize,
-    /// Its place in the cell.
+    /// Its index in the cell's members.
     place: usize,
 }
 
@@ -52,22 +52,22 @@ pub(super) struct Climb {
     kind: Vec<u32>,
     cells: Vec<IndexCell>,
     cell_of: HashMap<(u32, [u8; AXES]), usize>,
-    /// Cells with members.
+    /// Indices of the cells with members.
     live: Vec<usize>,
-    /// Those with machines, and places for others.
+    /// Equals, with and without machines; [`Climb::spare`] lists those without.
     equals: Vec<Equals>,
     spare: Vec<usize>,
     equals_of: HashMap<(u32, Resources), usize>,
-    /// The equals of each machine that is there.
+    /// The equals of each present machine.
     places: Vec<Option<usize>>,
-    /// Kept for its memory: cells with their bounds.
+    /// A buffer for cells with their bounds, kept to reuse its memory.
     bounds: Vec<(u128, usize)>,
 }
 
-/// The best machine so far.
+/// The score and index of the best machine so far.
 type Best = Option<(u128, usize)>;
 
-/// Whether a score on a machine is better: higher, or as high and earlier.
+/// Returns whether a score on a machine is better: higher, or equal on an earlier machine.
 fn beats(score: u128, machine: usize, best: &Best) -> bool {
     best.is_none_or(|(highest, first)| score > highest || (score == highest && machine < first))
 }
@@ -81,7 +81,7 @@ impl Climb {
         climb
     }
 
-    /// A machine is new, or comes with another capacity.
+    /// Sets the kind of a machine that is new or has another capacity.
     pub fn weigh(&mut self, index: &Index, machine: usize, capacity: &Resources) {
         let kind = *self.kind_of.entry(*capacity).or_insert_with(|| {
             self.kinds.push(MachineKind { capacity: *capacity, weights: alignment(capacity) });
@@ -92,7 +92,7 @@ impl Climb {
         self.changed(index, machine);
     }
 
-    /// Puts a machine where it belongs now.
+    /// Moves a machine to the equals that match its current free amounts.
     pub fn changed(&mut self, index: &Index, machine: usize) {
         self.places.resize(self.places.len().max(machine + 1), None);
         let now = index.is_present(machine).then(|| (self.kind[machine], index.free(machine)));
@@ -114,7 +114,7 @@ impl Climb {
         });
     }
 
-    /// Makes a place for the first machine with these amounts free.
+    /// Creates the equals for the first machine with these free amounts.
     fn open(&mut self, index: &Index, kind: u32, free: Resources) -> usize {
         let mut classes = [0; AXES];
         for (class, (axis, free)) in classes.iter_mut().zip(index.axes().iter().zip(free.0)) {
@@ -145,7 +145,7 @@ impl Climb {
         at
     }
 
-    /// Takes equals without machines out of their cell.
+    /// Removes equals without machines from their cell.
     fn close(&mut self, at: usize) {
         let Equals { kind, free, cell, place, .. } = self.equals[at];
         self.equals_of.remove(&(kind, free));
@@ -163,18 +163,18 @@ impl Climb {
         }
     }
 
-    /// The score of machines of a kind with these amounts free.
+    /// Returns the score of machines of a kind with these free amounts.
     fn score(&self, kind: u32, free: &[u64], need: &[u64]) -> u128 {
         let parts = need.iter().zip(free).zip(&self.kinds[kind as usize].weights);
         parts.map(|((need, free), weight)| u128::from(*need) * u128::from(*free) * weight).sum()
     }
 
-    /// Returns the score of a machine with these amounts free.
+    /// Returns the score of a machine with these free amounts.
     pub fn score_on(&self, machine: usize, free: &[u64], need: &[u64]) -> u128 {
         self.score(self.kind[machine], free, need)
     }
 
-    /// An upper bound of the scores in a cell; `None` if none has room, by its classes or by its kind.
+    /// Returns an upper bound of the scores in a cell; `None` if none of its machines has room, by its classes or by its kind.
     fn bound(&self, index: &Index, cell: &IndexCell, need: &[u64], classes: &[u8; AXES]) -> Option<u128> {
         if cell.classes.iter().zip(classes).any(|(class, need)| class < need) {
             return None;
@@ -232,7 +232,7 @@ impl Climb {
                 if best.is_some_and(|(highest, _)| score < highest) || !under(need, free) {
                     continue;
                 }
-                // The first that is accepted, if it beats the best.
+                // The first accepted machine is used if it beats the best one.
                 let machines = equals.machines.iter().map(|&machine| machine as usize);
                 let mut ahead = machines.take_while(|&machine| beats(score, machine, &best));
                 let accepted = ahead.find(|&machine| scope.contains(id(machine)) && also(machine));

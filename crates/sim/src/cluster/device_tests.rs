@@ -1,4 +1,4 @@
-//! Devices: exact cases, invariants under churn, and fragmentation beside its definition.
+//! Tests of devices: exact cases, invariants under churn, and fragmentation compared with its definition.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -6,12 +6,12 @@ use rand_chacha::ChaCha8Rng;
 use super::{DevicePart, Hardware, Machines, Mix, Placement};
 use plimsoll_base::units::{MachineId, Resources};
 
-/// Cores and GPUs, both in thousandths.
+/// Returns a demand of cores and GPUs, both in thousandths.
 fn demand(cpu: u64, gpu: u64) -> Resources {
     Resources([cpu, gpu, 0, 0, 0, 0, 0, 0])
 }
 
-/// Machines with their GPUs' NUMA nodes.
+/// Creates machines with the NUMA nodes of their GPUs.
 fn machines(placement: Placement, all: &[(u64, &[u16])], mix: &[(Resources, u64)]) -> Machines {
     let capacities: Vec<Resources> = all.iter().map(|(cpu, nodes)| demand(*cpu, 1000 * nodes.len() as u64)).collect();
     let mut hardware = Hardware::new(&[1]);
@@ -24,7 +24,7 @@ fn machines(placement: Placement, all: &[(u64, &[u16])], mix: &[(Resources, u64)
     Machines::new(2, placement, &capacities).with_hardware(hardware)
 }
 
-/// Places a task where the rule says; its machine and devices.
+/// Places a task by the rule; returns its machine and devices.
 fn start(machines: &mut Machines, need: &Resources) -> Option<(MachineId, Vec<DevicePart>)> {
     let machine = machines.find(need.slice(2))?;
     machines.allocate(machine, need.slice(2));
@@ -55,7 +55,7 @@ fn a_task_fits_only_where_devices_do() {
     let two: &[u16] = &[0, 0];
     for (_, placement) in Placement::ALL.into_iter().filter(|(_, placement)| *placement != Placement::Pooled) {
         let mut all = machines(placement, &[(9000, two), (9000, two)], &[(demand(1, 500), 1)]);
-        // Half of every device is taken, so that 2 GPUs are free in total, but no whole one.
+        // Half of every device is allocated, so that 2 GPUs are free in total, but no whole one.
         for machine in [MachineId(0), MachineId(1)] {
             all.allocate(machine, &[2, 1000]);
             let mut held = all.assign(machine, &[1, 500]);
@@ -68,7 +68,7 @@ fn a_task_fits_only_where_devices_do() {
     }
 }
 
-/// Fragments of one machine, as the paper defines them.
+/// Returns the fragments of one machine, as the paper defines them.
 fn fragments(cpu: u64, free: &[u16], mix: &[(Resources, u64)]) -> i128 {
     let mut sum = 0;
     for (demand, count) in mix {
@@ -113,7 +113,7 @@ fn churn_gives_no_device_twice_and_descent_is_as_defined() {
             }
             let need = mix[rng.random_range(0..mix.len())].0;
             let [cpu, gpu] = [need.0[0], need.0[1]];
-            // The growth of each machine's fragments, if it has room.
+            // Returns the growth of a machine's fragments, if it has room.
             let growth = |(free_cpu, devices): &(u64, Vec<u16>)| -> Option<i128> {
                 let left = free_cpu.checked_sub(cpu)?;
                 let before = fragments(*free_cpu, devices, &mix);
@@ -167,8 +167,7 @@ fn churn_gives_no_device_twice_and_descent_is_as_defined() {
     }
 }
 
-/// The mix and the figures of the authors' own test: 887.20 and 554.4 thousandths, their weights in hundredths of a
-/// percent.
+/// The mix and the values of the authors' own test: 887.20 and 554.4 thousandths, their weights in hundredths of a percent.
 #[test]
 fn fragments_are_those_of_the_authors() {
     let mix = [

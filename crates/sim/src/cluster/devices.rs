@@ -1,9 +1,9 @@
 //! Devices with identities: GPU 0 to 7 of a machine, its disks, the cores of its NUMA nodes.
 //!
-//! A resource may consist of devices, a thousand thousandths each. A task that needs a whole number of them gets that many free ones; a
-//! task that needs less than one gets a part of one device. Other amounts are errors. The placement rule selects the machine of a task;
-//! this module selects its devices there, and never allocates a thousandth twice. Fuxi's hardware-id scheduling is known by its title only;
-//! the semantics are ours.
+//! A resource may consist of devices of a thousand thousandths each. A task that needs a whole number of devices gets that many free ones;
+//! a task that needs less than one gets a part of one device. Other amounts are errors. The placement rule selects the machine of a task;
+//! this module selects its devices there, and never allocates a thousandth twice. Only the title of Fuxi's hardware-id scheduling is
+//! public; the semantics are ours.
 
 use super::fragmentation::{Gradients, Mix};
 use plimsoll_base::units::{MachineId, Resources};
@@ -11,14 +11,14 @@ use plimsoll_base::units::{MachineId, Resources};
 /// Thousandths of a device.
 pub const WHOLE: u64 = 1000;
 
-/// A part of a device, or a whole one, that a task holds.
+/// A part of a device, or a whole one, that is allocated to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DevicePart {
     /// The resource, as an index into the run's dimensions.
     pub dim: u8,
     /// The device's number on its machine, from 0.
     pub device: u16,
-    /// How many thousandths of it.
+    /// Number of thousandths of the device.
     pub milli: u16,
 }
 
@@ -26,7 +26,7 @@ pub struct DevicePart {
 #[derive(Clone, Debug)]
 pub(super) struct Set {
     pub dim: usize,
-    /// Where each machine's devices begin; one more at the end.
+    /// The index of each machine's first device, and one more entry at the end.
     start: Vec<usize>,
     /// Free thousandths of each device.
     free: Vec<u16>,
@@ -40,7 +40,7 @@ impl Set {
     }
 }
 
-/// Whether devices with these free amounts have room: for `need` thousandths of one, or for a whole number.
+/// Returns whether devices with these free amounts have room: for `need` thousandths of one device, or for a whole number of devices.
 pub(super) fn has_room(free: &[u16], need: u64) -> bool {
     if need < WHOLE {
         return need == 0 || free.iter().any(|&free| u64::from(free) >= need);
@@ -57,7 +57,7 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// No machines yet; these resources are made of devices.
+    /// Creates hardware without machines; these resources consist of devices.
     pub fn new(dims: &[usize]) -> Hardware {
         let set = |&dim: &usize| Set { dim, start: vec![0], free: Vec::new(), node: Vec::new() };
         Hardware { sets: dims.iter().map(set).collect(), mix: None, gradients: Gradients::default() }
@@ -69,10 +69,10 @@ impl Hardware {
         self.gradients = Gradients::default();
     }
 
-    /// The next machine, all devices free: `nodes` gives the NUMA node of each device of a resource, or nothing where
-    /// all are in one.
+    /// Adds the next machine, with all devices free: `nodes` returns the NUMA node of each device of a resource, or nothing if all are in
+    /// one.
     ///
-    /// Errors: a text without a place: a capacity that is no whole number of devices, or as many nodes as do not fit.
+    /// Errors: a text without a location: the capacity is not a whole number of devices, or the number of nodes differs from it.
     pub fn push<'a>(&mut self, capacity: &Resources, nodes: impl Fn(usize) -> &'a [u16]) -> Result<(), String> {
         for set in &mut self.sets {
             let amount = capacity.0[set.dim];
@@ -95,17 +95,17 @@ impl Hardware {
         Ok(())
     }
 
-    /// The resources that are made of devices.
+    /// Returns the resources that consist of devices.
     pub fn dims(&self) -> Vec<usize> {
         self.sets.iter().map(|set| set.dim).collect()
     }
 
-    /// How many machines there are.
+    /// Returns the number of machines.
     pub fn machines(&self) -> usize {
         self.sets.first().map_or(0, |set| set.start.len() - 1)
     }
 
-    /// Checks that devices can meet a demand. Errors: a text without a place: more than one device but no whole number of them.
+    /// Checks that devices can meet a demand. Errors: a text without a location, for more than one device but no whole number of them.
     pub fn check(&self, need: &[u64]) -> Result<(), String> {
         match self.sets.iter().map(|set| need[set.dim]).find(|need| *need > WHOLE && need % WHOLE != 0) {
             None => Ok(()),
@@ -120,14 +120,14 @@ impl Hardware {
         self.sets.iter().all(|set| has_room(set.numbers(machine), need[set.dim]))
     }
 
-    /// The free amount of each device of a resource on a machine.
+    /// Returns the free amount of each device of a resource on a machine.
     pub fn free(&self, dim: usize, machine: MachineId) -> Option<&[u16]> {
         self.sets.iter().find(|set| set.dim == dim).map(|set| set.numbers(machine.index()))
     }
 
-    /// The devices of a set that a demand would get, lowest number first: a part of the device with the least free that
-    /// has enough (`part` may choose otherwise); whole ones of the NUMA node with the fewest free ones that has enough,
-    /// or, if none has, node by node from the one with the most. Ties go to the lower number.
+    /// Returns the devices of a set that a demand would get, lowest number first. A part is taken from the device with the least free that
+    /// has enough (`part` may choose otherwise). Whole devices are taken from the NUMA node with the fewest free ones that has enough or,
+    /// if none has, node by node from the one with the most. Ties go to the lower number.
     pub(super) fn choose(
         &self,
         at: usize,
@@ -162,18 +162,18 @@ impl Hardware {
         chosen
     }
 
-    /// The device with the least free among some, ties to the lower number.
+    /// Returns the device with the least free among some, ties to the lower number.
     pub(super) fn fullest(&self, at: usize, machine: usize, among: &mut dyn Iterator<Item = usize>) -> Option<usize> {
         let free = self.sets[at].numbers(machine);
         among.min_by_key(|&device| free[device])
     }
 
-    /// Panics: if a device has less free (the caller has just chosen it).
+    /// Allocates parts of devices. Panics: if a device has less free (the caller has just chosen it).
     pub(super) fn allocate(&mut self, machine: usize, parts: &[DevicePart]) {
         self.change(machine, parts, |free, milli| free.checked_sub(milli));
     }
 
-    /// Panics: if a device would have more than a thousand thousandths.
+    /// Releases parts of devices. Panics: if a device would have more than a thousand thousandths free.
     pub(super) fn give(&mut self, machine: usize, parts: &[DevicePart]) {
         self.change(machine, parts, |free, milli| free.checked_add(milli).filter(|free| u64::from(*free) <= WHOLE));
     }

@@ -1,7 +1,7 @@
-//! Machine events: which machine fails, leaves, joins or carries other labels, and when.
+//! Machine events: machines that fail, leave, join or get other labels, and the times.
 //!
-//! A CSV with the header `at_s,machine,event,labels` (`at_ms` and `at_us` as well; `labels` may be missing), sorted by
-//! time. A machine with `join` as its first event is not there at the start. The vocabulary is ours.
+//! A CSV with the header `at_s,machine,event,labels` (`at_ms` and `at_us` as well; `labels` may be missing), sorted by time. A machine with
+//! `join` as its first event is absent at the start. The vocabulary is ours.
 
 use std::path::Path;
 
@@ -14,20 +14,20 @@ use plimsoll_base::units::{MachineId, Rounding, Time, US_PER_S};
 /// An event of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MachineChange {
-    /// It is gone at once, with its running tasks.
+    /// It fails at once, with its running tasks.
     Fail,
-    /// It takes no new tasks; its running tasks go on to their end.
+    /// It takes no new tasks; its running tasks continue to their end.
     Leave,
-    /// It is there (again), with its capacity.
+    /// It becomes present (again), with its capacity.
     Join,
-    /// From now on it carries exactly these labels.
+    /// It has exactly these labels from now on.
     Relabel(Vec<String>),
 }
 
-/// A change and when it happens.
+/// A change and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineEvent {
-    /// When.
+    /// The time.
     pub at: Time,
     /// The machine.
     pub machine: MachineId,
@@ -38,14 +38,14 @@ pub struct MachineEvent {
 /// All events of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineEvents {
-    /// Machines that are not there at the start.
+    /// Machines that are absent at the start.
     pub absent: Vec<MachineId>,
-    /// In order of time, events of an instant in the order of the file.
+    /// Events in order of time; events of one instant are in the order of the file.
     pub events: Vec<MachineEvent>,
 }
 
 impl MachineEvents {
-    /// The labels that they bring.
+    /// Returns the labels that occur in events.
     pub fn brought(&self) -> impl Iterator<Item = &str> {
         let labels = self.events.iter().filter_map(|event| match &event.change {
             MachineChange::Relabel(labels) => Some(labels),
@@ -54,7 +54,7 @@ impl MachineEvents {
         labels.flatten().map(String::as_str)
     }
 
-    /// Whether a machine carries other labels at some time.
+    /// Returns whether an event changes the labels of a machine.
     pub fn relabel(&self) -> bool {
         self.events.iter().any(|event| matches!(event.change, MachineChange::Relabel(_)))
     }
@@ -62,10 +62,10 @@ impl MachineEvents {
 
 const EXPECTED: &str = "at_s (or at_ms, at_us), machine, event and perhaps labels";
 
-/// Where the columns stand.
+/// The positions of the columns.
 struct Header<'a> {
     at: InputColumn<'a>,
-    /// Microseconds in the unit of time.
+    /// Microseconds per unit of time.
     scale: u64,
     machine: InputColumn<'a>,
     event: InputColumn<'a>,
@@ -74,9 +74,8 @@ struct Header<'a> {
 
 /// Reads an events file for the machines of a description.
 ///
-/// Errors: [`plimsoll_base::error::Error::Io`], or [`plimsoll_base::error::Error::Trace`] with line and column for a machine or an
-/// event that is not known, events out of order, labels without `relabel`, a machine that joins though it is there, or
-/// fails or leaves though it is not.
+/// Errors: [`plimsoll_base::error::Error::Io`], or [`plimsoll_base::error::Error::Trace`] with line and column for an unknown machine or
+/// event, events out of order, labels without `relabel`, a machine that joins while it is present, or fails or leaves while it is absent.
 pub fn read(path: &Path, machines: &ClusterSpec) -> Result<MachineEvents> {
     let mut rows = InputRows::open(path, Separator::Comma)?;
     let mut columns: Vec<String> = Vec::new();
@@ -93,7 +92,7 @@ pub fn read(path: &Path, machines: &ClusterSpec) -> Result<MachineEvents> {
     }
     let header = header(&first, &columns)?;
     let mut all = MachineEvents::default();
-    // Whether a machine is there, once something happened to it.
+    // Whether a machine is present, for machines with earlier events.
     let mut there: std::collections::HashMap<MachineId, bool> = std::collections::HashMap::new();
     while let Some(row) = rows.read()? {
         row.expect_fields(columns.len()..=columns.len(), &format!("{}, as in the header", columns.len()))?;
@@ -117,7 +116,7 @@ pub fn read(path: &Path, machines: &ClusterSpec) -> Result<MachineEvents> {
         if known.is_none() && event.change == MachineChange::Join {
             all.absent.push(event.machine);
         }
-        // Relabelling says nothing about whether a machine is there.
+        // Relabelling does not imply that a machine is present.
         if known.is_some() || !matches!(event.change, MachineChange::Relabel(_)) {
             there.insert(event.machine, now);
         }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-/// How deep parentheses and `!` may nest.
+/// The deepest nesting of parentheses and `!`.
 const DEPTH: usize = 64;
 
 /// Labels that a machine must have or lack.
@@ -13,15 +13,15 @@ const DEPTH: usize = 64;
 pub enum Expression {
     /// The machine carries the label.
     Label(String),
-    /// It does not hold.
+    /// The inner expression is false.
     Not(Box<Expression>),
-    /// All hold.
+    /// All expressions are true.
     All(Vec<Expression>),
-    /// One holds at least.
+    /// At least one expression is true.
     Any(Vec<Expression>),
 }
 
-/// Whether a text is one label.
+/// Returns whether a text is one label.
 pub fn is_label(text: &str) -> bool {
     !text.is_empty() && text.chars().all(of_label)
 }
@@ -31,7 +31,7 @@ fn of_label(c: char) -> bool {
 }
 
 impl Expression {
-    /// Reads an expression. Errors: the problem and its character, from 1.
+    /// Parses an expression. Errors: the problem and the position of its character, from 1.
     pub fn parse(text: &str) -> Result<Expression, String> {
         let mut parser = Parser { text, at: 0, depth: 0 };
         let expression = parser.any()?;
@@ -41,7 +41,7 @@ impl Expression {
         }
     }
 
-    /// Whether it holds where exactly the labels hold that `carries` accepts.
+    /// Returns whether the expression is true for a machine with exactly the labels that `carries` accepts.
     pub fn is_satisfied(&self, carries: &impl Fn(&str) -> bool) -> bool {
         match self {
             Expression::Label(label) => carries(label),
@@ -51,13 +51,13 @@ impl Expression {
         }
     }
 
-    /// Whether it holds on no machine without the label: exactly, whatever other labels machines carry.
+    /// Returns whether the expression is false on every machine without the label: exactly, for all combinations of other labels.
     ///
-    /// Cost: linear, and twice that for every label that it names both plainly and negated.
+    /// Cost: linear, doubled for every label that occurs both plainly and negated.
     pub fn requires(&self, label: &str) -> bool {
         let mut signs = BTreeMap::new();
         self.signs(true, &mut signs);
-        // A label that only occurs positively is best carried, and one that only occurs negatively is best absent.
+        // A label that only occurs positively is set to present, and one that only occurs negatively to absent.
         let mut carried: BTreeMap<&str, bool> = BTreeMap::new();
         let mut open = Vec::new();
         for (name, (wanted, unwanted)) in signs {
@@ -72,7 +72,7 @@ impl Expression {
         !self.may_hold(&mut carried, &open)
     }
 
-    /// Which labels it names plainly, and which negated.
+    /// Records for each label whether it occurs plainly and whether it occurs negated.
     fn signs<'a>(&'a self, plain: bool, signs: &mut BTreeMap<&'a str, (bool, bool)>) {
         match self {
             Expression::Label(label) => {
@@ -84,7 +84,7 @@ impl Expression {
         }
     }
 
-    /// Whether it can hold with these labels known to be carried or not, and those `open` either way.
+    /// Returns whether the expression can be true with the labels in `carried` fixed and the labels in `open` either way.
     fn may_hold<'a>(&'a self, carried: &mut BTreeMap<&'a str, bool>, open: &[&'a str]) -> bool {
         let (first, rest) = match (self.known(carried), open.split_first()) {
             (None, Some((first, rest))) => (first, rest),
@@ -98,7 +98,7 @@ impl Expression {
         holds
     }
 
-    /// Whether it holds, if the known labels decide that.
+    /// Returns the value of the expression if the fixed labels determine it.
     fn known(&self, carried: &BTreeMap<&str, bool>) -> Option<bool> {
         let (parts, decides) = match self {
             Expression::Label(label) => return carried.get(label.as_str()).copied(),
@@ -117,7 +117,7 @@ impl Expression {
         all
     }
 
-    /// Every label it names, in order, perhaps several times.
+    /// Returns every label that occurs, in order and possibly several times.
     pub fn labels(&self) -> Vec<&str> {
         match self {
             Expression::Label(label) => vec![label],

@@ -1,10 +1,9 @@
-//! A machines file: CSV with a header, a row a machine or a group of equal machines.
+//! A machines file: CSV with a header and a row per machine or per group of equal machines.
 //!
-//! Columns: one per resource with its unit in the name as in a trace (`cpu`, `memory_gib`, `gpu`, ...), and optionally
-//! `count` (default 1), `name`, `labels` (separated by `;`), `room`, `rack`, `speed` (1), and the NUMA nodes of a resource's devices
-//! (`gpu_numa`, separated by `;`). The node list of Alibaba's 2023 GPU trace is read too
-//! (`sn,cpu_milli,memory_mib,gpu,model`); the model of its GPUs becomes the label `model=...`. Rows keep their order,
-//! which gives the machines their ids; neighbours that are equal share a group. Capacities round down.
+//! Columns: one per resource with its unit in the name as in a trace (`cpu`, `memory_gib`, `gpu`, ...), and optionally `count` (default 1),
+//! `name`, `labels` (separated by `;`), `room`, `rack`, `speed` (1), and the NUMA nodes of a resource's devices (`gpu_numa`, separated by
+//! `;`). The node list of Alibaba's 2023 GPU trace is read too (`sn,cpu_milli,memory_mib,gpu,model`); the model of its GPUs becomes the
+//! label `model=...`. Machines get their ids in the order of the rows; adjacent equal rows share a group. Capacities are rounded down.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -19,17 +18,17 @@ use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Rounding, Unit};
 enum ColumnContent {
     /// The number of machines of the row.
     Count,
-    /// Its name in messages and machine events.
+    /// The machine's name in messages and machine events.
     Name,
     /// Labels.
     Labels,
     /// The model of an openb node's GPUs.
     Model,
-    /// Where it stands.
+    /// The room of the machine.
     Room,
-    /// Where in the room it stands.
+    /// The rack of the machine in its room.
     Rack,
-    /// How fast it is.
+    /// The speed of the machine.
     Speed,
     /// The NUMA node of each device of a resource.
     Numa(String),
@@ -74,13 +73,13 @@ pub fn read(path: &Path) -> Result<ClusterSpec> {
     Ok(spec)
 }
 
-/// Whether machines differ only in their number.
+/// Returns whether groups differ only in their number of machines.
 fn alike(a: &MachineGroup, b: &MachineGroup) -> bool {
     let what = |group: &MachineGroup| MachineGroup { count: 1, ..group.clone() };
     what(a) == what(b)
 }
 
-/// The name and kind of each column.
+/// Returns the name and kind of each column.
 fn header(row: &InputRow<'_>) -> Result<Vec<(String, ColumnContent)>> {
     let openb = row.record.iter().any(|field| field == b"sn") && row.record.iter().any(|field| field == b"cpu_milli");
     let mut columns: Vec<(String, ColumnContent)> = Vec::new();
@@ -138,7 +137,7 @@ fn header(row: &InputRow<'_>) -> Result<Vec<(String, ColumnContent)>> {
     }
 }
 
-/// A row's machines, and their name with its column.
+/// Returns a row's machines, and their name with its column.
 fn group<'a>(
     row: &InputRow<'a>,
     header: &'a [(String, ColumnContent)],
@@ -181,7 +180,7 @@ fn group<'a>(
     Ok((group, called))
 }
 
-/// The labels of a field, in alphabetical order.
+/// Parses the labels of a field; returns them in alphabetical order.
 pub(super) fn labels(row: &InputRow<'_>, column: InputColumn<'_>) -> Result<Vec<String>> {
     let mut labels = Vec::new();
     for label in row.text(column)?.split(';').map(str::trim).filter(|label| !label.is_empty()) {

@@ -1,14 +1,13 @@
-//! The part of the free devices that is useless to a workload, and placement that adds the least to it.
+//! The part of the free devices that a workload cannot use, and placement that increases it the least.
 //!
-//! A machine's free thousandths are *fragments* for a task that cannot run there: all of them; and for one that can:
-//! those on devices with less free than it needs of one. A task that needs no device can use none: all are fragments
-//! for it. Over a mix of tasks the fragments are added up by how often each occurs. Gradient descent places a task
-//! where that sum grows least.
+//! For a task that cannot run on a machine, all free thousandths of the machine are *fragments*. For a task that can, the fragments are
+//! those on devices with less free than it needs of one device. A task that needs no device can use none: all are fragments for it. Over a
+//! mix of tasks the fragments are added up, weighted by the number of tasks of each demand. Gradient descent places a task where that sum
+//! grows least.
 //!
-//! Source: Weng et al., Beware of fragmentation, USENIX ATC 2023, sections 3 and 4; checked against figures of its
-//! simulator's tests (hkust-adsl/kubernetes-scheduler-simulator, pkg/utils/frag_test.go at 29a1e4c, Apache-2.0).
-//! Departures: every resource decides whether a task can run, memory too; sums are integers; ties go to the lower
-//! index.
+//! Source: Weng et al., Beware of fragmentation, USENIX ATC 2023, sections 3 and 4; checked against values of its simulator's tests
+//! (hkust-adsl/kubernetes-scheduler-simulator, pkg/utils/frag_test.go at 29a1e4c, Apache-2.0). Departures: every resource determines
+//! whether a task can run, memory too; sums are integers; ties go to the lower index.
 
 use std::collections::HashMap;
 
@@ -17,14 +16,14 @@ use super::index::Index;
 use super::scope::Scope;
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
-/// How often which demand occurs.
+/// The demands of tasks, and the number of tasks of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mix {
     tasks: Vec<(Resources, u64)>,
 }
 
 impl Mix {
-    /// The most frequent `most` demands of a workload, given how many tasks there are of each; ties to the earlier.
+    /// Keeps the `most` most frequent demands of a workload, given the number of tasks of each; ties to the earlier.
     pub fn new(tasks: impl IntoIterator<Item = (Resources, u64)>, most: usize) -> Mix {
         let mut numbers: HashMap<Resources, usize> = HashMap::new();
         let mut mix: Vec<(Resources, u64)> = Vec::new();
@@ -44,7 +43,7 @@ impl Mix {
         self.tasks.iter().map(|(_, count)| u128::from(*count)).sum()
     }
 
-    /// Fragments on a machine with these amounts and devices free, summed over the mix's tasks.
+    /// Returns the fragments on a machine with these free amounts and devices, summed over the mix's tasks.
     fn fragments(&self, amounts: &[u64], dim: usize, devices: &[u16]) -> i128 {
         let total: i128 = devices.iter().map(|free| i128::from(*free)).sum();
         let of_task = |demand: &Resources| {
@@ -60,30 +59,30 @@ impl Mix {
     }
 }
 
-/// How much of the free amounts is useless.
+/// The unusable part of the free amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragmentation {
-    /// Free thousandths of devices that are fragments, added up over the tasks of the mix.
+    /// Free thousandths of devices that are fragments, summed over the tasks of the mix.
     pub fragments: u128,
     /// Free thousandths of devices.
     pub free: u64,
-    /// Tasks of the mix.
+    /// Number of tasks of the mix.
     pub tasks: u128,
 }
 
 impl Fragmentation {
-    /// The mean share of the free thousandths that a task of the mix cannot use; 0 if none are free.
+    /// Returns the mean share of the free thousandths that a task of the mix cannot use; 0 if none are free.
     pub fn share(&self) -> f64 {
         let all = self.free as f64 * self.tasks as f64;
         if all > 0.0 { self.fragments as f64 / all } else { 0.0 }
     }
 }
 
-/// By how much the fragments on a machine would grow with a task: kept by demand until the machine changes.
+/// The growth of the fragments on each machine with a task: cached by demand until the machine changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gradients(HashMap<Resources, Vec<Option<i128>>>);
 
-/// How many demands are remembered at most.
+/// The maximum number of cached demands.
 const REMEMBERED: usize = 1024;
 
 impl Gradients {
@@ -97,8 +96,8 @@ impl Gradients {
 }
 
 impl Hardware {
-    /// The machine with room where fragments grow least, ties to the lower index; the first one without a mix. Fragments are those of the
-    /// first resource with devices.
+    /// Returns the machine with room where fragments grow least, ties to the lower index, or the first one if there is no mix. Fragments
+    /// are those of the first resource with devices.
     pub(super) fn descend(&mut self, index: &Index, need: &[u64], scope: Scope<'_>) -> Option<usize> {
         let mut fitting = index.each(need, scope).filter(|&machine| self.fits(machine, need));
         if self.mix.is_none() || self.sets.is_empty() {
@@ -120,7 +119,7 @@ impl Hardware {
         best.map(|(_, machine)| machine)
     }
 
-    /// By how much fragments on a machine would grow.
+    /// Returns the growth of the fragments on a machine with a task.
     fn gradient(&self, index: &Index, machine: usize, need: &[u64]) -> i128 {
         let (Some(mix), Some(set)) = (&self.mix, self.sets.first()) else { return 0 };
         let amounts = index.amounts(machine);
@@ -143,15 +142,15 @@ impl Hardware {
         after.map_or(0, |after| after - before)
     }
 
-    /// Fragments on a machine with these amounts left once a part of a device of the first resource is taken.
+    /// Returns the fragments on a machine with these amounts left once a part of a device of the first resource is allocated.
     fn with_part(&self, left: &[u64], machine: usize, device: usize, milli: u64) -> i128 {
         let mut devices = self.sets[0].numbers(machine).to_vec();
         devices[device] -= milli as u16;
         self.mix.as_ref().map_or(0, |mix| mix.fragments(left, self.sets[0].dim, &devices))
     }
 
-    /// The devices for a task after its amounts were taken; `descend` says whether a part of a device comes from the
-    /// one where fragments grow least rather than from the one with the least free.
+    /// Returns the devices for a task after its amounts were allocated; `descend` selects the device where fragments grow least, instead of
+    /// the one with the least free, for a part of a device.
     pub(super) fn pick(&self, index: &Index, machine: usize, need: &[u64], descend: bool) -> Vec<DevicePart> {
         let mut parts = Vec::new();
         for (at, set) in self.sets.iter().enumerate() {
@@ -169,7 +168,7 @@ impl Hardware {
         parts
     }
 
-    /// Fragments on all machines that are there.
+    /// Returns the fragments on all present machines; `None` without a mix or devices.
     pub(super) fn fragmentation(&self, index: &Index) -> Option<Fragmentation> {
         let (mix, set) = (self.mix.as_ref()?, self.sets.first()?);
         let mut sum = Fragmentation { fragments: 0, free: 0, tasks: mix.weight() };

@@ -1,9 +1,9 @@
 //! Finds the machine of the lowest score: best-fit, worst-fit and spread.
 //!
 //! Machines are in cells by the classes of their free amounts, and in each cell in order of their score. Cells without enough of a resource
-//! are skipped; if all machines of a cell have room, its first one is its best; only the cells at the edge of the demand are searched until
-//! a machine fits. Bounds over neighbours in a file would not help: nearly every block has a machine that is almost full, or one that has
-//! much of a resource that the demand does not need.
+//! are skipped. If all machines of a cell have room, its first one is its best. Only the cells at the edge of the demand are searched until
+//! a machine fits. Bounds over neighbouring machines of a file would not help: nearly every block has a machine that is almost full, or one
+//! that has much of a resource that the demand does not need.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use super::index::{Index, id};
 use super::rules::Prices;
 use super::scope::{Scope, ones};
 
-/// The most resources that cells are laid out in: the first ones.
+/// The maximum number of resources that define cells: the first ones.
 const AXES: usize = 3;
 
 /// The quantity to minimise.
 #[derive(Clone, Debug)]
 pub(super) enum Objective {
-    /// The shares of the cluster that are free.
+    /// The sum of the free shares of the cluster.
     Room(Prices),
-    /// The shares of the cluster that are free, taken from the highest number.
+    /// The same sum, subtracted from the highest number.
     Fullness(Prices),
-    /// How many tasks run.
+    /// The number of running tasks.
     Tasks(Vec<u32>),
 }
 
@@ -35,7 +35,7 @@ impl Objective {
         }
     }
 
-    /// The score of a machine with these free amounts and this number of further tasks.
+    /// Returns the score of a machine with these free amounts and this number of further tasks.
     fn planned(&self, machine: usize, free: &[u64], tasks: i64) -> u128 {
         match self {
             Objective::Room(prices) => prices.sum(free),
@@ -49,13 +49,13 @@ impl Objective {
 pub(super) struct Grid {
     measure: Objective,
     axes: Vec<ClassAxis>,
-    /// Two classes make one where there are three axes.
+    /// 1 if there are three axes, where two classes of the index form one class here; else 0.
     shift: usize,
     /// Scores and machines by cell; the last axis runs fastest.
     cells: Vec<BTreeSet<(u128, u32)>>,
-    /// Which cells of a row along the last axis have machines, one bit each.
+    /// The cells with machines in each row along the last axis, one bit each.
     rows: Vec<u64>,
-    /// The cell and score of each machine that is there.
+    /// The cell and score of each present machine.
     places: Vec<Option<(usize, u128)>>,
 }
 
@@ -79,12 +79,12 @@ impl Grid {
         self.axes[axis].class(amount) >> self.shift
     }
 
-    /// How many cells a row has.
+    /// Returns the number of cells per row.
     fn last(&self) -> usize {
         self.axes.len().checked_sub(1).map_or(1, |axis| self.classes(axis))
     }
 
-    /// One more machine, which runs nothing.
+    /// Adds a machine that runs no tasks.
     pub fn push(&mut self, index: &Index, machine: usize) {
         if let Objective::Tasks(running) = &mut self.measure {
             running.push(0);
@@ -92,7 +92,7 @@ impl Grid {
         self.changed(index, machine);
     }
 
-    /// Tasks were started or, if `ended`, ended on a machine.
+    /// Counts tasks that were started or, if `ended`, have ended on a machine.
     pub fn counted(&mut self, index: &Index, machine: usize, count: u32, ended: bool) {
         if let Objective::Tasks(running) = &mut self.measure {
             running[machine] = if ended { running[machine] - count } else { running[machine] + count };
@@ -100,7 +100,7 @@ impl Grid {
         self.changed(index, machine);
     }
 
-    /// Puts a machine where it belongs now.
+    /// Moves a machine to the cell and score that match its current state.
     pub fn changed(&mut self, index: &Index, machine: usize) {
         if machine >= self.places.len() {
             self.places.resize(machine + 1, None);
@@ -127,7 +127,7 @@ impl Grid {
         }
     }
 
-    /// Returns the score of a machine as it is.
+    /// Returns the current score of a machine.
     pub fn score(&self, index: &Index, machine: usize) -> u128 {
         self.measure.measure(index, machine)
     }
@@ -137,7 +137,7 @@ impl Grid {
         self.measure.planned(machine, free, tasks)
     }
 
-    /// The machine of the lowest score, ties to the lower index, that has room, is in the scope and suits `also`.
+    /// Returns the machine of the lowest score, ties to the lower index, that has room, is in the scope and is accepted by `also`.
     pub fn search(&self, index: &Index, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<usize> {
         if self.axes.is_empty() || scope.at_most(index.len()) <= index.len() / 16 {
             let scored = index.each(need, scope).map(|machine| (self.measure.measure(index, machine), machine));

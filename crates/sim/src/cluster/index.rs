@@ -1,10 +1,10 @@
 //! The free amounts of every machine, and the machines with room for a demand, 64 at a time.
 //!
-//! Amounts fall into classes ([`Axis`]), and for every resource and class there is a set of the machines that have at
-//! least that much free, one bit each. The machines with room for a demand are then the AND of one word a resource;
-//! only those in the demand's own class are looked at one by one. A bit for each block that has any machine in a set
-//! passes over 64 blocks, 4096 machines, at once. (A tree over component-wise maxima backtracks badly in two
-//! dimensions, and so do maxima over blocks where some machines lack one resource and their neighbours another.)
+//! Amounts fall into classes ([`ClassAxis`]). For every resource and class there is a set of the machines that have at least that much
+//! free, one bit each. The machines with room for a demand are then the AND of one word per resource; only those in the demand's own class
+//! are tested one by one. A bit for each block that has any machine in a set skips over 64 blocks, 4096 machines, at once. (A tree over
+//! component-wise maxima backtracks badly in two dimensions, and so do maxima over blocks where some machines lack one resource and their
+//! neighbours another.)
 
 use super::axis::ClassAxis;
 use super::scope::{BLOCK, Bits, BlockRows, Scope, ones};
@@ -17,15 +17,15 @@ pub(super) struct Index {
     count: usize,
     /// Free amounts, machine by machine.
     free: Vec<u64>,
-    /// Machines that are there.
+    /// Machines that are present.
     present: Bits,
     axes: Vec<ClassAxis>,
-    /// Machines that are there and have at least a class of a resource free: a set a class, resource by resource, and
-    /// one that stays empty. None are kept for a machine alone.
+    /// Present machines with at least a class of a resource free: one set per class, resource by resource, and one that stays empty. No
+    /// sets are kept for a single machine.
     rows: BlockRows,
-    /// The set that stays empty.
+    /// The index of the set that stays empty.
     nobody: usize,
-    /// The first set of each resource.
+    /// The index of the first set of each resource.
     first_row: [usize; MAX_DIMS],
     searches: Searches,
 }
@@ -34,7 +34,7 @@ pub(super) struct Index {
 pub(super) struct IndexQuery<'a> {
     pub need: &'a [u64],
     may: [usize; MAX_DIMS],
-    /// One past the last set where no machine is sure to.
+    /// The machines that certainly have enough; the empty set if no class guarantees it.
     sure: [usize; MAX_DIMS],
 }
 
@@ -62,7 +62,7 @@ impl Index {
         index
     }
 
-    /// One more machine, with everything free.
+    /// Adds a machine with all amounts free.
     pub fn push(&mut self, capacity: &Resources) {
         self.free.extend_from_slice(capacity.slice(self.dims));
         self.count += 1;
@@ -73,7 +73,7 @@ impl Index {
         self.show(self.count - 1, true);
     }
 
-    /// Whether there is one machine, as where all are pooled: then it is asked itself, and no sets are kept.
+    /// Returns whether there is a single machine, as in a pooled cluster: it is then tested directly, and no sets are kept.
     fn is_alone(&self) -> bool {
         self.count == 1
     }
@@ -90,12 +90,12 @@ impl Index {
         &self.axes
     }
 
-    /// How many times 64 blocks there are, the last ones perhaps fewer.
+    /// Returns the number of groups of 64 blocks; the last group may be smaller.
     pub fn above(&self) -> usize {
         self.count.div_ceil(BLOCK * BLOCK)
     }
 
-    /// The free amounts of a machine.
+    /// Returns the free amounts of a machine.
     pub fn amounts(&self, machine: usize) -> &[u64] {
         &self.free[machine * self.dims..][..self.dims]
     }
@@ -114,7 +114,7 @@ impl Index {
         self.freed(machine);
     }
 
-    /// A machine has more free than before, or is there again.
+    /// Updates the stored searches for a machine that has more free than before or is present again.
     fn freed(&mut self, machine: usize) {
         if self.is_alone() {
             return;
@@ -138,7 +138,7 @@ impl Index {
         self.present.get(machine)
     }
 
-    /// Lets searches see a machine, or not.
+    /// Includes a machine in searches or excludes it.
     pub fn show(&mut self, machine: usize, there: bool) {
         self.present.set(machine, there);
         if self.is_alone() {
@@ -159,7 +159,7 @@ impl Index {
         self.is_present(machine) && self.enough(machine, need)
     }
 
-    /// Panics: if there is not enough (the caller has just found it).
+    /// Allocates amounts of a machine. Panics: if there is not enough (the caller has just found it).
     pub fn allocate(&mut self, machine: usize, need: &[u64]) {
         for (d, need) in need.iter().enumerate() {
             let free = self.amounts(machine)[d];
@@ -187,7 +187,7 @@ impl Index {
         IndexQuery { need, may, sure }
     }
 
-    /// The blocks among 64, one bit each, that may have room and have members of the scope.
+    /// Returns the blocks among 64, one bit each, that may have room and have members of the scope.
     pub fn candidates(&self, above: usize, asked: &IndexQuery<'_>, scope: Scope<'_>) -> u64 {
         if self.is_alone() {
             return 1;
@@ -198,7 +198,7 @@ impl Index {
         if blocks == 0 || scope.is_whole() { blocks } else { blocks & scope.blocks(above) }
     }
 
-    /// Which machines of a block have room, one bit each.
+    /// Returns the machines of a block that have room, one bit each.
     pub fn room(&self, block: usize, asked: &IndexQuery<'_>) -> u64 {
         if self.is_alone() {
             return u64::from(self.fits(0, asked.need));
@@ -218,7 +218,7 @@ impl Index {
         in_question.fold(may, |room, bit| room & !(1 << bit))
     }
 
-    /// The first machine with room that a scope has and `also` accepts.
+    /// Returns the first machine with room that is in the scope and that `also` accepts.
     pub fn first(&mut self, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<usize> {
         if self.is_alone() {
             return Some(0).filter(|&machine| self.fits(machine, need) && scope.contains(id(machine)) && also(machine));
@@ -226,7 +226,7 @@ impl Index {
         let whole = scope.is_whole();
         let asked = self.query(need);
         let from = self.searches.from(need);
-        // The first block with room is remembered, whether `also` accepted it or not.
+        // The first block with room is stored whether or not `also` accepts a machine in it.
         let mut seen = usize::MAX;
         let mut found = None;
         'above: for above in from / BLOCK..self.above() {
@@ -252,7 +252,7 @@ impl Index {
         found
     }
 
-    /// Machines that have room and that a scope has, lowest first.
+    /// Returns the machines of a scope that have room, lowest first.
     pub fn each<'a>(&'a self, need: &'a [u64], scope: Scope<'a>) -> impl Iterator<Item = usize> {
         let asked = std::rc::Rc::new(self.query(need));
         (0..self.above()).flat_map(move |above| {
@@ -265,7 +265,7 @@ impl Index {
     }
 }
 
-/// A machine's identifier.
+/// Returns a machine's identifier.
 pub(super) fn id(machine: usize) -> MachineId {
     MachineId(machine as u32)
 }

@@ -1,4 +1,7 @@
-//! Labels of machines, and the classes of machines that label expressions ask for.
+//! Labels of machines, and the classes of machines that label expressions select.
+//!
+//! [`LabelIndex`] resolves an expression to a class once and keeps the members of all classes up to date when machines get other labels or
+//! join. A class may exclude single machines (a blacklist) in addition to its expression.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +13,7 @@ use plimsoll_base::units::MachineId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u32);
 
-/// The machines for which an expression holds, but some.
+/// The machines for which an expression is true, without some excluded ones.
 #[derive(Clone, Debug)]
 struct Class {
     expression: Expression,
@@ -18,20 +21,20 @@ struct Class {
     members: MachineSet,
 }
 
-/// The machines that carry each label, and those in the class of each expression that was asked for.
+/// The machines that carry each label, and the class of machines for each expression in use.
 ///
-/// Relabelling moves machines between classes at once: O(classes · size of their expressions) a machine.
+/// Relabelling a machine updates all classes at once: O(classes · size of their expressions) per machine.
 #[derive(Clone, Debug, Default)]
 pub struct LabelIndex {
     carriers: BTreeMap<String, MachineSet>,
     classes: Vec<Class>,
-    /// Classes by their text as it was written.
+    /// Classes by the text of their expression as it was written.
     known: BTreeMap<String, ClassId>,
     machines: u32,
 }
 
 impl LabelIndex {
-    /// Machines in order, each with its labels.
+    /// Creates the index for machines in order, each with its labels.
     pub fn new<'a>(machines: impl IntoIterator<Item = &'a [String]>) -> LabelIndex {
         let mut index = LabelIndex::default();
         for labels in machines {
@@ -44,15 +47,15 @@ impl LabelIndex {
         index
     }
 
-    /// Makes a label known that no machine carries yet, such as one that an event will bring.
+    /// Declares a label that no machine carries yet, such as one that an event will add.
     pub fn declare(&mut self, label: &str) {
         self.carriers.entry(label.to_owned()).or_default();
     }
 
-    /// The class of machines for which an expression holds.
+    /// Returns the class of machines for which an expression is true.
     ///
-    /// Errors: a text without a place, for the caller to add one: the problem of the expression and its position, or
-    /// a label that is neither carried nor declared, with the labels that are.
+    /// Errors: a text without a location, which the caller adds: the problem of the expression and its position, or a label that is neither
+    /// carried nor declared, with the known labels.
     pub fn class(&mut self, text: &str) -> Result<ClassId, String> {
         if let Some(class) = self.known.get(text) {
             return Ok(*class);
@@ -68,14 +71,15 @@ impl LabelIndex {
         Ok(class)
     }
 
-    /// The class of all machines of a class, or of all, without exactly these: machines excluded from the class before are included again.
+    /// Returns the class of all machines of a class, or of all machines, except exactly these: machines that were excluded from the class
+    /// before are included again.
     pub fn all_but(&mut self, class: Option<ClassId>, but: BTreeSet<MachineId>) -> ClassId {
         let all = || Expression::All(Vec::new());
         let expression = class.map_or_else(all, |class| self.classes[class.0 as usize].expression.clone());
         self.class_of(expression, but)
     }
 
-    /// The machines that a class leaves out.
+    /// Returns the machines that a class excludes.
     pub fn but(&self, class: ClassId) -> &BTreeSet<MachineId> {
         &self.classes[class.0 as usize].but
     }
@@ -92,32 +96,32 @@ impl LabelIndex {
         ClassId(at as u32)
     }
 
-    /// The machines of a class.
+    /// Returns the machines of a class.
     pub fn members(&self, class: ClassId) -> &MachineSet {
         &self.classes[class.0 as usize].members
     }
 
-    /// Whether the expression of a class holds on no machine without the label.
+    /// Returns whether the expression of a class is false on every machine without the label.
     pub fn requires(&self, class: ClassId, label: &str) -> bool {
         self.classes[class.0 as usize].expression.requires(label)
     }
 
-    /// All labels that are carried or declared, in alphabetical order.
+    /// Returns all labels that are carried or declared, in alphabetical order.
     pub fn known(&self) -> impl Iterator<Item = &str> {
         self.carriers.keys().map(String::as_str)
     }
 
-    /// The machines that carry a label, if it is known.
+    /// Returns the machines that carry a label, if it is known.
     pub fn carriers(&self, label: &str) -> Option<&MachineSet> {
         self.carriers.get(label)
     }
 
-    /// The labels of a machine, in alphabetical order.
+    /// Returns the labels of a machine, in alphabetical order.
     pub fn labels(&self, machine: MachineId) -> impl Iterator<Item = &str> {
         self.carriers.iter().filter(move |(_, of)| of.contains(machine)).map(|(label, _)| label.as_str())
     }
 
-    /// Gives a machine (perhaps a new one) exactly these labels. Says which classes it joined and which it left.
+    /// Sets the labels of a machine (perhaps a new one) to exactly these and returns the classes that it joined and left.
     pub fn relabel(&mut self, machine: MachineId, labels: &[String]) -> Moved {
         self.machines = self.machines.max(machine.0 + 1);
         labels.iter().for_each(|label| self.declare(label));
@@ -140,9 +144,9 @@ impl LabelIndex {
 /// The changes made by relabelling a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Classes that the machine is in now and was not.
+    /// Classes that the machine has joined.
     pub joined: Vec<ClassId>,
-    /// Classes that the machine was in and is not any more.
+    /// Classes that the machine has left.
     pub left: Vec<ClassId>,
 }
 
@@ -166,7 +170,7 @@ mod tests {
         let mut index = LabelIndex::new(of.iter().map(Vec::as_slice));
         let classes = ASKED.map(|text| index.class(text).expect("known labels"));
         for step in 0..300 {
-            // Machine 200 and those behind it join.
+            // Machine 200 and the following ones join.
             let machine = MachineId(if step < 20 { 200 + step } else { step * 7 % 220 });
             let labels = draw();
             let before: Vec<bool> = classes.iter().map(|class| index.members(*class).contains(machine)).collect();
@@ -187,7 +191,7 @@ mod tests {
         assert_eq!(index.class("ssd&!gpu"), Ok(classes[2]), "the same class however it is written");
     }
 
-    /// A class that leaves machines out is the class without them, whatever labels come and go.
+    /// A class that excludes machines stays without them, whatever labels are added or removed.
     #[test]
     fn machines_that_are_left_out_stay_out() {
         let mut index = LabelIndex::new([list("ssd"), list("ssd gpu"), list("gpu")].iter().map(Vec::as_slice));

@@ -1,4 +1,4 @@
-//! Places of machines: machine < rack < room < cluster.
+//! Locations of machines: machine < rack < room < cluster.
 //!
 //! Racks of the same name in two rooms are two racks. A machine may be in a room without a rack, in a rack without a room, or in neither.
 //! The levels are those of Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1); their use by task sets is ours.
@@ -27,18 +27,18 @@ pub enum Location {
     Rack(RackId),
     /// A room.
     Room(RoomId),
-    /// Everything.
+    /// The whole cluster.
     Cluster,
 }
 
-/// A rack or a room: its name, the room around it, and its machines.
+/// A rack or a room: its name and its machines.
 #[derive(Clone, Debug)]
 struct LocationNode {
     name: String,
     area: Area,
 }
 
-/// Where every machine stands.
+/// The rack and the room of every machine.
 #[derive(Clone, Debug, Default)]
 pub struct Locations {
     /// The rack and the room of each machine.
@@ -47,22 +47,22 @@ pub struct Locations {
     rooms: Vec<LocationNode>,
     room_names: BTreeMap<String, RoomId>,
     rack_names: BTreeMap<(Option<RoomId>, String), RackId>,
-    /// Names of machines, as a description has them.
+    /// Names of machines, as in the cluster's description.
     machine_names: Vec<(String, MachineId, u32)>,
 }
 
 impl Locations {
-    /// Machines of these names (by their first machine and their number), without places.
+    /// Creates locations without racks and rooms, with named machines (by their first machine and their number).
     pub fn named(machine_names: Vec<(String, MachineId, u32)>) -> Locations {
         Locations { machine_names, ..Locations::default() }
     }
 
-    /// How many machines stand somewhere here.
+    /// Returns the number of machines with a location.
     pub fn machines(&self) -> usize {
         self.of.len()
     }
 
-    /// The next machine, in this rack and room.
+    /// Adds the next machine, in this rack and room.
     pub fn push(&mut self, rack: Option<&str>, room: Option<&str>) {
         let machine = MachineId(self.of.len() as u32);
         let node = |name: &str| LocationNode { name: name.to_owned(), area: Area::default() };
@@ -85,24 +85,24 @@ impl Locations {
         self.of.push((rack, room));
     }
 
-    /// The rack of a machine.
+    /// Returns the rack of a machine.
     pub fn rack(&self, machine: MachineId) -> Option<RackId> {
         self.of[machine.index()].0
     }
 
-    /// The room of a machine.
+    /// Returns the room of a machine.
     pub fn room(&self, machine: MachineId) -> Option<RoomId> {
         self.of[machine.index()].1
     }
 
-    /// How many racks and rooms there are.
+    /// Returns the numbers of racks and rooms.
     pub fn counts(&self) -> (usize, usize) {
         (self.racks.len(), self.rooms.len())
     }
 
-    /// A room or rack by name: `hz`, or a rack as `hz/r1` (`/r1` outside all rooms); or a machine by name or number.
+    /// Finds a room or rack by name: `hz`, or a rack as `hz/r1` (`/r1` outside all rooms); or a machine by name or number.
     ///
-    /// Errors: a text without a place, for the caller to add one: the name, and the nearest one that is known.
+    /// Errors: a text without a location, which the caller adds: the name, and the nearest known one.
     pub fn find(&self, name: &str) -> Result<Location, String> {
         let found = match name.split_once('/') {
             None => self.room_names.get(name).map(|room| Location::Room(*room)),
@@ -121,7 +121,7 @@ impl Locations {
         })
     }
 
-    /// The name of a location, as [`Locations::find`] reads it; a machine's is its number.
+    /// Returns the name of a location, as [`Locations::find`] reads it; the name of a machine is its number.
     pub fn name(&self, location: Location) -> String {
         match location {
             Location::Machine(machine) => machine.to_string(),
@@ -134,7 +134,7 @@ impl Locations {
         }
     }
 
-    /// The next existing level up; `None` above the cluster.
+    /// Returns the next existing level up; `None` above the cluster.
     pub fn up(&self, location: Location) -> Option<Location> {
         let room = |room: Option<RoomId>| Some(room.map_or(Location::Cluster, Location::Room));
         match location {
@@ -145,7 +145,7 @@ impl Locations {
         }
     }
 
-    /// The machines of a rack or a room, to limit a search to.
+    /// Returns the machines of a rack or a room, to limit a search to them.
     pub fn area(&self, location: Location) -> Option<&Area> {
         match location {
             Location::Rack(rack) => Some(&self.racks[rack.0 as usize].0.area),
@@ -154,7 +154,7 @@ impl Locations {
         }
     }
 
-    /// Whether a machine is at a location.
+    /// Returns whether a machine is at a location.
     pub fn contains(&self, location: Location, machine: MachineId) -> bool {
         match location {
             Location::Machine(other) => other == machine,

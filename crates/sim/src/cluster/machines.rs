@@ -1,8 +1,7 @@
 //! Machines: the free amounts of each, and the search for one that a task fits on, by a [`Placement`] rule.
 //!
-//! The index serves first-fit; the other rules have a guide beside it that knows where good
-//! machines are. A pooled cluster is one machine. Machines may come and go: one that was removed fits nothing, and
-//! tasks that still run on it give their room back as usual.
+//! The index serves first-fit; each other rule has a `Guide` beside it with the data for its search. A pooled cluster is one machine.
+//! Machines may leave and join: a removed machine fits no task, and tasks that still run on it release their room as usual.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -17,10 +16,10 @@ use super::rules::Placement;
 use super::scope::{MachineSet, Scope};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
-/// How often random placement draws before it counts.
+/// Number of draws of random placement before it enumerates the machines that fit.
 const DRAWS: u32 = 32;
 
-/// The searches for a machine besides the index.
+/// The data of a placement rule's search besides the index.
 #[derive(Clone, Debug)]
 pub(super) enum Guide {
     /// The index alone.
@@ -45,38 +44,38 @@ pub struct Machines {
 }
 
 impl Machines {
-    /// Machines with these capacities, all of them free; the caller pools them first for [`Placement::Pooled`].
+    /// Creates machines with these capacities, all of them free; the caller pools them first for [`Placement::Pooled`].
     ///
-    /// [`Placement::Random`] draws from a stream of its own unless [`Machines::draw_from`] gives another.
+    /// [`Placement::Random`] draws from a default stream unless [`Machines::draw_from`] sets another.
     pub fn new(dims: usize, placement: Placement, capacities: &[Resources]) -> Machines {
         let index = Index::new(dims, capacities);
         let guide = (placement.row().guide)(&index, capacities);
         Machines { index, guide, capacities: capacities.to_vec(), hardware: None }
     }
 
-    /// The stream that [`Placement::Random`] draws from; other rules draw nothing.
+    /// Sets the stream that [`Placement::Random`] draws from; other rules draw nothing.
     pub fn draw_from(&mut self, stream: ChaCha8Rng) {
         if let Guide::Draw(rng) = &mut self.guide {
             *rng = stream;
         }
     }
 
-    /// Machines with identified devices; one entry per machine, all free, as the machines are.
+    /// Adds identified devices to the machines: one entry per machine, all free.
     ///
-    /// From now on a task fits a machine only if devices have room too. Panics: when there are not as many machines.
+    /// From now on a task fits a machine only if its devices have room too. Panics: if the number of machines differs.
     pub fn with_hardware(mut self, hardware: Hardware) -> Machines {
         assert_eq!(hardware.machines(), self.len(), "a machine for every machine");
         self.hardware = Some(Box::new(hardware));
         self
     }
 
-    /// The devices, if they have identities.
+    /// Returns the devices, if they have identities.
     pub fn hardware(&self) -> Option<&Hardware> {
         self.hardware.as_deref()
     }
 
-    /// Chooses and takes devices for a task after its amounts were taken on a machine where it fits; nothing where
-    /// devices have no identities or the task needs none. Give them back with [`Machines::release`].
+    /// Chooses and allocates devices for a task after its amounts were allocated on a machine where it fits; empty if devices have no
+    /// identities or the task needs none. [`Machines::release`] returns them.
     pub fn assign(&mut self, machine: MachineId, need: &[u64]) -> Vec<DevicePart> {
         let Some(hardware) = &mut self.hardware else { return Vec::new() };
         let descend = matches!(self.guide, Guide::Descend);
@@ -85,50 +84,50 @@ impl Machines {
         parts
     }
 
-    /// Gives devices back, beside the amounts of [`Machines::give`].
+    /// Releases devices, in addition to the amounts of [`Machines::give`].
     pub fn release(&mut self, machine: MachineId, parts: &[DevicePart]) {
         if let Some(hardware) = &mut self.hardware {
             hardware.give(machine.index(), parts);
         }
     }
 
-    /// How much of the free devices is useless to the mix of tasks; `None` without devices or a mix.
+    /// Returns the part of the free devices that is unusable for the mix of tasks; `None` without devices or a mix.
     pub fn fragmentation(&self) -> Option<Fragmentation> {
         self.hardware.as_ref()?.fragmentation(&self.index)
     }
 
-    /// The free amounts of a machine in every dimension; those it would have if it is not there now.
+    /// Returns the free amounts of a machine in every dimension; for an absent machine, those it would have if it were present.
     pub fn free(&self, machine: MachineId) -> Resources {
         self.index.free(machine.index())
     }
 
-    /// The capacity of a machine.
+    /// Returns the capacity of a machine.
     pub fn capacity(&self, machine: MachineId) -> &Resources {
         &self.capacities[machine.index()]
     }
 
-    /// The number of machines, including those that left.
+    /// Returns the number of machines, including those that have left.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no machines.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a machine is there: it has not been removed.
+    /// Returns whether a machine is present: it has not been removed.
     pub fn is_present(&self, machine: MachineId) -> bool {
         self.index.is_present(machine.index())
     }
 
-    /// Whether a request fits a machine now; never on one that is not there.
+    /// Returns whether a request fits a machine now; never on an absent one.
     pub fn fits(&self, machine: MachineId, need: &[u64]) -> bool {
         let m = machine.index();
         self.index.fits(m, need) && self.hardware.as_ref().is_none_or(|hardware| hardware.fits(m, need))
     }
 
-    /// Takes room on a machine. Panics: if there is not enough (the caller has just found it).
+    /// Allocates the room of a task on a machine. Panics: if there is not enough (the caller has just found it).
     pub fn allocate(&mut self, machine: MachineId, need: &[u64]) {
         self.index.allocate(machine.index(), need);
         self.forget(machine);
@@ -139,7 +138,7 @@ impl Machines {
         }
     }
 
-    /// Gives room back, of `count` tasks.
+    /// Releases the room of `count` tasks.
     pub fn give(&mut self, machine: MachineId, need: &[u64], count: u32) {
         self.index.give(machine.index(), need, count);
         self.forget(machine);
@@ -156,7 +155,7 @@ impl Machines {
         self.moved_room(machine);
     }
 
-    /// Gives reserved room back.
+    /// Releases reserved room.
     pub fn give_reserved(&mut self, machine: MachineId, amount: &Resources) {
         self.index.give(machine.index(), amount.slice(self.index.dims()), 1);
         self.moved_room(machine);
@@ -177,15 +176,15 @@ impl Machines {
         }
     }
 
-    /// Takes a machine out: nothing fits it any more. Tasks on it go on holding their room until they give it back.
+    /// Removes a machine: no task fits it any more. Tasks on it keep their room until they release it.
     pub fn remove(&mut self, machine: MachineId) {
         self.index.show(machine.index(), false);
         self.moved(machine);
     }
 
-    /// Puts a machine back, with this capacity; whatever still runs on it holds its part.
+    /// Restores a machine, with this capacity; tasks that still run on it keep their room.
     ///
-    /// Panics: when tasks that still run there hold more than the new capacity (end them first).
+    /// Panics: if tasks that still run on it occupy more than the new capacity (end them first).
     pub fn restore(&mut self, machine: MachineId, capacity: &Resources) {
         let m = machine.index();
         let mut free = self.index.free(m);
@@ -199,9 +198,9 @@ impl Machines {
         self.moved(machine);
     }
 
-    /// Adds a machine; its identifier is the next one. Scores go on counting in shares of the cluster at the start.
+    /// Adds a machine and returns its identifier, the next one. Scores remain relative to the capacity of the cluster at the start.
     ///
-    /// Panics: where devices have identities (list such machines from the start and [`Machines::remove`] them).
+    /// Panics: if devices have identities (list such machines from the start and [`Machines::remove`] them).
     pub fn add(&mut self, capacity: &Resources) -> MachineId {
         assert!(self.hardware.is_none(), "devices are listed from the start");
         let machine = self.index.len();
@@ -223,13 +222,13 @@ impl Machines {
         }
     }
 
-    /// The machine for a task with this need, by the placement rule.
+    /// Returns the machine for a task with this need, by the placement rule.
     pub fn find(&mut self, need: &[u64]) -> Option<MachineId> {
         self.find_within(need, Scope::default())
     }
 
-    /// A machine for a process that takes no room: by the rule, but another than `last` if there is any. Nothing is drawn: with random
-    /// placement it is the first.
+    /// Returns a machine for a process that takes no room: by the rule, but different from `last` if there is another. It draws no random
+    /// number: with random placement it returns the first machine.
     pub fn home(&mut self, last: Option<MachineId>) -> Option<MachineId> {
         let last = last.filter(|machine| self.is_present(*machine));
         if let Some(last) = last {
@@ -248,10 +247,10 @@ impl Machines {
         found.or(last)
     }
 
-    /// The same among the machines of a scope: of a class, of a place, or of both.
+    /// Returns the machine for a task among the machines of a scope: of a class, of an area, or of both.
     ///
     /// Other machines are not visited, except by best-fit, where a class of more than one machine in 16 is tested machine by machine, and
-    /// by random, which draws from all before it counts.
+    /// by random, which draws from all machines before it enumerates those that fit.
     pub fn find_within(&mut self, need: &[u64], scope: Scope<'_>) -> Option<MachineId> {
         if let (Guide::Descend, Some(hardware)) = (&self.guide, &mut self.hardware) {
             return hardware.descend(&self.index, need, scope).map(id);
@@ -267,7 +266,7 @@ impl Machines {
         found.map(id)
     }
 
-    /// The same at a location: the cluster, a room, a rack or one machine.
+    /// Returns the machine for a task at a location: the cluster, a room, a rack or one machine.
     pub fn find_at(
         &mut self,
         need: &[u64],
@@ -283,8 +282,8 @@ impl Machines {
     }
 }
 
-/// Any machine that fits, each with the same chance: of several draws among all machines the first that fits, and if all fail, a draw among
-/// the machines that fit.
+/// Returns a machine that fits, each with the same probability: of several draws among all machines the first that fits or, if all fail, a
+/// draw among the machines that fit.
 fn draw(
     rng: &mut ChaCha8Rng,
     index: &Index,

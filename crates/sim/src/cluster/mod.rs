@@ -1,4 +1,4 @@
-//! The machines that a workload runs on.
+//! The machines that a workload runs on: their description, their locations and labels, and the placement of tasks on them.
 
 mod axis;
 mod climb;

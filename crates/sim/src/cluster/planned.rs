@@ -1,4 +1,4 @@
-//! The machine that the placement rule would choose if some machines had other amounts free: for plans that are not carried out yet.
+//! The machine that the placement rule would choose if some machines had other free amounts: for plans that are not executed yet.
 
 use super::index::id;
 use super::machines::{Guide, Machines};
@@ -22,11 +22,10 @@ impl Machines {
         matches!(self.guide, Guide::First)
     }
 
-    /// Returns the machine that the placement rule chooses for a task if the machines in `planned`, sorted by machine, have those
-    /// amounts free.
+    /// Returns the machine that the placement rule chooses for a task if the machines in `planned`, sorted by machine, have those free
+    /// amounts.
     ///
-    /// The devices of planned machines are not checked. Random placement draws nothing here: it takes the first machine, and so
-    /// does `fgd`.
+    /// The devices of planned machines are not checked. Random placement draws nothing here: like `fgd`, it chooses the first machine.
     pub fn find_planned(&self, need: &Resources, planned: &[PlannedRoom]) -> Option<MachineId> {
         let dims = self.index.dims();
         let slice = need.slice(dims);
@@ -78,7 +77,7 @@ mod tests {
         amounts
     }
 
-    /// The machine of a plan is that of a copy that really has these amounts free.
+    /// A plan chooses the same machine as a copy of the cluster that really has these free amounts.
     #[test]
     fn a_plan_chooses_what_the_rule_chooses_later() {
         let mut rng = ChaCha8Rng::seed_from_u64(40);

@@ -17,18 +17,18 @@ use plimsoll_base::units::{MAX_DIMS, Resources};
 pub struct PlacementRow {
     /// The name on the command line and in plans.
     pub name: &'static str,
-    /// The machine that it chooses, in words.
+    /// The chosen machine, as text.
     pub chosen: &'static str,
-    /// The publication, if it has one.
+    /// The publication; empty if there is none.
     pub source: &'static str,
-    /// The search for that machine, given the free amounts and the capacities of all.
+    /// Creates the search for that machine, given the free amounts and the capacities of all.
     pub(super) guide: fn(&Index, &[Resources]) -> Guide,
 }
 
-/// Makes [`Placement`] of the list of rules: variant, name, machine chosen, source, search.
+/// Generates [`Placement`] from the list of rules: variant, name, chosen machine, source, search.
 macro_rules! rules {
     ($($rule:ident $name:literal: $chosen:literal, $source:literal, $guide:expr;)*) => {
-        /// How a task finds its machine among those with room.
+        /// The rule that selects the machine of a task among those with room.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Placement {
             $(#[doc = concat!("`", $name, "`: ", $chosen, ". ", $source)] $rule,)*
@@ -38,7 +38,7 @@ macro_rules! rules {
             /// All rules with their names.
             pub const ALL: [(&'static str, Placement); [$($name),*].len()] = [$(($name, Placement::$rule)),*];
 
-            /// Its row.
+            /// Returns the declaration of the rule.
             pub fn row(self) -> &'static PlacementRow {
                 match self {
                     $(Placement::$rule => &PlacementRow { name: $name, chosen: $chosen, source: $source, guide: $guide },)*
@@ -71,12 +71,12 @@ impl Default for Placement {
 }
 
 impl Placement {
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// The names of all rules, in words.
+    /// Returns the names of all rules as text.
     pub fn names() -> String {
         either(Placement::ALL.map(|(name, _)| name))
     }
@@ -94,13 +94,13 @@ impl std::str::FromStr for Placement {
 /// Weights that make the sum of `f_r / c_r` an integer: `L / c_r` with `L` the least common multiple of the cluster's amounts, so that sums
 /// of shares compare exactly.
 ///
-/// If `L` exceeds 2^100, the weight is `2^100 / c_r` rounded down: a documented approximation of the score, not of whether a task fits. The
-/// cluster's capacity is that at the start, whatever joins or leaves.
+/// If `L` exceeds 2^100, the weight is `2^100 / c_r` rounded down: a documented approximation of the score, but not of the test whether a
+/// task fits. The cluster's capacity is that at the start; later joins and leaves do not change it.
 #[derive(Clone, Debug)]
 pub(super) struct Prices([u128; MAX_DIMS]);
 
 impl Prices {
-    /// Of a cluster with these machines.
+    /// Computes the weights for a cluster with these machines.
     fn from_capacities(index: &Index, capacities: &[Resources]) -> Prices {
         let mut total = [0u64; MAX_DIMS];
         for capacity in capacities {
@@ -142,7 +142,7 @@ impl Prices {
     }
 }
 
-/// `2^120 / m_r^2` rounded down: with them the sum of `d_r f_r / m_r^2` is an integer, below 2^123.
+/// Returns `2^120 / m_r^2` rounded down: with these weights the sum of `d_r f_r / m_r^2` is an integer below 2^123.
 pub(super) fn alignment(capacity: &Resources) -> [u128; MAX_DIMS] {
     capacity.0.map(|amount| if amount == 0 { 0 } else { (1 << 120) / (u128::from(amount) * u128::from(amount)) })
 }

@@ -1,17 +1,17 @@
-//! Which machines a search looks at: those of a class, those of an area, or both.
+//! The machines that a search considers: those of a class, those of an area, or both.
 //!
-//! The index keeps machines in blocks of 64, so a set of machines is a word a block, and both kinds of set cut a block
-//! with one AND. A class ([`Members`]) has a word for every block and a word for every 64 blocks that says which of
-//! them have members; an area ([`Area`]) is usually small and lists its blocks.
+//! The index keeps machines in blocks of 64, so a set of machines is one word per block, and both kinds of set are intersected with a block
+//! by one AND. A class ([`MachineSet`]) has a word for every block and a word for every 64 blocks that marks those with members; an area
+//! ([`Area`]) is usually small and lists its blocks.
 
 use std::ops::Range;
 
 use plimsoll_base::units::MachineId;
 
-/// Machines in a block, and blocks in the level above: bits of a word.
+/// Machines per block, and blocks per word of the level above: the bits of a word.
 pub(super) const BLOCK: usize = 64;
 
-/// The positions of the ones of a word, lowest first.
+/// Returns the positions of the ones of a word, lowest first.
 pub(super) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let at = (word != 0).then(|| word.trailing_zeros() as usize);
@@ -20,7 +20,7 @@ pub(super) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// A bit for every machine, and a bit for every block that has any.
+/// A bit for every machine, and a bit for every block with a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bits {
     words: Vec<u64>,
@@ -28,12 +28,12 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// The bits of a block.
+    /// Returns the bits of a block.
     pub fn word(&self, block: usize) -> u64 {
         self.words.get(block).copied().unwrap_or(0)
     }
 
-    /// Which of the 64 blocks from `64 * above` on have any.
+    /// Returns which of the 64 blocks from `64 * above` on have a machine.
     pub fn above(&self, above: usize) -> u64 {
         self.above.get(above).copied().unwrap_or(0)
     }
@@ -56,8 +56,7 @@ impl Bits {
     }
 }
 
-/// Many sets of machines side by side: their parts of one block lie together, for a machine joins or leaves
-/// neighbouring sets at once.
+/// Many sets of machines side by side: their words for one block are adjacent, because a machine joins or leaves neighbouring sets at once.
 #[derive(Clone, Debug)]
 pub(super) struct BlockRows {
     rows: usize,
@@ -66,29 +65,29 @@ pub(super) struct BlockRows {
 }
 
 impl BlockRows {
-    /// A number of sets without machines.
+    /// Creates a number of sets without machines.
     pub fn new(rows: usize) -> BlockRows {
         BlockRows { rows, words: Vec::new(), above: Vec::new() }
     }
 
-    /// Grows to this number of machines.
+    /// Extends the sets to this number of machines.
     pub fn grow(&mut self, machines: usize) {
         let blocks = machines.div_ceil(BLOCK);
         self.words.resize(blocks * self.rows, 0);
         self.above.resize(blocks.div_ceil(BLOCK) * self.rows, 0);
     }
 
-    /// The part of a block in each set.
+    /// Returns the word of a block in each set.
     pub fn words(&self, block: usize) -> &[u64] {
         &self.words[block * self.rows..][..self.rows]
     }
 
-    /// Which of the 64 blocks from `64 * above` on have any, for each set.
+    /// Returns which of the 64 blocks from `64 * above` on have a machine, for each set.
     pub fn above(&self, above: usize) -> &[u64] {
         &self.above[above * self.rows..][..self.rows]
     }
 
-    /// Puts a machine in neighbouring sets or takes it out of them.
+    /// Adds a machine to neighbouring sets or removes it from them.
     pub fn set(&mut self, machine: usize, rows: Range<usize>, member: bool) {
         let block = machine / BLOCK;
         let bit = 1 << (machine % BLOCK);
@@ -100,7 +99,7 @@ impl BlockRows {
         } else {
             for (word, above) in words.iter_mut().zip(above) {
                 *word &= !bit;
-                // Without a branch, which would go one way or the other at random.
+                // Without a branch, which would be mispredicted at random.
                 *above &= !(u64::from(*word == 0) << (block % BLOCK));
             }
         }
@@ -115,22 +114,22 @@ pub struct MachineSet {
 }
 
 impl MachineSet {
-    /// How many machines it has.
+    /// Returns the number of machines.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether it has none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether a machine is one of them.
+    /// Returns whether a machine is in the set.
     pub fn contains(&self, machine: MachineId) -> bool {
         self.bits.get(machine.index())
     }
 
-    /// Adds a machine or takes it away; whether that changed anything.
+    /// Adds or removes a machine; returns whether that changed the set.
     pub fn set(&mut self, machine: MachineId, member: bool) -> bool {
         if self.contains(machine) == member {
             return false;
@@ -144,7 +143,7 @@ impl MachineSet {
         true
     }
 
-    /// The machines, lowest first.
+    /// Returns the machines, lowest first.
     pub fn iter(&self) -> impl Iterator<Item = MachineId> {
         let of_block =
             |(block, word): (usize, &u64)| ones(*word).map(move |bit| MachineId((block * BLOCK + bit) as u32));
@@ -165,7 +164,7 @@ impl FromIterator<MachineId> for MachineSet {
 /// The machines of an area (a rack, a room), block by block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Area {
-    /// Blocks in rising order with the members of each, never 0.
+    /// Blocks in ascending order with the members of each, never 0.
     blocks: Vec<(u32, u64)>,
 }
 
@@ -184,24 +183,24 @@ impl Area {
         found.map_or(0, |at| self.blocks[at].1)
     }
 
-    /// Which of the 64 blocks from `64 * above` on have members.
+    /// Returns which of the 64 blocks from `64 * above` on have members.
     fn some(&self, above: usize) -> u64 {
         let from = self.blocks.partition_point(|(block, _)| (*block as usize) < above * BLOCK);
         let of = self.blocks[from..].iter().take_while(|(block, _)| *block as usize / BLOCK == above);
         of.fold(0, |word, (block, _)| word | 1 << (*block as usize % BLOCK))
     }
 
-    /// How many machines it has.
+    /// Returns the number of machines.
     pub fn len(&self) -> usize {
         self.blocks.iter().map(|(_, word)| word.count_ones() as usize).sum()
     }
 
-    /// Whether it has none.
+    /// Returns whether the area is empty.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// The machines, lowest first.
+    /// Returns the machines, lowest first.
     pub fn iter(&self) -> impl Iterator<Item = MachineId> {
         self.blocks
             .iter()
@@ -219,30 +218,30 @@ pub struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Whether it includes all machines.
+    /// Returns whether the scope includes all machines.
     pub fn is_whole(&self) -> bool {
         self.class.is_none() && self.area.is_none()
     }
 
-    /// Whether it has a machine.
+    /// Returns whether the scope includes a machine.
     pub fn contains(&self, machine: MachineId) -> bool {
         self.class.is_none_or(|class| class.contains(machine))
             && self.area.is_none_or(|area| area.word(machine.index() / BLOCK) >> (machine.index() % BLOCK) & 1 == 1)
     }
 
-    /// The members in a block.
+    /// Returns the members in a block.
     pub(super) fn machines(&self, block: usize) -> u64 {
         let class = self.class.map_or(u64::MAX, |class| class.bits.word(block));
         class & self.area.map_or(u64::MAX, |area| area.word(block))
     }
 
-    /// Which of the 64 blocks from `64 * above` on may have members.
+    /// Returns which of the 64 blocks from `64 * above` on may have members.
     pub(super) fn blocks(&self, above: usize) -> u64 {
         let class = self.class.map_or(u64::MAX, |class| class.bits.above(above));
         class & self.area.map_or(u64::MAX, |area| area.some(above))
     }
 
-    /// At most how many machines it has, of `all`.
+    /// Returns an upper bound of the number of machines in the scope, of `all`.
     pub(super) fn at_most(&self, all: usize) -> usize {
         all.min(self.class.map_or(all, MachineSet::len)).min(self.area.map_or(all, Area::len))
     }

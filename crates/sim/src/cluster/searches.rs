@@ -1,16 +1,16 @@
-//! The latest searches, so that the next one need not begin at the first machine.
+//! The latest searches of first-fit, so that the next one need not begin at the first machine.
 
-/// How many searches of first-fit are remembered.
+/// The number of stored searches.
 const SEARCHES: usize = 8;
 
-/// The latest demands of first-fit, and the first block that may have room for as much: blocks before it have none, for
-/// anything that needs at least as much everywhere.
+/// The latest demands of first-fit, each with the first block that may have room for it: blocks before it have no room for any demand that
+/// is at least as large in every resource.
 #[derive(Clone, Debug)]
 pub(super) struct Searches {
-    /// The needs one after the other; more than any task needs if none is remembered yet.
+    /// The demands one after the other; a free entry has the largest number for every resource.
     needs: Vec<u64>,
     blocks: [usize; SEARCHES],
-    /// The last one; the one behind it is forgotten next.
+    /// The index of the latest search; the entry after it is replaced next.
     latest: usize,
 }
 
@@ -19,7 +19,7 @@ impl Searches {
         Searches { needs: vec![u64::MAX; SEARCHES * dims], blocks: [0; SEARCHES], latest: 0 }
     }
 
-    /// From where on this is to be searched for.
+    /// Returns the first block that has to be searched for a demand.
     pub fn from(&self, need: &[u64]) -> usize {
         if self.is_latest(need) {
             return self.blocks[self.latest];
@@ -28,12 +28,13 @@ impl Searches {
         known.filter(|(known, _)| under(known, need)).map(|(_, block)| block).max().unwrap_or(0)
     }
 
-    /// Tasks of a job need the same, one after the other; together they are one search.
+    /// Returns whether a demand is that of the latest search: tasks of a job have equal demands, one after the other, and together they are
+    /// one search.
     fn is_latest(&self, need: &[u64]) -> bool {
         self.needs[self.latest * need.len()..][..need.len()] == *need
     }
 
-    /// This was searched for, and a block is the first with room.
+    /// Stores the first block with room for a demand.
     pub fn remember(&mut self, need: &[u64], block: usize) {
         if !self.is_latest(need) {
             self.latest = (self.latest + 1) % SEARCHES;
@@ -42,7 +43,7 @@ impl Searches {
         self.blocks[self.latest] = block;
     }
 
-    /// A machine of a block has this free now, and had less before.
+    /// Updates the searches for a machine of a block that has these amounts free now, and had less before.
     pub fn freed(&mut self, block: usize, free: &[u64]) {
         for (known, first) in self.needs.chunks_exact(free.len().max(1)).zip(&mut self.blocks) {
             if block < *first && under(known, free) {
@@ -52,7 +53,7 @@ impl Searches {
     }
 }
 
-/// Whether it is no more anywhere.
+/// Returns whether `need` exceeds `free` in no resource.
 pub(super) fn under(need: &[u64], free: &[u64]) -> bool {
     need.iter().zip(free).all(|(need, free)| need <= free)
 }
@@ -63,7 +64,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Blocks of one machine each, looked through one by one: where a search begins nothing before has room.
+    /// Blocks of one machine each are tested one by one: no block before the start of a search has room.
     #[test]
     fn no_search_begins_behind_what_it_would_find() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);

@@ -1,36 +1,36 @@
 //! The resource that is short if a task fits no machine, and the missing amount.
 //!
-//! A machine's shortfall of a resource is the part of the need that it lacks, over the need: 0 if it has enough, 1 if it has nothing. The
-//! nearest machine is the one with the least largest shortfall. Compared exactly, as fractions.
+//! A machine's shortfall of a resource is the missing part of the need, over the need: 0 if it has enough, 1 if it has none. The nearest
+//! machine is the one with the smallest largest shortfall. Shortfalls are compared exactly, as fractions.
 
 use super::Machines;
 use super::devices::WHOLE;
 use plimsoll_base::units::MachineId;
 
-/// A resource of which there is too little room for a task.
+/// A resource with too little room for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    /// The resource, by its place among the dimensions; `None` where room is counted in slots.
+    /// The index of the resource among the dimensions; `None` where room is counted in slots.
     pub resource: Option<u8>,
-    /// The amount that is missing on the machine that comes nearest, in base units, or slots.
+    /// The missing amount on the nearest machine, in base units, or in slots.
     pub amount: u64,
 }
 
-/// A part of a need that a machine lacks: the resource, the amount that is missing, and the need.
+/// The missing part of a need on a machine: the resource, the missing amount, and the need.
 type Shortfall = (usize, u64, u64);
 
-/// Whether a shortfall is a larger part of its need than another one. Needs are not 0.
+/// Returns whether a shortfall is a larger part of its need than another one. Needs are not 0.
 fn larger(a: Shortfall, b: Shortfall) -> bool {
     u128::from(a.1) * u128::from(b.2) > u128::from(b.1) * u128::from(a.2)
 }
 
 impl Machines {
     /// Returns the shortage of a task on the nearest machine among the present ones that it `may` use; `None` if there is no such machine,
-    /// or one has room for it.
+    /// or one has room for the task.
     ///
-    /// It is that machine's largest shortfall. Of a resource with devices a task can get the free part of the freest device if it needs a
-    /// part of one, and otherwise the entirely free devices. Ties: the lowest machine, then the first resource. Cost: O(machines ·
-    /// resources).
+    /// The shortage is that machine's largest shortfall. For a resource with devices, a task can get the free part of the device with the
+    /// most free if it needs a part of one, and otherwise the entirely free devices. Ties: the lowest machine, then the first resource.
+    /// Cost: O(machines · resources).
     pub fn shortage(&self, need: &[u64], may: impl Fn(MachineId) -> bool) -> Option<Shortage> {
         let there = (0..self.len() as u32).map(MachineId).filter(|machine| self.is_present(*machine) && may(*machine));
         let largest = there.filter_map(|machine| {
@@ -42,7 +42,7 @@ impl Machines {
         (amount > 0).then_some(Shortage { resource: Some(d as u8), amount })
     }
 
-    /// The amount of a resource that a task with this need can get on a machine.
+    /// Returns the amount of a resource that a task with this need can get on a machine.
     fn gets(&self, machine: MachineId, d: usize, need: u64) -> u64 {
         let free = self.free(machine).0[d];
         let Some(devices) = self.hardware().and_then(|hardware| hardware.free(d, machine)) else { return free };
@@ -73,27 +73,27 @@ mod tests {
         machines.shortage(need, |_| true).map(|short| (short.resource.expect("no slots"), short.amount))
     }
 
-    /// A need of <4, 10>. Machine 0 lacks 3/4 of the first and 0 of the second, machine 1 lacks 1/4 and 1/2, machine 2 lacks
-    /// 1/2 of the first: 1/2 is the least of the largest, and machine 1 the lower of the two that have it.
+    /// A need of <4, 10>. Machine 0 lacks 3/4 of the first and 0 of the second, machine 1 lacks 1/4 and 1/2, machine 2 lacks 1/2 of the
+    /// first: 1/2 is the smallest of the largest shortfalls, and machine 1 the lower of the two that have it.
     #[test]
     fn the_machine_comes_nearest_whose_largest_shortfall_is_least() {
         let mut all = machines(&[[1, 20], [3, 5], [2, 10]]);
         assert_eq!(short(&all, &[4, 10]), Some((1, 5)));
-        // Without it, machine 2; and with that alone forbidden, machine 0.
+        // Without machine 1, machine 2 is nearest; if machine 2 alone is forbidden as well, machine 0.
         all.remove(MachineId(1));
         assert_eq!(short(&all, &[4, 10]), Some((0, 2)));
         assert_eq!(all.shortage(&[4, 10], |machine| machine.0 == 0), Some(Shortage { resource: Some(0), amount: 3 }));
         assert_eq!(all.shortage(&[4, 10], |machine| machine.0 == 1), None, "no machine");
-        // Each resource alone fits somewhere. Machine 0 lacks 1/4, machine 1 lacks 1/5.
+        // Each resource alone fits on some machine. Machine 0 lacks 1/4, machine 1 lacks 1/5.
         assert_eq!(short(&machines(&[[3, 10], [4, 8]]), &[4, 10]), Some((1, 2)));
-        // Equal shortfalls of one machine: the first resource. A resource that is not needed is never short.
+        // Of equal shortfalls of one machine the first resource is reported. A resource that is not needed is never short.
         assert_eq!(short(&machines(&[[2, 5]]), &[4, 10]), Some((0, 2)));
         assert_eq!(short(&machines(&[[0, 5]]), &[0, 10]), Some((1, 5)));
         assert_eq!(short(&machines(&[[4, 10], [0, 0]]), &[4, 10]), None, "it fits");
     }
 
-    /// Two devices of which a task has 0.6: 1.4 are free, and 1 of them as a whole, so that two are short by one and 0.7 of one
-    /// by nothing. With 0.6 of the other gone, too, 0.7 are short by 0.3 though 0.8 are free.
+    /// Two devices, of which a task uses 0.6: 1.4 are free, and 1 of them as a whole, so that a need of two is short by one and 0.7 of one
+    /// by nothing. With 0.6 of the other device in use, too, 0.7 are short by 0.3 though 0.8 are free.
     #[test]
     fn devices_count_as_they_can_be_had() {
         let mut hardware = Hardware::new(&[1]);

@@ -1,15 +1,15 @@
 //! The description of a cluster: groups of equal machines.
 //!
-//! A spec in text is groups separated by commas, `COUNTxCAPACITY`: `400x16c32g`, `200x16c32g,100x64c256g4gpu`. Units
-//! are `c` (cores), `g` (GiB of memory), `m` (MiB of memory), `gpu` (GPUs) and `norm` (memory as a fraction of the
-//! largest machine); other resources come from a plan or a machines file.
+//! A spec as text consists of groups separated by commas, `COUNTxCAPACITY`: `400x16c32g`, `200x16c32g,100x64c256g4gpu`. Units are `c`
+//! (cores), `g` (GiB of memory), `m` (MiB of memory), `gpu` (GPUs) and `norm` (memory as a fraction of the largest machine); other
+//! resources require a plan or a machines file.
 
 use super::events::MachineEvents;
 use super::{Hardware, LabelIndex, Locations};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Rounding, Unit, decimal};
 
-/// How fast a machine is, in millionths: a task of duration D runs D / speed on it.
+/// The speed of a machine, in millionths: a task of duration D runs D / speed on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed(u64);
 
@@ -20,17 +20,17 @@ impl Default for Speed {
 }
 
 impl Speed {
-    /// Durations are those of the workload.
+    /// The speed at which durations are those of the workload.
     pub const ONE: u64 = 1_000_000;
-    /// For messages.
+    /// The accepted values, for messages.
     pub const EXPECTED: &str = "a speed from 0.001 to 1000, where 1 leaves durations as they are";
 
-    /// From a number in millionths; `None` if it is out of bounds.
+    /// Creates a speed from a number in millionths; `None` if it is out of bounds.
     pub fn new(millionths: u64) -> Option<Speed> {
         (Speed::ONE / 1000..=1000 * Speed::ONE).contains(&millionths).then_some(Speed(millionths))
     }
 
-    /// In millionths.
+    /// Returns the speed in millionths.
     pub fn millionths(self) -> u64 {
         self.0
     }
@@ -39,27 +39,27 @@ impl Speed {
 /// Equal machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineGroup {
-    /// How many (at least 1).
+    /// Number of machines (at least 1).
     pub count: u32,
-    /// The capacity of each, in base units.
+    /// The capacity of each machine, in base units.
     pub capacity: Vec<(Dim, u64)>,
-    /// Labels that each carries.
+    /// The labels of each machine.
     pub labels: Vec<String>,
     /// Their room.
     pub room: Option<String>,
-    /// Their rack; with `racks` the beginning of the racks' names.
+    /// Their rack; with `racks`, the prefix of the racks' names.
     pub rack: Option<String>,
-    /// Among how many racks they are divided, in runs as equal as can be: `rack0`, `rack1`, ... of their room. 0 for
-    /// none, or for the one rack that `rack` names.
+    /// The number of racks among which they are divided, in runs as equal as possible: `rack0`, `rack1`, ... of their room. 0 for none, or
+    /// for the one rack that `rack` names.
     pub racks: u32,
-    /// The NUMA node of each device, by resource; a resource that is missing has all its devices in node 0.
+    /// The NUMA node of each device, by resource; for a missing resource all devices are in node 0.
     pub numa: Vec<(String, Vec<u16>)>,
-    /// How fast each is.
+    /// The speed of each machine.
     pub speed: Speed,
 }
 
 impl MachineGroup {
-    /// The rack of its machine number `at`.
+    /// Returns the rack of machine number `at` of the group.
     fn rack_of(&self, at: u32) -> Option<String> {
         if self.racks == 0 {
             return self.rack.clone();
@@ -74,15 +74,15 @@ impl MachineGroup {
 pub struct ClusterSpec {
     /// The groups.
     pub groups: Vec<MachineGroup>,
-    /// Names of machines that have one, by their first machine and their number; `NAME-0`, `NAME-1`, ... if several.
+    /// Names of machines, by their first machine and their number; `NAME-0`, `NAME-1`, ... if there are several.
     pub names: Vec<(String, MachineId, u32)>,
-    /// Their events.
+    /// The events of the machines.
     pub events: MachineEvents,
-    /// Resources that are made of identified devices.
+    /// Resources that consist of identified devices.
     pub devices: Vec<String>,
 }
 
-/// A machine by its name, or by its number.
+/// Returns a machine by its name or by its number.
 pub(super) fn by_name(names: &[(String, MachineId, u32)], machines: u64, name: &str) -> Option<MachineId> {
     let named = |(known, first, count): &(String, MachineId, u32)| {
         if *count == 1 {
@@ -95,29 +95,29 @@ pub(super) fn by_name(names: &[(String, MachineId, u32)], machines: u64, name: &
     names.iter().find_map(named).or_else(number)
 }
 
-/// The most machines a cluster can have: each takes memory, pooled or not.
+/// The largest number of machines in a cluster: each takes memory, pooled or not.
 const MACHINES_MAX: u64 = 10_000_000;
 
 impl ClusterSpec {
-    /// How many machines there are.
+    /// Returns the number of machines.
     pub fn machines(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
     }
 
-    /// The names of the machines' resources, each once.
+    /// Returns the names of the machines' resources, each once.
     pub fn resources(&self) -> Vec<String> {
         let names = self.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.name.clone());
         names.collect::<std::collections::BTreeSet<String>>().into_iter().collect()
     }
 
-    /// The labels of every machine, in order.
+    /// Returns the labels of every machine, in order.
     pub fn labels(&self) -> LabelIndex {
         LabelIndex::new(
             self.groups.iter().flat_map(|group| std::iter::repeat_n(&group.labels[..], group.count as usize)),
         )
     }
 
-    /// Where every machine stands.
+    /// Returns the location of every machine.
     pub fn locations(&self) -> Locations {
         let mut locations = Locations::named(self.names.clone());
         for group in &self.groups {
@@ -128,10 +128,10 @@ impl ClusterSpec {
         locations
     }
 
-    /// The devices of the resources named, on the machines of this description.
+    /// Returns the devices of the named resources, on the machines of this description.
     ///
-    /// Errors: [`Error::Plan`] under `key` for a resource that no machine has, and for a machine with an amount that is
-    /// not a whole number of devices, or with another number of NUMA nodes.
+    /// Errors: [`Error::Plan`] under `key` for a resource that no machine has, and for a machine with an amount that is not a whole number
+    /// of devices, or with a different number of NUMA nodes.
     pub fn hardware(&self, key: &str, resources: &[String], cluster: &Cluster) -> Result<Hardware> {
         let mut dims = Vec::new();
         for (at, name) in resources.iter().enumerate() {
@@ -160,12 +160,12 @@ impl ClusterSpec {
         Ok(hardware)
     }
 
-    /// The machine of a name, or else of a number from 0.
+    /// Returns the machine with a name, or else with a number from 0.
     pub fn machine(&self, name: &str) -> Option<MachineId> {
         by_name(&self.names, self.machines(), name)
     }
 
-    /// Reads `400x16c32g` or several groups separated by commas. Errors: [`Error::Plan`] under the name `key`.
+    /// Parses `400x16c32g` or several groups separated by commas. Errors: [`Error::Plan`] under the name `key`.
     pub fn parse(key: &str, text: &str) -> Result<ClusterSpec> {
         let mut groups = Vec::new();
         for part in text.split(',').map(str::trim) {
@@ -182,27 +182,27 @@ impl ClusterSpec {
 /// A cluster in the dimensions of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// The workload's dimensions, then dimensions of the machines only.
+    /// The workload's dimensions, followed by those that only the machines have.
     pub dims: Vec<Dim>,
     /// The capacity of each machine.
     pub capacities: Vec<Resources>,
     /// The events of machines.
     pub events: MachineEvents,
-    /// The labels they carry at first.
+    /// The labels of the machines at the start.
     pub labels: LabelIndex,
-    /// Where they stand.
+    /// The locations of the machines.
     pub locations: Locations,
-    /// Their devices, if any have identities.
+    /// The devices of the machines, if they have identities.
     pub hardware: Option<Hardware>,
-    /// How fast each is; empty if durations are those of the workload everywhere.
+    /// The speed of each machine; empty if durations are those of the workload everywhere.
     pub speeds: Vec<Speed>,
 }
 
 impl Cluster {
-    /// Puts machines and a workload's dimensions together.
+    /// Combines machines with the dimensions of a workload.
     ///
-    /// Errors: [`Error::Mismatch`] when the two count a resource in different units, when there are more than
-    /// [`MAX_DIMS`] resources, or when there is no machine.
+    /// Errors: [`Error::Mismatch`] if the two count a resource in different units, if there are more than [`MAX_DIMS`] resources, or if
+    /// there is no machine.
     pub fn new(spec: &ClusterSpec, workload: &[Dim]) -> Result<Cluster> {
         let mut dims = workload.to_vec();
         for (dim, _) in spec.groups.iter().flat_map(|group| &group.capacity) {
@@ -258,12 +258,12 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The place of memory among the dimensions, if it is one of them.
+    /// Returns the index of memory among the dimensions, if it is one of them.
     pub fn memory(&self) -> Option<usize> {
         self.dims.iter().position(|dim| dim.name == "memory")
     }
 
-    /// All machines together.
+    /// Returns the capacity of all machines together.
     pub fn total(&self) -> Resources {
         let mut total = Resources::ZERO;
         for capacity in &self.capacities {
@@ -275,7 +275,7 @@ impl Cluster {
     }
 }
 
-/// Reads `400x16c32g`. Errors: the part that is wrong, and why.
+/// Parses `400x16c32g`. Errors: the wrong part and the reason.
 fn parse_group(text: &str) -> std::result::Result<MachineGroup, String> {
     if text.is_empty() {
         return Err("there is nothing".to_owned());
@@ -291,7 +291,7 @@ fn parse_group(text: &str) -> std::result::Result<MachineGroup, String> {
     Ok(MachineGroup { count, capacity: parse_capacity(capacity.trim())?, ..MachineGroup::default() })
 }
 
-/// Other ways to write a unit, in lower case.
+/// Other spellings of units, in lower case.
 const MEANT: [(&str, &str); 10] = [
     ("c", "c"),
     ("cpu", "c"),
@@ -305,7 +305,7 @@ const MEANT: [(&str, &str); 10] = [
     ("gpus", "gpu"),
 ];
 
-/// Reads `16c32g4gpu`. Errors: the part that is wrong, and why.
+/// Parses `16c32g4gpu`. Errors: the wrong part and the reason.
 fn parse_capacity(mut text: &str) -> std::result::Result<Vec<(Dim, u64)>, String> {
     if text.is_empty() {
         return Err("there is no capacity behind the 'x'".to_owned());
@@ -335,7 +335,7 @@ fn parse_capacity(mut text: &str) -> std::result::Result<Vec<(Dim, u64)>, String
     Ok(capacity)
 }
 
-/// The message about a unit that is none.
+/// Returns the message about an unknown or missing unit.
 fn no_unit(number: &str, unit: &str) -> String {
     let units = "c (cores), g (GiB of memory), m (MiB), gpu or norm";
     if unit.is_empty() {

@@ -1,4 +1,4 @@
-//! Every placement rule beside its definition, on random machines that come and go.
+//! Every placement rule compared with its definition, on random machines that leave and join.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{Area, MachineSet, Machines, Placement, Scope};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
-/// Machines that are looked through one by one.
+/// Machines that are searched one by one.
 struct LinearMachines {
     placement: Placement,
     dims: usize,
@@ -20,7 +20,7 @@ struct LinearMachines {
 }
 
 impl LinearMachines {
-    /// A score of which the highest wins, in exact fractions of a common denominator.
+    /// Returns a score of which the highest wins, in exact fractions of a common denominator.
     fn score(&self, machine: usize, need: &[u64]) -> i128 {
         let (free, capacity) = (&self.free[machine].0, &self.capacity[machine].0);
         let shares = || -> i128 {
@@ -68,7 +68,7 @@ impl LinearMachines {
     }
 }
 
-/// A machine of one of a few kinds, or of its own.
+/// Returns a machine of one of a few kinds, or of a kind of its own.
 fn machine(rng: &mut ChaCha8Rng, dims: usize) -> Resources {
     let mut capacity = Resources::ZERO;
     let kind = rng.random_range(0..4u64);
@@ -145,7 +145,7 @@ fn agrees(placement: Placement, seed: u64, machines: usize, dims: usize) {
     }
 }
 
-/// A machine leaves, comes back (perhaps larger), or joins.
+/// Makes a machine leave, return (perhaps larger), or join.
 fn change(rng: &mut ChaCha8Rng, fast: &mut Machines, plain: &mut LinearMachines) {
     let at = rng.random_range(0..plain.free.len());
     let machine_id = MachineId(at as u32);
@@ -199,11 +199,11 @@ fn random_placement_is_uniform_over_what_fits() {
     for _ in 0..10_000 {
         hits[machines.find(&[5]).expect("ten machines fit").index()] += 1;
     }
-    // Each is binomial(10000, 0.1): 1000 with a standard deviation of 30.
+    // Each count is binomial(10000, 0.1): 1000 with a standard deviation of 30.
     assert!(hits.iter().all(|hits| (850..1150).contains(hits)), "{hits:?}");
 }
 
-/// A single machine is asked directly; from the second on there are sets of machines with room.
+/// A single machine is tested directly; from the second on there are sets of machines with room.
 #[test]
 fn a_machine_alone_goes_and_comes_and_gets_company() {
     let amounts = |cpu, memory| Resources([cpu, memory, 0, 0, 0, 0, 0, 0]);

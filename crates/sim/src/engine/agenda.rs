@@ -3,9 +3,9 @@
 //! Entries leave in order of [`EventKey`]: time, class, then insertion order. An entry is one 128-bit number, which halves its cost against
 //! a struct. Its payload is in a slab with generations, so cancelling is cheap and a stale ticket is harmless.
 //!
-//! Only the next entries are in a heap, small enough for the cache. All others are unsorted in tiers, a later tier for later times, and a
-//! tier is halved repeatedly when it is reached (a quicksort that sorts no more than necessary). With 100,000 future events, one heap of
-//! all costs a cache miss per level.
+//! Only the next entries are in a heap, small enough for the cache. All others are unsorted in tiers, a later tier for later times. A tier
+//! is halved repeatedly when it is reached (a quicksort that sorts no more than necessary). With 100,000 future events, a single heap costs
+//! a cache miss per level.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ use prefetch_index::prefetch_index;
 
 use plimsoll_base::units::Time;
 
-/// When an event happens, and before which others of the same instant: lower classes first, then first scheduled first.
+/// The order of events: by time, then lower classes first, then in the order of scheduling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventKey {
     /// The instant.
@@ -40,7 +40,7 @@ impl EventKey {
     }
 }
 
-/// A scheduled event, for cancelling it.
+/// A handle of a scheduled event, to read or cancel it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     slot: u32,
@@ -48,12 +48,12 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// As one number, of which [`Ticket::of`] makes the ticket again.
+    /// Returns the ticket as one number, which [`Ticket::from_key`] converts back.
     pub fn key(self) -> u64 {
         u64::from(self.slot) << 32 | u64::from(self.generation)
     }
 
-    /// The ticket of a number.
+    /// Returns the ticket of a number.
     pub fn from_key(key: u64) -> Ticket {
         Ticket { slot: (key >> 32) as u32, generation: key as u32 }
     }
@@ -65,7 +65,7 @@ struct AgendaEntry<E> {
     event: Option<E>,
 }
 
-/// The most entries that the heap holds before the later half of them become a tier.
+/// The maximum number of entries in the heap; beyond it the later half becomes a tier.
 const NEAR: usize = 1024;
 
 /// Unsorted entries, none before `from` and all before those of the next later tier.
@@ -76,7 +76,7 @@ struct Tier {
 }
 
 impl Tier {
-    /// The later half of entries as a tier of its own.
+    /// Removes the later half of the entries and returns it as a tier.
     fn split(entries: &mut Vec<u128>) -> Tier {
         let half = entries.len() / 2;
         let (_, from, _) = entries.select_nth_unstable(half);
@@ -84,11 +84,11 @@ impl Tier {
     }
 }
 
-/// Entries in order.
+/// All entries; they leave in order.
 #[derive(Clone, Debug, Default)]
 struct Entries {
     near: QuaternaryHeap<Reverse<u128>>,
-    /// The latest first.
+    /// Tiers, the latest first.
     far: Vec<Tier>,
     len: usize,
 }
@@ -115,7 +115,7 @@ impl Entries {
         self.near.peek().map(|Reverse(entry)| *entry)
     }
 
-    /// Puts the earliest tier, or part of it, in the empty heap.
+    /// Moves the earliest tier, or its earliest part, into the empty heap.
     fn come_near(&mut self) {
         let Some(Tier { mut entries, .. }) = self.far.pop() else { return };
         while entries.len() > NEAR {
@@ -130,7 +130,7 @@ impl Entries {
         self.near.pop().map(|Reverse(entry)| entry)
     }
 
-    /// All of them, in no particular order; leaves none.
+    /// Removes all entries and returns them, in no particular order.
     fn drain(&mut self) -> Vec<u128> {
         self.len = 0;
         let mut all = unwrapped(std::mem::take(&mut self.near));
@@ -143,7 +143,7 @@ fn unwrapped(heap: QuaternaryHeap<Reverse<u128>>) -> Vec<u128> {
     heap.into_vec().into_iter().map(|Reverse(entry)| entry).collect()
 }
 
-/// Events to come. Scheduling and taking cost O(log n), cancelling O(1); an entry takes 16 bytes and its event.
+/// Future events. Scheduling and popping cost O(log n), cancelling O(1); an entry takes 16 bytes and its event.
 #[derive(Clone, Debug)]
 pub struct Agenda<E> {
     entries: Entries,
@@ -160,12 +160,12 @@ impl<E> Default for Agenda<E> {
 }
 
 impl<E> Agenda<E> {
-    /// How many events are scheduled and not cancelled.
+    /// Returns the number of events that are scheduled and not cancelled.
     pub fn len(&self) -> usize {
         self.live
     }
 
-    /// Whether there are no future events.
+    /// Returns whether there are no future events.
     pub fn is_empty(&self) -> bool {
         self.live == 0
     }
@@ -191,7 +191,7 @@ impl<E> Agenda<E> {
         Ticket { slot, generation: entry.generation }
     }
 
-    /// Takes back a scheduled event; `None` if it has happened or was cancelled before.
+    /// Cancels a scheduled event and returns it; `None` if it has happened or was cancelled before.
     pub fn cancel(&mut self, ticket: Ticket) -> Option<E> {
         let entry = self.slab.get_mut(ticket.slot as usize).filter(|entry| entry.generation == ticket.generation)?;
         let event = entry.event.take();
@@ -199,23 +199,23 @@ impl<E> Agenda<E> {
         event
     }
 
-    /// A scheduled event; `None` if it has happened or was cancelled.
+    /// Returns a scheduled event; `None` if it has happened or was cancelled.
     pub fn get(&self, ticket: Ticket) -> Option<&E> {
         self.slab.get(ticket.slot as usize).filter(|entry| entry.generation == ticket.generation)?.event.as_ref()
     }
 
-    /// The same, to change it.
+    /// Returns a scheduled event for modification; `None` if it has happened or was cancelled.
     pub fn get_mut(&mut self, ticket: Ticket) -> Option<&mut E> {
         let entry = self.slab.get_mut(ticket.slot as usize).filter(|entry| entry.generation == ticket.generation)?;
         entry.event.as_mut()
     }
 
-    /// All scheduled events, in no particular order.
+    /// Returns all scheduled events, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &E> {
         self.slab.iter().filter_map(|entry| entry.event.as_ref())
     }
 
-    /// The instant of the next event.
+    /// Returns the instant of the next event.
     pub fn next_time(&mut self) -> Option<Time> {
         if self.entries.len == self.live {
             return self.entries.peek().map(|entry| EventKey::unpack(entry).0.time);
@@ -231,12 +231,12 @@ impl<E> Agenda<E> {
         None
     }
 
-    /// Has the events that come soon fetched into the cache, and gives the next one; `None` if there is none, if it was
-    /// cancelled, or if it is not known yet.
+    /// Prefetches the events that come soon into the cache, and returns the next one; `None` if there is none, if it was cancelled, or if
+    /// it is not known yet.
     pub fn fetch_ahead(&self) -> Option<&E> {
         let slot = |entry: &Reverse<u128>| EventKey::unpack(entry.0).1 as usize;
         let next = slot(self.entries.near.peek()?);
-        // One of the four below the first is the second; an event may begin in one line of the cache and end in the next.
+        // One of the four entries after the first is the second; an event may span two cache lines.
         for later in self.entries.near.iter().skip(1).take(4).map(slot) {
             prefetch_index(&self.slab, later);
             prefetch_index(&self.slab, later + 1);
@@ -244,7 +244,7 @@ impl<E> Agenda<E> {
         self.slab[next].event.as_ref()
     }
 
-    /// Takes the next event.
+    /// Removes and returns the next event.
     pub fn pop(&mut self) -> Option<(EventKey, E)> {
         while let Some(entry) = self.entries.pop() {
             let (key, slot) = EventKey::unpack(entry);
@@ -258,14 +258,14 @@ impl<E> Agenda<E> {
         None
     }
 
-    /// A slot may be used again only once its entry has left the heap.
+    /// Frees a slot, which may be used again only once its entry has left the heap or the tiers.
     fn release(&mut self, slot: u32) {
         let entry = &mut self.slab[slot as usize];
         entry.generation = entry.generation.wrapping_add(1);
         self.free.push(slot);
     }
 
-    /// Renumbers all entries in their order: once in a billion events.
+    /// Renumbers all entries in their order, once in a billion events.
     fn renumber(&mut self) {
         let mut entries = self.entries.drain();
         entries.sort_unstable();
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(order, ["c", "b", "e", "a", "d"]);
     }
 
-    /// Events at few instants and at many, enough for several tiers, with a phase in which more events leave than arrive.
+    /// Events at few instants and at many, enough for several tiers; in one phase more events leave than arrive.
     #[test]
     fn agrees_with_a_sorted_map_under_random_use() {
         for (seed, steps, instants) in [(1, 60_000, 50), (2, 60_000, 1 << 40), (3, 60_000, 3)] {
@@ -312,7 +312,7 @@ mod tests {
                 agenda.renumber();
             }
             tiers = tiers.max(agenda.entries.far.len());
-            // Many more come than go, then the other way round.
+            // First more events are scheduled than leave, then fewer.
             let coming = if step < steps * 2 / 3 { 12 } else { 3 };
             match rng.random_range(0..20) {
                 draw if draw < coming => {

@@ -1,4 +1,8 @@
-//! Arrivals at an instant.
+//! Arrivals: rows of the source become task sets and jobs.
+//!
+//! At each instant all of its rows are taken from the source, and the following rows of a job that straddles instants, so that all stages
+//! of a job are known when the job is checked. [`Intake`] keeps the rows that are submitted later until their instant; rows that wait for a
+//! stage are kept with their job. Rows that can never start are only reported to the recorder.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +17,7 @@ use crate::workload::TaskSet;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, MachineId, Span, Time, UserId};
 
-/// The jobs that appear at one instant: their ids follow one another.
+/// The jobs that appear at one instant; their ids are consecutive.
 #[derive(Default)]
 struct Appeared {
     first: JobId,
@@ -26,27 +30,28 @@ impl Appeared {
     }
 }
 
-/// Rows that do not wait in line yet.
+/// Rows that are not queued yet.
 #[derive(Default)]
 pub(super) struct Intake {
-    /// Rows of jobs that straddle instants, taken early so that a job is known whole.
+    /// Rows of jobs that straddle instants, taken early so that all rows of a job are known.
     later: BTreeMap<(Time, u64), SetSlot>,
     /// Rows that an ended stage released in this pass.
     pub released: Vec<(u64, SetSlot)>,
-    /// Kept from one instant to the next for their memory only.
+    /// Buffers that are reused at every instant.
     appeared: Appeared,
     arrived: Vec<(SetSlot, Vec<u32>)>,
 }
 
 impl Core<'_> {
-    /// When the next row arrives. Errors: the source's.
+    /// Returns the instant at which the next row arrives. Errors: the source's.
     pub(super) fn next_arrival(&mut self) -> Result<Option<Time>> {
         let arrival = self.outside.source.peek()?.map(|set| set.submit);
         let later = self.intake.later.first_key_value().map(|((time, _), _)| *time);
         Ok(arrival.into_iter().chain(later).min())
     }
 
-    /// Takes all rows of this instant, and the following rows of an unfinished job, then enqueues them.
+    /// Takes all rows of this instant, and the following rows of an unfinished job, then enqueues them. Errors: the source's, and those of
+    /// the rows.
     pub(super) fn arrive(&mut self) -> Result<()> {
         if self.outside.source.peek()?.is_none_or(|next| next.submit > self.now) {
             self.enqueue_later();
@@ -84,7 +89,7 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// Takes the next row of the source; nothing if there is none or it can never start.
+    /// Takes the next row of the source. Returns `None` if there is none or it can never start.
     fn take_row(&mut self, appeared: &mut Appeared) -> Result<Option<(SetSlot, Vec<u32>)>> {
         let Some(row) = self.outside.source.next_set()? else { return Ok(None) };
         self.outcome.rows += 1;
@@ -101,8 +106,9 @@ impl Core<'_> {
         self.add_set(job, row)
     }
 
-    /// Takes the next row of the source before the first step, the only one of its job, and puts it in line; `since` is when it could
-    /// have started at the earliest. Errors: those of the row, and [`Error::Mismatch`] if there is none, or it is not the only one.
+    /// Takes the next row of the source before the first step, which must be the only one of its job, and enqueues it. `since` is the
+    /// earliest instant at which it could have started. Errors: those of the row, and [`Error::Mismatch`] if there is none, or it is not
+    /// the only one of its job.
     pub(super) fn enter(&mut self, since: Time) -> Result<Option<SetSlot>> {
         let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
         if self.outcome.instants > 0 {
@@ -130,8 +136,9 @@ impl Core<'_> {
         Ok(Some(slot))
     }
 
-    /// The same, and starts its tasks on these machines with these counts, whatever the policy decides. Errors: [`Error::Mismatch`] also if
-    /// they cannot run there, or the counts do not sum to all tasks; the message continues after the name of the tasks.
+    /// Enters the next row like [`Core::enter`], and starts its tasks on these machines with these counts, whatever the policy decides.
+    /// Errors: [`Error::Mismatch`] also if they cannot run there, or the counts do not sum to all tasks; the message is to follow the name
+    /// of the tasks.
     pub(super) fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
         let wrong = |problem: String| Err(Error::Mismatch { problem });
         let Some(slot) = self.enter(since)? else { return wrong("larger than any machine".to_owned()) };
@@ -157,11 +164,11 @@ impl Core<'_> {
         self.start_launched()
     }
 
-    /// Puts rows that were taken early in line now that their time has come, unless a stage still holds them.
+    /// Submits rows that were taken early and are released by now, unless they wait for a stage.
     fn enqueue_later(&mut self) {
         while let Some(entry) = self.intake.later.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let slot = entry.remove();
-            // Released at the very instant of its submission: then it is an arrival like any other.
+            // A stage released it at the instant of its submission: it counts as an arrival.
             if let Some(at) = self.intake.released.iter().position(|(_, released)| *released == slot) {
                 self.intake.released.swap_remove(at);
                 self.work.sets[slot].awaits_stage = false;
@@ -172,7 +179,7 @@ impl Core<'_> {
         }
     }
 
-    /// Submits a set: its tasks are in a queue now, or once the control plane knows the request.
+    /// Submits a set: its tasks are queued now, or once the control plane knows the request.
     fn submit(&mut self, slot: SetSlot) {
         if self.outside.control.is_some() {
             self.notes.push_event(CoreEvent::Submitted(slot));
@@ -218,7 +225,7 @@ impl Core<'_> {
         Ok(slot)
     }
 
-    /// Keeps a row unless it can never start, which is reported.
+    /// Adds a row to its job as a task set. Reports a row that can never start, and returns `None` for it. Errors: an invalid row.
     fn add_set(&mut self, job: JobSlot, row: TaskSet) -> Result<Option<(SetSlot, Vec<u32>)>> {
         let total = self.books.capacity();
         if let Some(dim) = (0..self.books.dims()).find(|&d| row.demand.0[d] > 0 && total.0[d] == 0) {
@@ -295,7 +302,7 @@ impl Core<'_> {
         Ok(Some((slot, row.after)))
     }
 
-    /// The machines that a row asks for. Errors: a label or a location that is not known.
+    /// Returns the scope that a row requires. Errors: an unknown label or location.
     fn scope_of(&mut self, row: &TaskSet) -> Result<ScopeId> {
         if (row.label, row.location) == (None, None) || self.site.pooled {
             return Ok(ScopeId::WHOLE);
@@ -317,7 +324,7 @@ impl Core<'_> {
         Ok(self.site.scopes.scope(class, location, self.books.dims()))
     }
 
-    /// Puts rows that ended stages have released in line, behind what arrived, in row order.
+    /// Submits rows that ended stages have released, behind the arrivals of this instant, in row order.
     pub(super) fn enqueue_released(&mut self) {
         if self.intake.released.is_empty() {
             return;
@@ -328,7 +335,7 @@ impl Core<'_> {
             let now = self.now;
             let set = &mut self.work.sets[slot];
             set.awaits_stage = false;
-            // A row of a straddling job with a stage that ended before the row was submitted waits for its arrival.
+            // The stage ended before the row was submitted: the row waits for its arrival.
             if set.release > now {
                 continue;
             }

@@ -1,7 +1,9 @@
-//! Waiting tasks that ask running ones for their room, and the reservations for them.
+//! Requests of waiting tasks for the room of running tasks, and the reservations for them.
 //!
-//! Interactive preemption: asked tasks continue for a while, and are stopped only if they have not ended by then. The rule ([`Preemption`])
-//! proposes the victims of a task; gangs do not ask. The rules are in `docs/cluster.md`, "Priorities and giving back".
+//! Preemption is interactive: asked tasks continue for a while, and are stopped only if they have not ended at the deadline. The preemption
+//! rule ([`Preemption`]) proposes the victims of a task. Amounts that become free on the machine are reserved for the task, unless the rule
+//! leaves the room open to all ([`Room::Open`]). A request is withdrawn if its task no longer needs it, if the policy no longer admits the
+//! task, or if the machine may no longer be used. Gangs make no requests. The rules are in `docs/cluster.md`, "Priorities and giving back".
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -25,7 +27,7 @@ use crate::record::{Fate, Turn};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
 
-/// The run's rule for the victims of a task.
+/// The rule of the run for the victims of a task.
 enum VictimRule {
     Urgent(Urgent),
     Share(ShareOrder),
@@ -34,27 +36,27 @@ enum VictimRule {
 
 /// All open requests.
 pub(super) struct Asks {
-    /// How long tasks that are asked may go on.
+    /// The time from a request to its deadline.
     within: Span,
-    /// The run's rule; the policy's own if there is none.
+    /// The rule of the run; the policy's own rule if absent.
     rule: Option<VictimRule>,
-    /// In the order of their creation.
+    /// Open requests by id, which is the order of their creation.
     open: BTreeMap<u64, Request>,
     made: u64,
-    /// How many rounds it has seen.
+    /// The number of rounds so far; the version of the running tasks for a rule.
     rounds: u64,
     of_queue: HashMap<QueueId, Vec<u64>>,
-    /// How many tasks of each entry are asked.
+    /// The number of asked tasks of each entry.
     asked: HashMap<Victim, u32>,
     due: BTreeSet<(Time, u64)>,
-    /// When a running task next falls back in the order, if any task waits for that.
+    /// The next time at which a running task falls back in the order, if any task waits for this.
     wake: Option<Time>,
-    /// The first request waits until the preemption limit allows all of its victims, and the others wait behind it.
+    /// Whether the first request at its deadline waits for the preemption limit; later ones wait behind it.
     held: bool,
 }
 
 impl Asks {
-    /// By the run's rule, or else by the policy's own, which stops tasks at once.
+    /// Creates the state for the run's rule, or for the policy's own rule, which stops tasks at once.
     pub fn new(rule: Option<Preempt>, one_line: bool) -> Asks {
         let (open, of_queue, asked, due) = Default::default();
         let within = rule.map_or(Span::ZERO, |rule| rule.within);
@@ -66,7 +68,7 @@ impl Asks {
         Asks { within, rule, open, made: 0, rounds: 0, of_queue, asked, due, wake: None, held: false }
     }
 
-    /// Removes a request and all of its asks.
+    /// Removes a request and releases its asked tasks.
     fn remove(&mut self, id: u64) -> Option<Request> {
         let request = self.open.remove(&id)?;
         self.due.remove(&(request.deadline, id));
@@ -120,12 +122,12 @@ impl Extension for Asks {
         Ok(core.outcome.forced > before)
     }
 
-    /// Starts tasks whose room is completely reserved.
+    /// Starts tasks with a complete reservation, and withdraws requests that have passed their deadline without one.
     fn before_round(&mut self, core: &mut Core) -> Result<()> {
         self.reserve(core);
         for id in self.ids() {
             let Some(request) = self.open.get_mut(&id) else { continue };
-            // What an earlier one gave back when it was withdrawn.
+            // Uses amounts that an earlier request released on withdrawal.
             request.top_up(core);
             if request.room == Room::Kept && request.missing(core) == Resources::ZERO {
                 self.start_one(core, id)?;
@@ -133,13 +135,13 @@ impl Extension for Asks {
                 self.withdraw(core, id);
             }
         }
-        // And what a later one gave back: the round that follows must not find it free.
+        // Reserves amounts that a later request released, so that the following round does not find them free.
         self.open.values_mut().for_each(|request| request.top_up(core));
         Ok(())
     }
 
-    /// The reservation of a task that has started on another machine may serve others at once. Queues with a next task that fits nowhere
-    /// make requests, and tasks with a deadline of now stop in the next round.
+    /// Returns whether another round must follow: a task has started on another machine and its reservation may serve others, or a new
+    /// request has its deadline now. Makes requests for queues with a next task that fits nowhere.
     fn after_round(&mut self, core: &mut Core) -> Result<bool> {
         Ok(self.ids().into_iter().any(|id| !self.still_wanted(core, id)) || self.make(core)?)
     }
@@ -150,8 +152,8 @@ impl Asks {
         self.open.keys().copied().collect()
     }
 
-    /// Whether a request's task still waits for it: it is the next of its queue, as many wait as ask, the policy admits as
-    /// many, and it may use the machine (which may carry other labels now).
+    /// Returns whether a request is still needed. Its set must be the next of its queue with enough waiting tasks for all of its requests,
+    /// the policy must admit that many, and the set may use the machine (labels may have changed).
     fn still_wanted(&self, core: &Core, id: u64) -> bool {
         let Some(request) = self.open.get(&id) else { return false };
         let before = self.of_queue[&request.queue].iter().take_while(|other| **other != id).count() as u64;
@@ -181,8 +183,8 @@ impl Asks {
         }
     }
 
-    /// The deadline of a request has come: stops asked tasks that still run, unless the rule would no longer ask them. Returns false if the
-    /// preemption limit of the current window is reached.
+    /// Stops the asked tasks of a request at its deadline if they still run, unless the rule would no longer choose them. Returns false if
+    /// the preemption limit of the current window is reached. Errors: those of the stops.
     fn force(&mut self, core: &mut Core, id: u64) -> Result<bool> {
         let Some(request) = self.open.get(&id) else { return Ok(true) };
         let choices = request.choices(core);
@@ -207,7 +209,7 @@ impl Asks {
         Ok(true)
     }
 
-    /// Whether the requesting user stays behind the givers, with all amounts taken for it and not started yet.
+    /// Returns whether the requesting user stays behind the users of the victims, including all amounts taken for it and not started yet.
     fn is_fair(&self, core: &Core, id: u64, request: &Request) -> bool {
         let user = core.work.sets[request.set].user;
         let taken =
@@ -219,7 +221,7 @@ impl Asks {
         core.stays_behind(user, gains, &givers)
     }
 
-    /// Starts a task for which everything is reserved, if the policy still admits it.
+    /// Starts the task of a complete reservation, if the policy still admits it.
     fn start_one(&mut self, core: &mut Core, id: u64) -> Result<()> {
         let Some(&Request { queue, set, machine, .. }) = self.open.get(&id) else { return Ok(()) };
         if core.work.queues.head(queue) != Some(set) || !core.admits(queue, 1) {
@@ -273,7 +275,7 @@ impl Asks {
                 askers.push(Reverse((turn, place, queue)));
                 any = true;
                 if matches!(self.rule, Some(VictimRule::Share(_))) {
-                    // Some will have more now, and some less.
+                    // The request changes the prospective allocations, and with them the order of the requesting users.
                     changes = self.changes(core);
                     let again = |Reverse((turn, place, queue))| {
                         let head = core.work.queues.head(queue);
@@ -286,7 +288,7 @@ impl Asks {
         Ok(any && self.within == Span::ZERO)
     }
 
-    /// The place of a queue's next set in the order of requests: by urgency, by its user's prospective allocation, or by rank.
+    /// Returns the position of a queue's next set in the order of requests: by urgency, by its user's prospective allocation, or by rank.
     fn turn(&self, core: &Core, set: SetSlot, changes: &HashMap<UserId, Pending>) -> Rank {
         let set = &core.work.sets[set];
         match self.rule {
@@ -299,7 +301,7 @@ impl Asks {
         }
     }
 
-    /// The changes of allocations by all requests together, if the rule uses them.
+    /// Returns the changes of allocations by all open requests together; empty unless the rule uses them.
     fn changes(&self, core: &Core) -> HashMap<UserId, Pending> {
         let goes_by_it = matches!(self.rule, Some(VictimRule::Share(_)));
         pending(core, self.open.values().filter(|_| goes_by_it))
@@ -318,8 +320,8 @@ impl Asks {
         self.open.insert(id, request);
     }
 
-    /// The request that the rule proposes for the next task of a set. Errors: the rule's, and [`Error::Mismatch`] for a
-    /// proposal that makes no sense.
+    /// Returns the request that the rule proposes for the next task of a set. Errors: the rule's, and [`Error::Mismatch`] for an invalid
+    /// proposal.
     fn request(
         &mut self,
         core: &mut Core,
@@ -331,7 +333,8 @@ impl Asks {
         let (demand, footprint) = work.sets.needs(set);
         let ask = policy::Ask { footprint, demand, tasks: 1 };
         let head = work.view(set);
-        // The more urgent task wins permanently; otherwise two tasks could stop each other without end.
+        // Under the urgent rule the more urgent task always wins. Under other rules, tasks that have just started are exempt: otherwise two
+        // tasks could preempt each other without end.
         let but_of = (!matches!(self.rule, Some(VictimRule::Urgent(_)))).then_some(*now);
         let scope = work.queues.scope(queue);
         let keyed = matches!(self.rule, Some(VictimRule::Order(_)));
@@ -381,7 +384,7 @@ impl Asks {
         let waits = (core.work.sets[set].row, core.work.sets[set].since);
         let deadline = core.now + self.within;
         let mut request = Request { queue, set, waits, machine, reserved, asked, room: proposal.room, deadline };
-        // Visited tasks that are not needed are not asked; none of them is counted yet.
+        // Drops proposed tasks that are not needed, before any of the tasks is counted as asked.
         request.spare(core);
         if request.asked.is_empty() && self.rule.is_none() {
             return Err(senseless("tasks without any of the missing resources"));
@@ -396,7 +399,7 @@ fn senseless(what: &str) -> Error {
 }
 
 impl Core<'_> {
-    /// Whether the policy admits this number of further tasks of a queue's next set.
+    /// Returns whether the policy admits this number of further tasks of a queue's next set.
     fn admits(&self, queue: QueueId, tasks: u32) -> bool {
         let Some(head) = self.work.queues.head(queue) else { return false };
         let view = self.work.view(head);

@@ -1,18 +1,18 @@
 //! Backfilling: tasks start ahead of others in the queue if that delays no reservation (`on_blocked` easy and conservative).
 //!
-//! A round visits all waiting task sets, not only the next of each queue: a set that does not start steps aside, and the next one of its
+//! A round visits all waiting task sets, not only the next of each queue: a set that does not start is skipped, and the next one of its
 //! queue, in the order inside users, is ranked as its user's next. Sets are visited in rank order. A set with room for its estimated
 //! duration, beside all reservations so far, starts. Of the others the first (`easy`: Lifka, JSSPP 1995) or every one (`conservative`:
-//! Mu'alem and Feitelson, IEEE TPDS 2001) gets a reservation: the earliest period of its estimated duration in which it fits. A gang has
-//! one reservation, other sets one per task.
+//! Mu'alem and Feitelson, IEEE TPDS 2001) gets a reservation: the earliest period of its estimated duration with enough free amounts. A
+//! gang has one reservation, other sets one per task.
 //!
-//! Reservations are for one round: the next round recomputes them in its rank order. So early ends are used at once, by the first in the
-//! queue then. A task that has outlived its estimate is expected to end a microsecond from now; an estimate of zero counts as one
-//! microsecond. A set that the policy lets wait is skipped, and visited again in the next round.
+//! Reservations are for one round: the next round recomputes them in its rank order. So early ends are used at once, by the first set in
+//! the queue then. A task that has outlived its estimate is expected to end a microsecond from now; an estimate of zero counts as one
+//! microsecond. A set that the policy does not admit is skipped, and visited again in the next round.
 //!
 //! Placement is `pooled`. Cost of a round: O(w log w) for w waiting task sets. If one has room behind one without, O(r log r + v p) more
 //! for r running task sets, v reservations and sets with room, and a profile of p instants, at most one per running set and two per
-//! reservation. Each task of a set that is no gang has a reservation of its own; those that begin together count as one here.
+//! reservation. Reservations of one set that begin together count as one here.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,13 +28,13 @@ use crate::record::Turn;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Span, Time};
 
-/// The pool.
+/// The pool, which is the only machine.
 const POOL: MachineId = MachineId(0);
 
-/// Why a task that fits does not start.
+/// The reason for a task that fits and does not start.
 const DELAYS: Reason = Reason::Rule("it would delay a reservation");
 
-/// Checks whether tasks can be backfilled in such a run. Errors: [`Error::Mismatch`].
+/// Checks whether such a run can backfill. Errors: [`Error::Mismatch`].
 pub(super) fn check(needs: &Needs, options: &Options) -> Result<()> {
     let why = if options.placement != Placement::Pooled {
         "machines are individual (placement): expected 'pooled'"
@@ -54,14 +54,14 @@ pub(super) fn check(needs: &Needs, options: &Options) -> Result<()> {
 /// The amounts that are expected to be free, from now on.
 struct Profile {
     dims: usize,
-    /// Instants at which they change, the first being now.
+    /// The instants at which the amounts change; the first is now.
     times: Vec<Time>,
-    /// One instant after the other: the amounts from then on.
+    /// The free amounts from each instant on, one instant after the other.
     free: Vec<u64>,
 }
 
 impl Profile {
-    /// The amounts that are free now; nothing ends.
+    /// Creates a profile with the amounts that are free now and without ends.
     fn new(now: Time, free: &[u64]) -> Profile {
         Profile { dims: free.len(), times: vec![now], free: free.to_vec() }
     }
@@ -70,7 +70,7 @@ impl Profile {
         &self.free[at * self.dims..][..self.dims]
     }
 
-    /// Tasks that run are expected to end behind all instants that are known so far, or at the last of them.
+    /// Adds the amounts of running tasks from their expected end on, which must not be before the last instant known so far.
     fn give(&mut self, end: Time, need: &[u64], tasks: u32) {
         let last = self.times.len() - 1;
         if self.times[last] < end {
@@ -81,14 +81,14 @@ impl Profile {
         self.free[last..].iter_mut().zip(need).for_each(|(free, need)| *free += need * u64::from(tasks));
     }
 
-    /// The first instant in the time from `at` to `end` with too little free, if there is any.
+    /// Returns the first instant from `at` until `end` with too little free, if there is any.
     fn lacking(&self, at: usize, end: Time, need: &[u64]) -> Option<usize> {
         (at..self.times.len())
             .take_while(|at| self.times[*at] < end)
             .find(|at| need.iter().zip(self.free(*at)).any(|(need, free)| need > free))
     }
 
-    /// The first instant from `at` on with enough free for the whole span.
+    /// Returns the first instant from `at` on with enough free for the whole span.
     fn earliest(&self, mut at: usize, need: &[u64], span: Span) -> Option<usize> {
         while at < self.times.len() {
             match self.lacking(at, end_of(self.times[at], span), need) {
@@ -99,13 +99,13 @@ impl Profile {
         None
     }
 
-    /// How often this much fits from the instant `at` to `end`.
+    /// Returns how many times the need fits from the instant `at` until `end`.
     fn room(&self, at: usize, end: Time, need: &[u64]) -> u64 {
         let during = (at..self.times.len()).take_while(|at| self.times[*at] < end);
         during.map(|at| times(self.free(at), need)).min().unwrap_or(u64::MAX)
     }
 
-    /// Takes an amount from the instant `at` to `end`, where it is free.
+    /// Subtracts an amount from the instant `at` until `end`; the caller has checked that it is free.
     fn reserve(&mut self, at: usize, end: Time, need: &[u64]) {
         let behind = self.times.partition_point(|time| *time < end);
         if end < Time::NEVER && self.times.get(behind) != Some(&end) {
@@ -119,27 +119,27 @@ impl Profile {
     }
 }
 
-/// When a task that starts then is expected to end: later, however short it is.
+/// Returns the expected end of a task: at least a microsecond after its start.
 fn end_of(start: Time, span: Span) -> Time {
     Time(start.0.saturating_add(span.0.max(1)))
 }
 
-/// The sets of a queue that have not been asked in this round, the next one first.
+/// The sets of a queue that have not been visited in this round, the next one first.
 type QueueWalk = std::iter::Peekable<std::vec::IntoIter<SetSlot>>;
 
 /// The state of a round so far.
 #[derive(Default)]
 struct Ahead {
-    /// Sets that get reservations once a profile is needed, and how many each, in rank order.
+    /// Sets that get reservations once a profile is needed, and the number of reservations of each, in rank order.
     wanted: Vec<(SetSlot, u32)>,
-    /// Tasks that were started: when they end, their set and how many.
+    /// Tasks started in this round: expected end, set and number.
     started: Vec<(Time, SetSlot, u32)>,
     /// The amounts beside all running tasks and reservations; computed for the first set that has room and might delay a reservation.
     profile: Option<Profile>,
 }
 
 impl Core<'_> {
-    /// Asks all sets that wait, in rank order, and starts what delays no reservation.
+    /// Visits all waiting sets in rank order, and starts tasks that delay no reservation. Errors: the recorder's.
     pub(super) fn serve_backfill(&mut self) -> Result<()> {
         let queues = self.round.take_fresh();
         let mut walks: Vec<QueueWalk> =
@@ -151,7 +151,7 @@ impl Core<'_> {
         let mut ahead = Ahead::default();
         while let Some(Reverse((place, at))) = line.pop() {
             let Some(&slot) = walks[at].peek() else { continue };
-            // Launches may have moved others.
+            // Launches may have changed the ranks of other sets.
             if self.place_of(slot) == place {
                 let started = self.try_ahead(slot, place, &mut ahead)?;
                 if !started || self.work.sets[slot].waiting == 0 {
@@ -164,7 +164,8 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// Starts the next task of a set, or all of a gang, if that delays no reservation; else it may get one. Whether it started.
+    /// Starts the next task of a set, or all of a gang, if that delays no reservation; otherwise the set may get one. Returns whether it
+    /// started. Errors: the recorder's.
     fn try_ahead(&mut self, slot: SetSlot, place: LineKey, ahead: &mut Ahead) -> Result<bool> {
         let set = &self.work.sets[slot];
         let together = if set.gang { set.waiting } else { 1 };
@@ -177,7 +178,7 @@ impl Core<'_> {
         }
         let free = self.site.machines.free(POOL);
         let fits = self.need_of(slot).iter().zip(free.0).all(|(need, free)| *need <= free);
-        // Running tasks end, so that there is room later, too, unless for a reservation.
+        // Running tasks end, so a set that has room now also has room later, unless a reservation needs it.
         if fits && (ahead.wanted.is_empty() || self.delays_none(slot, ahead)) {
             let end = end_of(self.now, self.expected(slot));
             match &mut ahead.profile {
@@ -201,7 +202,7 @@ impl Core<'_> {
         Ok(false)
     }
 
-    /// Whether a set that has room now would be in the way of no reservation.
+    /// Returns whether a set that has room now delays no reservation.
     fn delays_none(&self, slot: SetSlot, ahead: &mut Ahead) -> bool {
         let Ahead { wanted, started, profile } = ahead;
         let profile = profile.get_or_insert_with(|| {
@@ -212,12 +213,12 @@ impl Core<'_> {
         profile.lacking(0, end_of(self.now, self.expected(slot)), &self.need_of(slot)).is_none()
     }
 
-    /// Reserves for a number of tasks of a set, or for a gang: the earliest periods in which they fit, if there are any.
+    /// Reserves for a number of tasks of a set, or for a gang: the earliest periods with enough free amounts, if there are any.
     fn reserve(&self, profile: &mut Profile, slot: SetSlot, times: u32) {
         let (need, span) = (self.need_of(slot), self.expected(slot));
         let (mut from, mut left) = (0, u64::from(times));
         while left > 0 {
-            // Equal tasks fit no earlier than the one before.
+            // The next of equal tasks fits no earlier than the one before.
             let Some(at) = profile.earliest(from, &need, span) else { return };
             let end = end_of(profile.times[at], span);
             let together = profile.room(at, end, &need).min(left);
@@ -226,20 +227,20 @@ impl Core<'_> {
         }
     }
 
-    /// The need of what a set starts at once: of its next task, or of a gang.
+    /// Returns the amounts that a set needs to start: those of its next task, or of the whole gang.
     fn need_of(&self, slot: SetSlot) -> Vec<u64> {
         let set = &self.work.sets[slot];
         let together = if set.gang { u64::from(set.waiting) } else { 1 };
         self.work.sets.needs(slot).1.iter().map(|need| need * together).collect()
     }
 
-    /// How long each task of a set is expected to run.
+    /// Returns the expected run time of each task of a set.
     fn expected(&self, slot: SetSlot) -> Span {
         let set = &self.work.sets[slot];
         if set.duration == Span::ENDLESS { Span::ENDLESS } else { set.normal }
     }
 
-    /// The amounts that are expected to be free, by the estimates of running tasks and of tasks started in this round.
+    /// Returns the amounts that are expected to be free, by the estimates of running tasks and of tasks started in this round.
     fn profile(&self, started: &[(Time, SetSlot, u32)]) -> Profile {
         let next = end_of(self.now, Span::ZERO);
         let end = |set: SetSlot, start: Time| end_of(start, self.expected(set)).max(next);

@@ -1,8 +1,8 @@
-//! Backup instances: a second instance of a task that takes much longer than its like; the first to end counts.
+//! Backup instances: a second instance of a task that takes much longer than the other tasks of its row. The first instance to end counts.
 //!
-//! The rule is that of Fuxi's job masters (Zhang et al., VLDB 2014): a backup is made once most tasks of the row have ended, for a task
-//! that has run several times longer than their mean, and longer than the user has declared normal (`estimate_s`). Its criterion on the
-//! size of the input does not apply here, where the tasks of a row are alike.
+//! The rule is that of Fuxi's job masters (Zhang et al., VLDB 2014): a task gets a backup once most tasks of the row have ended, if it has
+//! run several times longer than their mean, and longer than the user has declared normal (`estimate_s`). Fuxi's criterion on the size of
+//! the input does not apply here, since the tasks of a row are equal.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,24 +15,25 @@ use crate::record::{Fate, Salvage};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Span, Time};
 
-/// When a task gets a backup instance: never one that starts with others of its row (gang) or may not be stopped (stable), and one at a
-/// time.
+/// The rule for backup instances. Tasks that start together with others of their row (gang) or may not be preempted (stable) get none, and
+/// a task has at most one at a time.
 ///
-/// The backup waits in its row's position. If one instance is stopped or fails while the other runs, the task continues in the other alone.
+/// The backup is queued at its row's position. If one instance is stopped or fails while the other runs, the task continues in the other
+/// alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// The share of its row's tasks that must have ended, in millionths.
+    /// The share of the row's tasks that must have ended, in millionths.
     pub(super) ended: u64,
-    /// How many times longer it must have run than those did on average, in millionths.
+    /// The minimum ratio of the task's run time to the mean of these tasks, in millionths.
     pub(super) longer: u64,
 }
 
-/// Changes of instances since the extension last read them.
+/// A change of an instance since the extension last read the change log.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Instance {
-    /// It runs.
+    /// The instance has started.
     Began(Running),
-    /// It was stopped, and waits again as a set of its own.
+    /// The instance was stopped, and waits again as a set of its own.
     Again { from: SetSlot, slot: SetSlot },
 }
 
@@ -55,34 +56,34 @@ impl LiveInstance {
 /// A task that has begun and not ended, and its instances.
 #[derive(Debug, Default)]
 struct Task {
-    /// At most two.
+    /// The instances; at most two.
     instances: Vec<LiveInstance>,
-    /// The number of its last attempt.
+    /// The number of the last attempt.
     attempt: u32,
-    /// When its only instance began, if it runs.
+    /// The start of the only instance, if there is one and it runs.
     alone: Option<Time>,
 }
 
-/// A row of which a task has begun.
+/// A row with at least one task that has begun.
 #[derive(Debug)]
 struct BackupRow {
     tasks: u32,
-    /// Tasks not ended yet, begun or not.
+    /// Tasks that have not ended, begun or not.
     left: u32,
-    /// Tasks that have finished, and for how long they ran in all, in microseconds.
+    /// Tasks that have finished, and their total run time in microseconds.
     finished: u32,
     ran: u128,
-    /// How long a task takes as its user sees it.
+    /// The run time of a task that its user declares normal.
     normal: Span,
     begun: BTreeMap<u32, Task>,
-    /// Tasks with one running instance, by its start: the first of them is the next to get a backup.
+    /// Tasks with one running instance, by its start; the first one is the next to get a backup.
     alone: BTreeSet<(Time, u32)>,
-    /// When it does as things stand.
+    /// The instant of the next backup, if no other event changes it.
     due: Option<Time>,
 }
 
 impl BackupRow {
-    /// How long a task must run before it gets a backup; nothing before enough have ended.
+    /// Returns the run time after which a task gets a backup; `None` until enough tasks have ended.
     fn threshold(&self, rule: Backup) -> Option<u64> {
         let ended = u128::from(self.tasks - self.left) * u128::from(ONE);
         if self.finished == 0 || ended < u128::from(self.tasks) * u128::from(rule.ended) {
@@ -90,18 +91,18 @@ impl BackupRow {
         }
         let longer =
             (self.ran.saturating_mul(u128::from(rule.longer))).div_ceil(u128::from(self.finished) * u128::from(ONE));
-        // A task that has just begun is no straggler, whatever the others took.
+        // The minimum of one microsecond exempts a task that has just begun, whatever the run time of the others.
         Some(u64::try_from(longer).unwrap_or(u64::MAX).max(self.normal.0).max(1))
     }
 
-    /// When its next task gets a backup.
+    /// Returns the instant at which the row's next task gets a backup.
     fn next(&self, rule: Backup) -> Option<Time> {
         let (start, _) = self.alone.first()?;
         Some(Time(start.0.saturating_add(self.threshold(rule)?)))
     }
 }
 
-/// Rows with tasks that may get backups.
+/// The rows with tasks that may get backups.
 pub(super) struct Backups {
     rule: Backup,
     rows: HashMap<u64, BackupRow>,
@@ -113,7 +114,7 @@ impl Backups {
         Backups { rule, rows: HashMap::new(), due: BTreeSet::new() }
     }
 
-    /// When the next backup is made.
+    /// Returns the instant of the next backup.
     pub fn next(&self) -> Option<Time> {
         self.due.first().map(|(at, _)| *at)
     }
@@ -122,14 +123,14 @@ impl Backups {
         self.rows.get_mut(&row)?.begun.get_mut(&number)
     }
 
-    /// Whether an attempt is an instance of a task that has ended in the other.
+    /// Returns whether an attempt belongs to a task that has already ended in its other instance.
     pub fn is_over(&self, set: &ActiveSet, tasks: &Running) -> bool {
         let task = self.rows.get(&set.row).and_then(|row| row.begun.get(&tasks.first));
         let knows = |task: &Task| task.instances.iter().any(|instance| instance.set() == tasks.set);
         may_have(set) && !task.is_some_and(knows)
     }
 
-    /// Reads the starts and stops; returns whether a set was withdrawn from its queue. Errors: the recorder's.
+    /// Reads the starts and stops from the change log. Returns whether a set was withdrawn from its queue. Errors: the recorder's.
     pub fn apply_changes(&mut self, core: &mut Core) -> Result<bool> {
         let Some(mut news) = core.notes.instances.take() else { return Ok(false) };
         let mut any = false;
@@ -157,7 +158,7 @@ impl Backups {
         self.changed((set.row, tasks.first));
     }
 
-    /// A task has other instances than before.
+    /// Updates the indexes after a change of a task's instances.
     fn changed(&mut self, (id, number): (u64, u32)) {
         let Some(row) = self.rows.get_mut(&id) else { return };
         let Some(task) = row.begun.get_mut(&number) else { return };
@@ -182,8 +183,8 @@ impl Backups {
         self.due.extend(due.map(|at| (at, id)));
     }
 
-    /// An instance was stopped and would wait again. It does not if the other one runs, which continues alone; else a waiting backup is
-    /// withdrawn.
+    /// Handles a stopped instance that would wait again. If the other instance runs, the task continues there and the new set is withdrawn;
+    /// otherwise a waiting backup is withdrawn. Returns whether any set was withdrawn. Errors: the recorder's.
     fn again(&mut self, core: &mut Core, from: SetSlot, slot: SetSlot) -> Result<bool> {
         let set = &core.work.sets[slot];
         let id = (set.row, set.number);
@@ -209,7 +210,8 @@ impl Backups {
         Ok(true)
     }
 
-    /// An instance has failed: returns whether its task continues in another running one. A waiting backup is withdrawn.
+    /// Handles a failed instance. Returns whether its task continues in another running one; a waiting backup is withdrawn. Errors: the
+    /// recorder's.
     pub fn goes_on(&mut self, core: &mut Core, id: (u64, u32), tasks: &Running) -> Result<bool> {
         let Some(task) = self.task(id) else { return Ok(false) };
         let other = task.instances.iter().find(|instance| instance.set() != tasks.set).copied();
@@ -229,7 +231,8 @@ impl Backups {
         }
     }
 
-    /// A task has ended in one instance: drops the other, and others of its row may be due for a backup.
+    /// Handles the end of a task in one instance: drops the other one. Other tasks of its row may reach the threshold for a backup. Errors:
+    /// the recorder's.
     pub fn ended(&mut self, core: &mut Core, id: (u64, u32), tasks: &Running) -> Result<()> {
         let instances = self.gone(id, Some(core.now.since(tasks.start)));
         for other in instances.into_iter().flatten().filter(|instance| instance.set() != tasks.set) {
@@ -238,7 +241,7 @@ impl Backups {
                 LiveInstance::Running(other) => {
                     let victim = Victim::new(&core.work.sets[other.set], &other);
                     let ticket = core.running.victims.as_ref().and_then(|all| all.find(other.machine, &victim));
-                    // Unless it ends at this very instant too.
+                    // The other instance may end at this very instant too; it then has no ticket.
                     if let Some(other) = ticket.and_then(|ticket| core.running.cancel(&core.work.sets, ticket)) {
                         core.finish(other, Fate::Superseded)?;
                     }
@@ -248,12 +251,12 @@ impl Backups {
         Ok(())
     }
 
-    /// A task was given up.
+    /// Removes a task that was given up.
     pub fn given_up(&mut self, id: (u64, u32)) {
         self.gone(id, None);
     }
 
-    /// Forgets a task, which has ended after so long or was given up; its instances.
+    /// Removes a task that has ended after a run time of `ran`, or was given up. Returns its instances.
     fn gone(&mut self, id: (u64, u32), ran: Option<Span>) -> Option<Vec<LiveInstance>> {
         let row = self.rows.get_mut(&id.0)?;
         let task = row.begun.remove(&id.1)?;
@@ -271,7 +274,7 @@ impl Backups {
         Some(task.instances)
     }
 
-    /// Makes the backups that are due.
+    /// Creates the backups that are due.
     pub fn make(&mut self, core: &mut Core) {
         while let Some((_, id)) = self.due.first().filter(|(at, _)| *at <= core.now).copied() {
             self.due.pop_first();
@@ -290,13 +293,13 @@ impl Backups {
     }
 }
 
-/// Whether tasks of a set may have backups.
+/// Returns whether tasks of a set may have backups.
 fn may_have(set: &ActiveSet) -> bool {
     !set.gang && may_be_stopped(set)
 }
 
 impl Core<'_> {
-    /// Puts a second instance of a running task in line.
+    /// Enqueues a second instance of a running task.
     fn second(&mut self, of: SetSlot, number: u32, attempt: u32) -> SetSlot {
         let slot = self.work.sets.again(of, number, 1, self.now, &Salvage::default());
         let set = &mut self.work.sets[slot];
@@ -305,7 +308,7 @@ impl Core<'_> {
         if let Some(ordered) = &mut self.work.ordered {
             ordered.second(of, slot, job);
         }
-        // It is one more to end, until one of the two is dropped.
+        // The instance counts as one more task until one of the two is dropped.
         self.work.jobs[job].left += 1;
         self.work.jobs.row_split(job, stage);
         self.enqueue(slot);

@@ -1,9 +1,11 @@
-//! Rounds of policies that rank users by machine: of all pairs of a next task and a machine with room for it, the first is served.
+//! Rounds of policies that rank users by machine: of all pairs of a next task and a machine with room for it, the first in rank order is
+//! served.
 //!
-//! A user that was blocked before this round fits on no machine but those freed since. Where others start a pair only falls back, so
-//! that the best pair of a user is looked for again only when something starts on its machine, or the user itself has launched.
+//! A user that was blocked before this round fits on no machine except those freed since. Launches of other users can only move a pair
+//! behind. So the best pair of a user is recomputed only when a task starts on its machine, or when the user itself has launched. The plans
+//! of gangs are recomputed after every launch.
 //!
-//! Cost: O(waiting users * freed machines + launches * (users + machines)) a round, and O(machines) for each user that came.
+//! Cost of a round: O(waiting users * freed machines + launches * (users + machines)), and O(machines) for each queue with an untried task.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -16,7 +18,7 @@ use crate::record::Turn;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::MachineId;
 
-/// The best pair of each queue, in the order of service.
+/// The best pair of each queue, in rank order.
 #[derive(Default)]
 struct Pairs {
     order: BTreeSet<(LineKey, MachineId, QueueId)>,
@@ -70,7 +72,7 @@ impl Core<'_> {
             }
             let head = self.work.waiting_head(queue);
             let user = self.work.sets[head].user;
-            // The plan of a gang is recomputed, since another user's may have changed the machines.
+            // The plan of a gang is recomputed, since launches may have changed the machines.
             if self.work.sets[head].gang && self.room(head, &mut None).is_none() {
                 continue;
             }
@@ -93,9 +95,9 @@ impl Core<'_> {
                 self.round.stand[queue.index()] = QueueState::Out;
             }
             let mut moved = pairs.on(&machines);
-            // The plan of a gang may be another one wherever something starts.
+            // Any launch may change the plan of a gang.
             moved.extend(&gangs);
-            // And a user has more now in all of its queues.
+            // The user's allocation has grown, which changes the ranks of all of its queues.
             moved.extend(self.work.queues.queues_of(user));
             moved.retain(|other| *other != queue && pairs.of.contains_key(other));
             moved.sort_unstable();
@@ -105,7 +107,7 @@ impl Core<'_> {
                 pairs.set(other, best);
             }
         }
-        // Queues that joined and are still there fit nowhere.
+        // Queues that were untried before this round and are still blocked fit nowhere.
         came.retain(|queue| self.round.stand[queue.index()] == QueueState::Blocked);
         let mut left: Vec<(LineKey, QueueId)> = came.iter().map(|queue| (self.line_key(*queue), *queue)).collect();
         left.sort_unstable();
@@ -116,11 +118,11 @@ impl Core<'_> {
         self.work.sets[self.work.waiting_head(queue)].gang
     }
 
-    /// The machine among these with the best rank of a queue's next task, and the rank; ties go to the first machine.
+    /// Returns the machine among these with the best rank of a queue's next task, and the rank; ties are broken by the first machine.
     fn best_on(&mut self, queue: QueueId, machines: &[MachineId]) -> Option<(LineKey, MachineId)> {
         let head = self.work.waiting_head(queue);
         let usual = self.line_key(queue);
-        // A gang goes where the placement rule has it, and ranks as on its first machine.
+        // The placement rule places a gang, which is ranked on its first machine.
         let gang = if self.work.sets[head].gang { Some(self.room(head, &mut None)?) } else { None };
         let (demand, footprint) = self.work.sets.needs(head);
         let set = &self.work.sets[head];

@@ -1,5 +1,6 @@
-//! Changes since the last reading: changed users for the policy and the recorder, and the rest for extensions, each kept only if one of
-//! them reads it.
+//! Changes since the last reading: changed users for the policy and the recorder, and other changes for the extensions.
+//!
+//! Changes for an extension are recorded only if it exists in this run. Each extension empties its list when it reads it.
 
 use super::agenda::Ticket;
 use super::backups::Instance;
@@ -8,63 +9,63 @@ use super::remote::CoreEvent;
 use super::running::Running;
 use plimsoll_base::units::{MachineId, Time, UserId};
 
-/// A set joined a queue or has left it.
+/// A change of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum QueueChange {
-    /// It waits in its queue from now on.
+    /// The set waits in its queue from now on.
     Joined(SetSlot),
     /// No task of the set waits any more.
     Left(SetSlot),
 }
 
-/// Tasks began or stopped to use a machine.
+/// A change of the load of a machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LoadChange {
     /// Tasks started that would end at `end` at full speed, each with this demand for the watched resource.
     Started { ticket: Ticket, machine: MachineId, count: u32, size: u64, end: Time },
-    /// This amount of the watched resource is released.
+    /// Tasks ended that used this amount of the watched resource.
     Ended { machine: MachineId, amount: u64 },
 }
 
-/// The notes of a run.
+/// The change log of a run.
 #[derive(Default)]
 pub(super) struct ChangeLog {
     pub changed: Changed,
-    /// Machines that have more room or will do for others, and not because of a gang; for hoarding gangs.
+    /// For gangs that reserve room: machines with more free room or other labels, for a reason other than a gang's reservations.
     pub freed: Option<Vec<MachineId>>,
     /// For sets that fall back.
     pub standing: Option<Vec<QueueChange>>,
-    /// For machines that slow down: the watched resource, and the changes.
+    /// The index of the watched resource and the changes, for machines that slow down.
     pub load: Option<(usize, Vec<LoadChange>)>,
     /// For backup instances.
     pub instances: Option<Vec<Instance>>,
-    /// For a control that carries decisions out.
+    /// For a control that executes the decisions.
     pub remote: Option<Vec<CoreEvent>>,
 }
 
 impl ChangeLog {
-    /// A machine has more room or will do for others, and not because of a gang.
+    /// Records a machine with more free room or other labels, for a reason other than a gang's reservations.
     pub fn freed(&mut self, machine: MachineId) {
         if let Some(freed) = &mut self.freed {
             freed.push(machine);
         }
     }
 
-    /// A set has joined a queue or left it.
+    /// Records that a set has joined or left a queue.
     pub fn standing(&mut self, standing: QueueChange) {
         if let Some(list) = &mut self.standing {
             list.push(standing);
         }
     }
 
-    /// Records a fact for the control.
+    /// Records an event for the control.
     pub fn push_event(&mut self, told: CoreEvent) {
         if let Some(list) = &mut self.remote {
             list.push(told);
         }
     }
 
-    /// Tasks of this demand started.
+    /// Records that tasks of this demand have started.
     pub fn started(&mut self, ticket: Ticket, tasks: &Running, demand: &[u64], end: Time) {
         if let Some((dim, list)) = &mut self.load {
             let (machine, count) = (tasks.machine, tasks.count.get());
@@ -75,14 +76,14 @@ impl ChangeLog {
         }
     }
 
-    /// Tasks of a set were stopped and wait again as another.
+    /// Records that tasks of a set were stopped and wait again as another set.
     pub fn again(&mut self, from: SetSlot, slot: SetSlot) {
         if let Some(list) = &mut self.instances {
             list.push(Instance::Again { from, slot });
         }
     }
 
-    /// Tasks of this demand no longer run.
+    /// Records that tasks of this demand no longer run.
     pub fn ended(&mut self, machine: MachineId, count: u32, demand: &[u64]) {
         if let Some((dim, list)) = &mut self.load {
             list.push(LoadChange::Ended { machine, amount: demand[*dim] * u64::from(count) });
@@ -90,7 +91,7 @@ impl ChangeLog {
     }
 }
 
-/// Users that hold or wait for something else than before, each once.
+/// Users with a changed allocation or pending demand, each once.
 #[derive(Default)]
 pub(super) struct Changed {
     marks: Vec<Marks>,
@@ -106,31 +107,32 @@ struct Marks {
 }
 
 impl Changed {
-    /// One more user.
+    /// Adds a user.
     pub fn open(&mut self) {
         self.marks.push(Marks::default());
     }
 
-    /// A user holds or waits for something else.
+    /// Records that a user's allocation or pending demand has changed.
     pub fn mark(&mut self, user: UserId) {
         let marks = &mut self.marks[user.index()];
         if !std::mem::replace(&mut marks.round, true) {
             self.since_round.push(user);
         }
-        // Apart from the above: what a round changes is news to the next round, but old by the next instant.
+        // The lists are separate: a change within a round is new to the policy in the next round, but is reported at the end of this
+        // instant.
         if !std::mem::replace(&mut marks.instant, true) {
             self.since_instant.push(user);
         }
     }
 
-    /// The policy has read them.
+    /// Empties the list of the round, which the policy has read.
     pub fn round_over(&mut self) {
         for user in self.since_round.drain(..) {
             self.marks[user.index()].round = false;
         }
     }
 
-    /// The recorder has read them.
+    /// Empties the list of the instant, which the recorder has read.
     pub fn instant_over(&mut self) {
         for user in self.since_instant.drain(..) {
             self.marks[user.index()].instant = false;

@@ -1,5 +1,7 @@
-//! The core: clock, books, machines, waiting and running tasks, and the verbs that change them: [`Core::enqueue`], [`Core::launch`],
-//! [`Core::finish`], [`Core::stop`] and [`Core::withdraw`].
+//! The core of a run: clock, books, machines, waiting and running tasks.
+//!
+//! Its state changes through [`Core::enqueue`], [`Core::launch`], [`Core::finish`], [`Core::stop`] and [`Core::withdraw`], in the files of
+//! the respective step. The core records changes for extensions in a [`ChangeLog`]; it does not call them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +47,7 @@ impl Work {
         self.queues.set_head(queue, ordered.head(queue));
     }
 
-    /// Takes a set, wherever it stands, out of its queue.
+    /// Removes a set from its queue, at any position.
     pub fn remove(&mut self, slot: SetSlot) {
         let Some(ordered) = &mut self.ordered else { return self.queues.remove(&mut self.sets, slot) };
         ordered.remove(&self.sets, slot);
@@ -53,7 +55,7 @@ impl Work {
         self.queues.set_head(queue, ordered.head(queue));
     }
 
-    /// A set in line has launched tasks and has others left.
+    /// Updates the sort key of a queued set that has launched some of its tasks.
     pub fn number_anew(&mut self, slot: SetSlot) {
         if let Some(ordered) = &mut self.ordered {
             ordered.number_anew(&self.sets, slot);
@@ -62,7 +64,7 @@ impl Work {
         }
     }
 
-    /// Reorders sets with keys that may have changed; returns their queues, and whether these have another head.
+    /// Reorders sets with keys that may have changed. Returns their queues, and whether these have another head.
     fn order_anew(&mut self, now: Time) -> Vec<(QueueId, bool)> {
         let Work { sets, queues, ordered: Some(ordered), .. } = self else { return Vec::new() };
         let mut headed = |ordered: &Ordered, queue: QueueId| {
@@ -75,7 +77,7 @@ impl Work {
         moved.into_iter().map(|queue| headed(ordered, queue)).collect()
     }
 
-    /// A user's queue with this head, as a policy sees it.
+    /// Returns the policy's view of a user's queue with this head.
     pub fn view(&self, head: SetSlot) -> Queue {
         let set = &self.sets[head];
         let ActiveSet { user, partition, release, priority, .. } = *set;
@@ -83,7 +85,7 @@ impl Work {
         Queue { user, partition, release, place: place(set), priority, key }
     }
 
-    /// The order of a user's own heads. Where keys tie the older queue goes first.
+    /// Returns the position of a head among the heads of its user's queues. Equal keys are ordered by age of the queue.
     pub fn turn(&self, head: SetSlot) -> (u128, u32) {
         match &self.ordered {
             None => turn(&self.sets[head]),
@@ -91,7 +93,7 @@ impl Work {
         }
     }
 
-    /// The set that a user would launch from next if there were room.
+    /// Returns the set that a user would launch from next, regardless of room.
     pub fn first(&self, user: UserId) -> Option<SetSlot> {
         if self.queues.are_whole() {
             return self.queues.head(self.queues.cluster_queue(user));
@@ -100,7 +102,7 @@ impl Work {
         heads.min_by_key(|head| self.turn(*head))
     }
 
-    /// The sets that wait in a queue, in order.
+    /// Returns the waiting sets of a queue, in order.
     pub fn in_order(&self, queue: QueueId) -> Vec<SetSlot> {
         match &self.ordered {
             None => self.queues.in_order(&self.sets, queue),
@@ -108,7 +110,7 @@ impl Work {
         }
     }
 
-    /// The set that a queue launches from next. Panics: if the queue is empty (a programmer error).
+    /// Returns the set that a queue launches from next. Panics: if the queue is empty (a programmer error).
     pub fn waiting_head(&self, queue: QueueId) -> SetSlot {
         self.queues.head(queue).expect("a queue in line has a head")
     }
@@ -122,7 +124,7 @@ pub(super) struct Core<'a> {
     pub books: Books,
     pub site: Site,
     pub work: Work,
-    /// Rows that do not wait in line yet.
+    /// Rows that are not queued yet.
     pub intake: Intake,
     pub running: Execution,
     pub round: RoundState,
@@ -130,16 +132,16 @@ pub(super) struct Core<'a> {
     pub livelock: Livelock,
     /// Task sets that joined a queue since the last rounds.
     pub joined: Joined,
-    /// Tasks that it is too early to stop by choice.
+    /// The limits of voluntary preemption, and recent preemptions.
     pub choosing: PreemptionBudget,
-    /// Where the tasks of the gang that was tried last would start.
+    /// The placement of the gang that was tried last.
     pub plan: GangPlan,
     pub notes: ChangeLog,
     pub outcome: Outcome,
 }
 
 impl<'a> Core<'a> {
-    /// Before anything has happened.
+    /// Creates the state before the first event.
     pub fn new(
         outside: RunContext<'a>,
         needs: &Needs,
@@ -201,8 +203,8 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// The instant is over: reports it to policy and recorder. Returns when the policy requires a round without any event. Errors: the
-    /// recorder's.
+    /// Reports the end of an instant to the recorder and the policy. Returns the next instant at which the policy requires a round even
+    /// without an event. Errors: the recorder's.
     pub fn settle(&mut self) -> Result<Option<Time>> {
         let changed = &mut self.notes.changed;
         self.outside.recorder.settled(self.now, &changed.since_instant, &self.books)?;
@@ -211,13 +213,13 @@ impl<'a> Core<'a> {
         Ok(wake)
     }
 
-    /// A request for a number of tasks of a set.
+    /// Returns the request to start a number of tasks of a set.
     pub fn ask(&self, set: SetSlot, tasks: u32) -> Ask<'_> {
         let (demand, footprint) = self.work.sets.needs(set);
         Ask { footprint, demand, tasks }
     }
 
-    /// Puts a set in its user's line.
+    /// Puts a set in its queue and its tasks in the books.
     pub fn enqueue(&mut self, slot: SetSlot) {
         let set = &self.work.sets[slot];
         let (user, tasks) = (set.user, set.waiting);
@@ -232,14 +234,14 @@ impl<'a> Core<'a> {
         self.note_joined(slot);
     }
 
-    /// Notes that a set has joined a queue or left it; of no use where all tasks may start anywhere.
+    /// Records that a set has joined or left a queue; needed only if some tasks may not start on every machine.
     pub fn note_standing(&mut self, standing: QueueChange) {
         if !self.work.queues.are_whole() {
             self.notes.standing(standing);
         }
     }
 
-    /// Puts a set in its queue.
+    /// Puts a set in its queue, and reports a new head.
     pub fn stand_in(&mut self, slot: SetSlot) {
         let (user, queue) = (self.work.sets[slot].user, self.work.sets[slot].queue);
         let before = self.work.queues.head(queue);
@@ -250,7 +252,7 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// Takes a set, wherever it stands, out of its queue.
+    /// Removes a set from its queue, at any position, and reports a new head.
     pub fn leave_queue(&mut self, slot: SetSlot, queue: QueueId) {
         let was_first = self.work.queues.head(queue) == Some(slot);
         self.work.remove(slot);
@@ -261,13 +263,13 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// Before a round: reorders sets with keys that may have changed.
+    /// Reorders sets with keys that may have changed, before a round.
     pub fn order_anew(&mut self) {
         for (queue, other_head) in self.work.order_anew(self.now) {
             if other_head {
                 self.head_changed(queue);
             } else {
-                // The position of its head among its user's other queues may differ.
+                // Its head may have another position among its user's heads.
                 self.round.rerank(queue);
             }
             let user = self.work.queues.user(queue);
@@ -278,19 +280,19 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// The books know the demand of the task that a user would launch next.
+    /// Records in the books the demand of the task that a user would launch next.
     pub fn note_head(&mut self, user: UserId) {
         if let Some(next) = self.work.first(user) {
             self.books.set_head(user, self.work.sets.needs(next).0);
         }
     }
 
-    /// A row that makes no sense here, with its place.
+    /// Returns the error for an invalid row, with the row's location.
     pub fn mismatch(&self, row: u64, column: &str, problem: &str) -> Error {
         Error::Mismatch { problem: format!("{}, column '{column}': {problem}", self.outside.source.locate(row)) }
     }
 
-    /// Adds everything up again. Panics: when it does not add up (a programmer error); for audited runs.
+    /// Recomputes all sums. Panics: if a sum differs (a programmer error); for audited runs.
     pub fn audit(&self) {
         self.books.audit(self.now);
         self.audit_waiting();
@@ -300,7 +302,7 @@ impl<'a> Core<'a> {
         self.site.audit_partitions(self.now);
     }
 
-    /// Adds up again how many tasks of each job have not ended.
+    /// Recomputes for each job the number of tasks that have not ended.
     fn audit_jobs(&self) {
         let mut left: BTreeMap<JobSlot, u64> = BTreeMap::new();
         for slot in self.work.sets.by_row() {
@@ -308,12 +310,12 @@ impl<'a> Core<'a> {
             *left.entry(set.job).or_default() += u64::from(set.left);
         }
         for (job, sum) in left {
-            // Tasks that are too large are left permanently, without a set.
+            // Tasks that are too large stay in the job's count, without a set.
             assert!(self.work.jobs[job].left >= sum, "the tasks left of a job add up at {:?}", self.now);
         }
     }
 
-    /// Adds up again what waiting tasks need, if it is kept.
+    /// Recomputes the demand of waiting tasks, if the books keep it.
     fn audit_waiting(&self) {
         let (dims, sets) = (self.books.dims(), &self.work.sets);
         let mut sums = vec![0u128; self.books.users() * dims];
@@ -330,7 +332,7 @@ impl<'a> Core<'a> {
     }
 }
 
-/// As many resources as a list has.
+/// Copies a list of amounts, one per dimension, into [`Resources`]; the other dimensions are zero.
 pub(super) fn amounts(list: &[u64]) -> Resources {
     let mut amounts = Resources::ZERO;
     amounts.0.iter_mut().zip(list).for_each(|(amount, part)| *amount = *part);

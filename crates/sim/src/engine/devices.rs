@@ -1,4 +1,4 @@
-//! Which devices running tasks hold.
+//! The assignment of devices to running tasks.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use super::jobs::SetSlot;
 use super::running::Running;
 use crate::cluster::{DevicePart, Hardware};
 
-/// The devices of each running task, by set and number; every task is an entry of its own where devices have identities.
+/// The devices of each running task, by set and number; where devices have identities, every task is an entry of its own.
 pub(super) type Devices = HashMap<(SetSlot, u32), Vec<DevicePart>>;
 
 impl Core<'_> {
-    /// Tasks have taken their amounts on a machine: gives them devices.
+    /// Assigns devices to tasks with allocated amounts on a machine.
     pub(super) fn assign(&mut self, tasks: &Running) {
         let Some(devices) = &mut self.site.devices else { return };
         let held = self.site.machines.assign(tasks.machine, self.work.sets.needs(tasks.set).1);
@@ -20,20 +20,20 @@ impl Core<'_> {
         }
     }
 
-    /// Tasks give their devices back.
+    /// Releases the devices of tasks.
     pub(super) fn release(&mut self, tasks: &Running) {
         let held = self.take_devices(tasks);
         self.site.machines.release(tasks.machine, &held);
     }
 
-    /// The devices that tasks hold, which are not theirs any more.
+    /// Removes and returns the devices of tasks without releasing them on the machine.
     pub(super) fn take_devices(&mut self, tasks: &Running) -> Vec<DevicePart> {
         let devices = self.site.devices.as_mut();
         devices.and_then(|devices| devices.remove(&(tasks.set, tasks.first))).unwrap_or_default()
     }
 
-    /// Panics: when more of a device is held than there is, or a task holds other than it needs (a programmer error); for
-    /// audited runs.
+    /// Checks the assigned devices. Panics: if more of a device is assigned than exists, or a task has other amounts than it needs (a
+    /// programmer error); for audited runs.
     pub(super) fn audit_devices(&self) {
         if self.site.devices.is_none() {
             return;
@@ -55,7 +55,7 @@ impl Core<'_> {
     }
 }
 
-/// The devices that a task holds.
+/// Returns the devices of a task.
 pub(super) fn held_by<'a>(devices: &'a Option<Devices>, tasks: &Running) -> &'a [DevicePart] {
     devices.as_ref().and_then(|devices| devices.get(&(tasks.set, tasks.first))).map_or(&[], Vec::as_slice)
 }

@@ -1,4 +1,8 @@
-//! Ends: of tasks, their sets and jobs, and of the run itself.
+//! Ends of tasks, their sets and jobs, and the end of the run.
+//!
+//! Every end updates the order inside users, the books and the machines, reports the tasks to the recorder, and removes them from their
+//! job. Sets and jobs without remaining tasks are freed, which may release rows that wait for a stage and, in a closed loop, the next job.
+//! The end of the run reports running and waiting tasks and unfinished jobs.
 
 use super::change_log::QueueChange;
 use super::core::{Core, amounts};
@@ -18,13 +22,13 @@ pub(super) struct ReservedRoom {
     pub partition: Partition,
     pub machine: MachineId,
     pub count: u32,
-    /// Of each task.
+    /// The demand of each task.
     pub demand: Resources,
     pub footprint: Resources,
 }
 
 impl Core<'_> {
-    /// Prefetches the state of a user that is about to change: with a hundred thousand users it has left the cache since its last change.
+    /// Prefetches the state of a user that is about to change; with 100,000 users it has left the cache since its last change.
     pub(super) fn fetch_user(&self, user: UserId) {
         self.books.fetch(user);
         self.work.queues.fetch(user);
@@ -34,8 +38,8 @@ impl Core<'_> {
     pub(super) fn finish_due(&mut self) -> Result<()> {
         while self.running.next_time() == Some(self.now) {
             let Some(running) = self.running.pop(&self.work.sets) else { break };
-            // Prefetches the data of the next end while the processor works on this one. With many tasks at once they have left the cache
-            // since the start.
+            // Prefetches the data of the next end while the processor works on this one. With many concurrent tasks the data have left the
+            // cache since the start.
             let next = self.running.fetch_ahead().map(|next| (next.set, next.job));
             if let Some((set, job)) = next {
                 self.work.sets.fetch(set);
@@ -57,7 +61,7 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// Tasks have ended permanently.
+    /// Ends running tasks permanently. Errors: the recorder's.
     pub(super) fn finish(&mut self, finish: Running, fate: Fate) -> Result<()> {
         if let Some(ordered) = &mut self.work.ordered {
             ordered.over(&finish, true, self.now);
@@ -68,7 +72,7 @@ impl Core<'_> {
         self.leave_job(finish.job, finish.set, finish.count.get())
     }
 
-    /// Removes a waiting set without a started task from its queue permanently: its task continues in another instance.
+    /// Removes a waiting set from its queue permanently, without a start: its task continues in another instance. Errors: the recorder's.
     pub(super) fn withdraw(&mut self, slot: SetSlot) -> Result<()> {
         self.dequeue(slot);
         let set = &mut self.work.sets[slot];
@@ -80,7 +84,7 @@ impl Core<'_> {
         self.leave_job(job, slot, tasks)
     }
 
-    /// Takes a set that waits out of its queue and the books.
+    /// Removes a waiting set from its queue and the books.
     pub(super) fn dequeue(&mut self, slot: SetSlot) {
         let set = &self.work.sets[slot];
         let (user, queue, tasks, partition) = (set.user, set.queue, set.waiting, set.partition);
@@ -95,7 +99,7 @@ impl Core<'_> {
         self.notes.changed.mark(user);
     }
 
-    /// Removes tasks of a set that will not end from its job.
+    /// Subtracts ended or withdrawn tasks of a set from its job. Errors: the recorder's.
     pub(super) fn leave_job(&mut self, job: JobSlot, set: SetSlot, tasks: u32) -> Result<()> {
         self.livelock.progress();
         self.work.jobs[job].left -= u64::from(tasks);
@@ -110,14 +114,14 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// Books that tasks run no longer.
+    /// Releases the room of tasks that no longer run.
     pub(super) fn free(&mut self, tasks: &Running) {
         self.work.sets[tasks.set].left -= tasks.count.get();
         let held = self.reserved_room(tasks);
         self.give_back(&held);
     }
 
-    /// The room that tasks hold.
+    /// Returns the room that tasks reserve.
     pub(super) fn reserved_room(&self, tasks: &Running) -> ReservedRoom {
         let set = &self.work.sets[tasks.set];
         let (demand, footprint) = self.work.sets.needs(tasks.set);
@@ -132,7 +136,7 @@ impl Core<'_> {
         }
     }
 
-    /// Books that room is held no longer.
+    /// Releases reserved room in the books and on its machine.
     pub(super) fn give_back(&mut self, held: &ReservedRoom) {
         let ReservedRoom { user, partition, machine, count, .. } = *held;
         let dims = self.books.dims();
@@ -149,7 +153,7 @@ impl Core<'_> {
         self.notes.changed.mark(user);
     }
 
-    /// Forgets a set without remaining tasks, and releases rows that waited for it.
+    /// Frees a set without remaining tasks, and releases rows that waited for it.
     pub(super) fn leave_set(&mut self, slot: SetSlot) {
         let set = &self.work.sets[slot];
         if set.left == 0 {
@@ -158,7 +162,7 @@ impl Core<'_> {
         }
     }
 
-    /// Reports tasks that ran until `finish`, or still run, and do not start again.
+    /// Reports tasks that ran until `finish`, or still run, and do not start again. Errors: the recorder's.
     pub(super) fn report(&mut self, tasks: &Running, finish: Option<Time>, fate: Fate) -> Result<()> {
         let given_up = matches!(fate, Fate::Lost | Fate::GivenUp);
         let salvage = Salvage {
@@ -169,7 +173,7 @@ impl Core<'_> {
         self.report_with(tasks, finish, fate, salvage)
     }
 
-    /// Reports tasks, and how their time counts.
+    /// Reports tasks, and how their run time counts. Errors: the recorder's.
     pub(super) fn report_with(
         &mut self,
         tasks: &Running,
@@ -199,8 +203,8 @@ impl Core<'_> {
         })
     }
 
-    /// Reports the rest, at the horizon (`cut`) or because there are no future events: running tasks, waiting and postponed rows,
-    /// unfinished jobs.
+    /// Reports the rest at the end of the run, which is the horizon (`cut`) or a state without future events: running tasks, waiting and
+    /// postponed rows, unfinished jobs. Errors: the recorder's.
     pub(super) fn close(&mut self, cut: bool) -> Result<()> {
         while let Some(running) = self.running.pop(&self.work.sets) {
             self.report(&running, None, Fate::Running)?;

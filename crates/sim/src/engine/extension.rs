@@ -1,4 +1,7 @@
-//! The parts of a run beyond the core: each extension has its own state and file, and is called at fixed points in a fixed order.
+//! The parts of a run beyond the core. Each extension has its own state and file.
+//!
+//! The engine calls the extensions at fixed points in a fixed order, so that a run with several extensions is reproducible. Between the
+//! calls the core records changes in its change log, only for the extensions that read them. A run without extensions skips the calls.
 
 use super::asks::Asks;
 use super::core::Core;
@@ -13,35 +16,35 @@ use crate::policy::{Needs, PreemptsFor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Time};
 
-/// The points at which the engine calls an extension. Every method defaults to nothing.
+/// The points at which the engine calls an extension. By default every method does nothing.
 ///
-/// Events between the calls are in the core's [`Notes`](super::change_log::Notes), in order.
+/// Changes between the calls are in the core's [`ChangeLog`](super::change_log::ChangeLog), in order.
 pub(super) trait Extension {
-    /// When it next has to act without any other event.
+    /// Returns the next instant at which the extension must act without any other event.
     fn next(&self) -> Option<Time> {
         None
     }
 
-    /// Tasks at their end times end, unless an extension decides otherwise.
+    /// Ends the tasks at their end times that the core leaves to an extension, as it does with faults.
     fn due(&mut self, _core: &mut Core) -> Result<()> {
         Ok(())
     }
 
-    /// A machine takes nothing new from now on.
+    /// Reacts to a machine without new starts from now on.
     fn withdrawn(&mut self, _core: &mut Core, _machine: MachineId) {}
 
-    /// The policy has prepared a round: stops tasks at their deadlines. Returns whether any were stopped, so that the policy is called
-    /// again.
+    /// Stops tasks at their deadlines, after the policy has prepared a round. Returns whether any were stopped, so that the policy is
+    /// called again.
     fn stop(&mut self, _core: &mut Core) -> Result<bool> {
         Ok(false)
     }
 
-    /// Queues are about to be served in rank order.
+    /// Prepares a round: the queues are about to be served in rank order.
     fn before_round(&mut self, _core: &mut Core) -> Result<()> {
         Ok(())
     }
 
-    /// They have been, and their tasks have started; whether another round is to follow at once.
+    /// Completes a round after the start of its launched tasks. Returns whether another round must follow at once.
     fn after_round(&mut self, _core: &mut Core) -> Result<bool> {
         Ok(false)
     }
@@ -49,7 +52,7 @@ pub(super) trait Extension {
 
 /// The extensions of a run.
 pub(super) struct Extensions {
-    /// There is another than falling back, which has nothing to do where all tasks may start anywhere.
+    /// Whether there is any extension besides falling back, which has no effect where all tasks may start on every machine.
     any: bool,
     pub(super) events: Option<EventsSoFar>,
     faults: Option<FaultsSoFar>,
@@ -57,12 +60,12 @@ pub(super) struct Extensions {
     pub hoards: Option<Hoards>,
     slowdown: Option<Hosts>,
     asks: Option<Asks>,
-    /// Decisions that a control carries out.
+    /// The batches of a control that executes the decisions.
     pub remote: Option<Remote>,
 }
 
 impl Extensions {
-    /// The extensions required by options and policy; the core records changes for them.
+    /// Creates the extensions that options and policy require; the core records changes for them.
     pub fn new(core: &Core, needs: &Needs) -> Extensions {
         let (options, cluster) = (&core.options, &*core.site.cluster);
         let placed = options.placement != Placement::Pooled;
@@ -83,7 +86,7 @@ impl Extensions {
         extensions
     }
 
-    /// All but the events of machines, in the order of their calls.
+    /// Returns all extensions except machine events and the control, in the order of their calls.
     fn each(&mut self) -> impl Iterator<Item = &mut dyn Extension> {
         let Extensions { any: _, events: _, remote: _, faults, falling, hoards, slowdown, asks } = self;
         let list: [Option<&mut dyn Extension>; 5] = [
@@ -96,17 +99,17 @@ impl Extensions {
         list.into_iter().flatten()
     }
 
-    /// Whether some tasks have reserved room: a round is run for them even without waiting queues.
+    /// Returns whether tasks may have reserved room: a round is run for them even without waiting tasks.
     pub fn holds_room(&self) -> bool {
         self.asks.is_some() || self.hoards.is_some()
     }
 
-    /// Whether no extension has anything to do, as in most runs.
+    /// Returns whether no extension can have any effect, as in most runs.
     fn idle(&self, core: &Core) -> bool {
         !self.any && core.work.queues.are_whole()
     }
 
-    /// When the next of them has something to do, but for the events of machines.
+    /// Returns the next instant at which an extension must act, apart from machine events.
     pub fn next(&mut self, core: &Core) -> Option<Time> {
         if self.idle(core) {
             return None;
@@ -114,17 +117,17 @@ impl Extensions {
         self.each().filter_map(|extension| extension.next()).min()
     }
 
-    /// Returns whether a backup must start: of a task whose other instance was stopped at this instant.
+    /// Returns whether a backup must start at this instant: a task's other instance was stopped.
     pub fn is_due(&self, core: &Core) -> bool {
         self.faults.as_ref().and_then(Extension::next).is_some_and(|at| at <= core.now)
     }
 
-    /// When the next event of a machine happens.
+    /// Returns the instant of the next machine event.
     pub fn next_event(&self, cluster: &Cluster) -> Option<Time> {
         self.events.as_ref()?.next(cluster)
     }
 
-    /// See [`Extension::due`].
+    /// Calls [`Extension::due`] of each extension.
     pub fn due(&mut self, core: &mut Core) -> Result<()> {
         if self.idle(core) {
             return Ok(());
@@ -132,12 +135,12 @@ impl Extensions {
         self.each().try_for_each(|extension| extension.due(core))
     }
 
-    /// See [`Extension::withdrawn`].
+    /// Calls [`Extension::withdrawn`] of each extension.
     pub fn withdrawn(&mut self, core: &mut Core, machine: MachineId) {
         self.each().for_each(|extension| extension.withdrawn(core, machine));
     }
 
-    /// Reports the changes to a control, and carries out its orders. Errors: the control's, and those of an end that tables cannot hold.
+    /// Reports the changes to a control, and executes its orders. Errors: the control's, and those of an end that tables cannot hold.
     pub fn carry(&mut self, core: &mut Core) -> Result<()> {
         let Some(mut remote) = self.remote.take() else { return Ok(()) };
         let carried = remote.carry(core, &mut |core, machine| self.withdrawn(core, machine));
@@ -152,13 +155,12 @@ impl Extensions {
         }
     }
 
-    /// Tasks run before the first round: those on over-committed machines are slowed down from the start. Errors: an end that
-    /// tables cannot hold.
+    /// Slows down the tasks on over-committed machines that run before the first round. Errors: an end that tables cannot hold.
     pub fn begun(&mut self, core: &mut Core) -> Result<()> {
         self.slowdown.as_mut().map_or(Ok(false), |slowdown| slowdown.after_round(core)).map(drop)
     }
 
-    /// See [`Extension::stop`]: whether any task was stopped.
+    /// Calls [`Extension::stop`] of each extension; returns whether any task was stopped.
     pub fn stop(&mut self, core: &mut Core) -> Result<bool> {
         if self.idle(core) {
             return Ok(false);
@@ -166,7 +168,7 @@ impl Extensions {
         self.each().try_fold(false, |any, extension| Ok(extension.stop(core)? || any))
     }
 
-    /// See [`Extension::before_round`].
+    /// Calls [`Extension::before_round`] of each extension.
     pub fn before_round(&mut self, core: &mut Core) -> Result<()> {
         if self.idle(core) {
             return Ok(());
@@ -174,7 +176,7 @@ impl Extensions {
         self.each().try_for_each(|extension| extension.before_round(core))
     }
 
-    /// See [`Extension::after_round`]: whether another round is to follow at once.
+    /// Calls [`Extension::after_round`] of each extension; returns whether another round must follow at once.
     pub fn after_round(&mut self, core: &mut Core) -> Result<bool> {
         if self.idle(core) {
             return Ok(false);

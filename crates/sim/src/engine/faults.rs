@@ -1,8 +1,10 @@
-//! Faults of tasks: failing attempts with retries, stragglers, and (`backups.rs`) backup instances.
+//! Faults of tasks: failing attempts with retries, stragglers, and backup instances (`backups.rs`).
 //!
-//! Drawn for each attempt of each task (by row, number and attempt) from a stream of its own, so that every policy meets the same faults in
-//! the same attempts of the same tasks, in whatever order it launches them. Only in a closed loop the number of a row depends on the
-//! policy: it is that of its submission.
+//! Faults are drawn for each attempt of each task (by row, number and attempt) from a stream of its own. So every policy meets the same
+//! faults in the same attempts of the same tasks, in whatever order it launches them. The exception is a closed loop: there the number of a
+//! row is that of its submission and depends on the policy.
+//!
+//! Failures of machines are in `machine_events`, failures of the control plane in the control.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -20,7 +22,7 @@ use crate::workload::synthetic::random::{numbered, stream};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time};
 
-/// How tasks fail, straggle and are backed up.
+/// The rules for how tasks fail, straggle and are backed up.
 ///
 /// As text: parts such as `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`, each at most once and in any order. An attempt fails with the
 /// first chance, at an instant that is uniform over its run; a task is retried up to this number of times, and then given up. An attempt is
@@ -29,15 +31,15 @@ use plimsoll_base::units::{Span, Time};
 pub struct Faults {
     /// The chance that an attempt fails, in millionths.
     fail: u64,
-    /// How many failures of a task are followed by another attempt.
+    /// The maximum number of retries of a task after failures.
     retries: u64,
-    /// The chance that an attempt is a straggler, and how many times longer it takes, both in millionths.
+    /// The chance that an attempt is a straggler, and the factor of its run time, both in millionths.
     straggle: (u64, u64),
-    /// When a task gets a backup instance; never if absent.
+    /// The rule for backup instances; no backups if absent.
     pub(super) backup: Option<Backup>,
 }
 
-/// How often a task is tried again unless a setting says otherwise: Hadoop makes four attempts (`mapreduce.map.maxattempts`).
+/// The default number of retries: Hadoop makes four attempts (`mapreduce.map.maxattempts`).
 const RETRIES: u64 = 3;
 
 impl std::fmt::Display for Faults {
@@ -89,12 +91,12 @@ impl std::str::FromStr for Faults {
     }
 }
 
-/// A chance or a share, in millionths.
+/// Parses a chance or a share, in millionths.
 fn chance(text: &str) -> Option<u64> {
     millionths(text).filter(|chance| *chance <= ONE)
 }
 
-/// A chance and a factor from 1, such as `0.05x4`, in millionths.
+/// Parses a chance and a factor from 1, such as `0.05x4`, in millionths.
 fn times(text: &str) -> Option<(u64, u64)> {
     let (part, factor) = text.split_once('x')?;
     let factor = millionths(factor).filter(|factor| (ONE..=MOST).contains(factor))?;
@@ -104,9 +106,9 @@ fn times(text: &str) -> Option<(u64, u64)> {
 /// The course of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// How long it runs, be it to its end or until it fails.
+    /// The run time, until the attempt ends or fails.
     pub span: Span,
-    /// It fails.
+    /// Whether the attempt fails.
     pub fails: bool,
 }
 
@@ -118,24 +120,24 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// Under the seed of a run.
+    /// Creates the stream of faults from the seed of a run.
     pub fn new(faults: Faults, seed: u64) -> Draws {
         Draws { faults, stream: stream(seed, "faults of tasks") }
     }
 
-    /// How long an attempt would run if it did not fail.
+    /// Returns the run time of an attempt if it did not fail.
     pub(super) fn fault_free_span(&self, row: u64, number: u32, attempt: u32, span: Span) -> Span {
         let never = Draws { faults: Faults { fail: 0, ..self.faults }, stream: self.stream.clone() };
         never.attempt(row, number, attempt, span).span
     }
 
-    /// The course of an attempt of a task (its row in the trace, its number within its job) that would take `span`. Spans are
-    /// rounded up to the microsecond.
+    /// Draws the course of an attempt that would take `span`, for a task given by its row in the trace and its number within its job. Run
+    /// times are rounded up to the microsecond.
     pub fn attempt(&self, row: u64, number: u32, attempt: u32, span: Span) -> Attempt {
-        // A substream a row, in it a block of the cipher (16 words) for each attempt.
+        // Each row has a substream, and each attempt a block of the cipher (16 words) in it.
         let mut rng = numbered(&self.stream, row);
         rng.set_word_pos(16 * (u128::from(attempt) << 32 | u128::from(number)));
-        // All of them whatever the settings, so that one chance does not shift what another decides.
+        // Every attempt draws all three numbers, whatever the settings, so that one chance does not shift the outcome of another.
         let [fails, when, straggles]: [u64; 3] = std::array::from_fn(|_| rng.random_range(0..ONE));
         let (chance, factor) = self.faults.straggle;
         let span = if straggles < chance { scaled(span, factor, ONE) } else { span };
@@ -144,10 +146,10 @@ impl Draws {
     }
 }
 
-/// Failures so far, and the instances of tasks that may get a second one.
+/// Failures so far, and the instances of tasks that may get a backup.
 pub(super) struct FaultsSoFar {
     retries: u64,
-    /// How often unended tasks have failed, by row and number.
+    /// The number of failures of each task that has not ended, by row and number.
     failures: HashMap<(u64, u32), u64>,
     backups: Option<Backups>,
 }
@@ -157,8 +159,8 @@ impl FaultsSoFar {
         FaultsSoFar { retries: faults.retries, failures: HashMap::new(), backups: faults.backup.map(Backups::new) }
     }
 
-    /// An attempt has failed: its task continues in its other instance, is retried or is given up; a gang as one, with the tasks of it that
-    /// are `due` at the same instant.
+    /// Handles a failed attempt: its task continues in its other instance, is retried, or is abandoned after the last retry. A gang is
+    /// handled as a whole, including its tasks that are `due` at the same instant.
     fn fail(&mut self, core: &mut Core, task: (u64, u32), tasks: Running, due: &mut Vec<Running>) -> Result<()> {
         if let Some(backups) = &mut self.backups
             && backups.goes_on(core, task, &tasks)?
@@ -200,14 +202,14 @@ impl Extension for FaultsSoFar {
     fn due(&mut self, core: &mut Core) -> Result<()> {
         self.apply_changes(core)?;
         let mut due = std::mem::take(&mut core.running.due);
-        // Of two instances that end at one instant the first to have begun counts. Taken from the end.
+        // If two instances end at one instant, the one that began first counts. Attempts are popped from the end.
         due.sort_unstable_by_key(|tasks| Reverse((tasks.start, core.work.sets[tasks.set].row, tasks.first)));
         while let Some(tasks) = due.pop() {
             let set = &core.work.sets[tasks.set];
             let task = (set.row, tasks.first);
             let superseded = self.backups.as_ref().is_some_and(|backups| backups.is_over(set, &tasks));
             if superseded {
-                // Another instance has ended at this very instant.
+                // The other instance has ended at this very instant.
                 core.finish(tasks, Fate::Superseded)?;
             } else if tasks.fails {
                 core.outcome.failures += 1;
@@ -226,7 +228,7 @@ impl Extension for FaultsSoFar {
         Ok(())
     }
 
-    /// Tasks of which an instance was stopped may have another that runs.
+    /// Reads the change log: a task with a stopped instance may have another running one.
     fn stop(&mut self, core: &mut Core) -> Result<bool> {
         self.apply_changes(core)
     }
@@ -256,8 +258,8 @@ mod tests {
         }
     }
 
-    /// How often attempts fail and straggle, how long failed ones ran, and whether that depends on the other draws. The bounds are five
-    /// standard errors.
+    /// Checks how often attempts fail and straggle, how long failed ones ran, and that these do not depend on the other draws. The bounds
+    /// are five standard errors.
     #[test]
     fn attempts_are_drawn_with_their_chances() {
         const ATTEMPTS: u32 = 40_000;

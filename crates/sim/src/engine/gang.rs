@@ -1,7 +1,8 @@
 //! Task sets that start all of their tasks together or none.
 //!
-//! A waiting gang reserves nothing until there is room for all of its tasks at one instant, so that no two of them can block each other.
-//! Its room is planned machine by machine, as if its tasks were launched one by one, and taken only when the plan is complete.
+//! A waiting gang reserves nothing until there is room for all of its tasks at one instant, so that no two gangs can block each other. Its
+//! placement is planned machine by machine, as if its tasks were launched one by one, and allocated only when the plan is complete. Gangs
+//! that reserve room instead are in `hoard`.
 
 use super::core::Core;
 use super::hoard::Hoards;
@@ -10,14 +11,14 @@ use crate::cluster::{Shortage, WHOLE};
 use crate::policy::Lens;
 use plimsoll_base::units::{MachineId, Resources};
 
-/// Where the tasks of a gang would start: machines and how many tasks on each.
+/// The plan of a gang: machines and the number of tasks on each.
 pub(super) type GangPlan = Vec<(MachineId, u32)>;
 
-/// Distinct machines and how many there are of each.
+/// Distinct machine capacities, and the number of machines of each.
 #[derive(Clone, Debug)]
 pub(super) struct Kinds {
     kinds: Vec<(Resources, u64)>,
-    /// Resources that are made of devices.
+    /// Resources that consist of devices.
     devices: Vec<usize>,
 }
 
@@ -28,9 +29,9 @@ impl Kinds {
         Kinds { kinds, devices: devices.to_vec() }
     }
 
-    /// How many tasks of this need they have room for at once when they are empty, at most `enough`.
+    /// Returns the number of tasks of this need, at most `enough`, that fit at once on the empty machines.
     pub fn room(&self, need: &Resources, enough: u64) -> u64 {
-        // Most task sets ask for one, and a comparison is much cheaper than a division.
+        // Most task sets need room for one task, and a comparison is much cheaper than a division.
         let whole = |kind: &Resources| kind.0.iter().zip(need.0).all(|(free, need)| need <= *free);
         if enough == 1 {
             return u64::from(self.kinds.iter().any(|(kind, _)| whole(kind)));
@@ -38,7 +39,7 @@ impl Kinds {
         let mut room = 0u64;
         for (kind, machines) in &self.kinds {
             let parts = self.devices.iter().filter(|d| (1..WHOLE).contains(&need.0[**d]));
-            // The rests of two devices do not add up to a third part.
+            // The remainders of two devices cannot be combined for one task.
             let parts = parts.map(|d| kind.0[*d] / WHOLE * (WHOLE / need.0[*d])).min().unwrap_or(u64::MAX);
             room = room.saturating_add(times(&kind.0, &need.0).min(parts).min(enough).saturating_mul(*machines));
             if room >= enough {
@@ -49,13 +50,14 @@ impl Kinds {
     }
 }
 
-/// How often a need fits into free amounts.
+/// Returns how many times a need fits into free amounts.
 pub(super) fn times(free: &[u64], need: &[u64]) -> u64 {
     free.iter().zip(need).filter(|(_, need)| **need > 0).map(|(free, need)| free / need).min().unwrap_or(u64::MAX)
 }
 
 impl Core<'_> {
-    /// Where the next task of a set would start, or the first of a gang; the whole plan of a gang is kept for its launch.
+    /// Returns the machine of the next task of a set, or of a gang's first task, if there is room. The plan of a gang is stored for its
+    /// launch.
     pub(super) fn room(&mut self, slot: SetSlot, hoards: &mut Option<Hoards>) -> Option<MachineId> {
         if self.round.nominates
             && let Some(machine) = self.nominated(slot, hoards.is_some())
@@ -73,8 +75,8 @@ impl Core<'_> {
         }
     }
 
-    /// Returns the machine that the policy nominates for the next task of a set, if the machine has room; for a gang the first
-    /// machine of the plan, which is stored. Gangs that reserve room, or devices, are placed by the rule of the run.
+    /// Returns the machine that the policy nominates for the next task of a set, if the machine has room; for a gang the first machine of
+    /// the plan, which is stored. Gangs that reserve room or need devices are placed by the placement rule.
     fn nominated(&mut self, slot: SetSlot, hoards: bool) -> Option<MachineId> {
         let set = &self.work.sets[slot];
         let parts = self.outside.policy.nominated(&self.work.view(slot));
@@ -97,7 +99,7 @@ impl Core<'_> {
         Some(first)
     }
 
-    /// The shortage of the next task of a set, which found no room; of all tasks of a gang together where there is one pool.
+    /// Returns the shortage of the next task of a set that found no room; on a pooled cluster, of all tasks of a gang together.
     pub(super) fn shortage(&self, slot: SetSlot) -> Option<Shortage> {
         let set = &self.work.sets[slot];
         let together = if set.gang && self.site.pooled { u64::from(set.waiting) } else { 1 };
@@ -108,7 +110,7 @@ impl Core<'_> {
         Some(Shortage { resource: short.resource.filter(|_| !counts_slots), ..short })
     }
 
-    /// Where the first task of a gang would start if there is room for all of it.
+    /// Returns the machine of a gang's first task if there is room for all tasks of the gang; stores the plan.
     pub(super) fn room_for_all(&mut self, slot: SetSlot) -> Option<MachineId> {
         let set = &self.work.sets[slot];
         let need = self.work.sets.needs(slot).1;
@@ -145,7 +147,7 @@ impl Core<'_> {
         if left > 0 { None } else { self.plan.first().map(|(machine, _)| *machine) }
     }
 
-    /// Panics: when some tasks of a gang wait and others do not (a programmer error); for audited runs.
+    /// Checks that no gang has started in part. Panics: if one has (a programmer error); for audited runs.
     pub(super) fn audit_gangs(&self) {
         for slot in self.work.sets.by_row() {
             let set = &self.work.sets[slot];

@@ -1,12 +1,12 @@
-//! The room of machines for a task, including the room of running tasks visited so far that may be stopped for it: the common part of all
-//! preemption rules.
+//! The room of machines for a task, including the room of running tasks that may be stopped for it: the common part of the preemption
+//! rules.
 
 use std::collections::HashMap;
 
 use crate::policy::{Ask, Room, RunningView, Victims};
 use plimsoll_base::units::{MachineId, Resources};
 
-/// By machine the room that is there and would be, and the tasks to stop for it, by key.
+/// By machine, the free amounts with those of the victims so far, and the victims by key.
 #[derive(Default)]
 pub(super) struct Gathered(HashMap<MachineId, (Resources, Vec<(u64, u32)>)>);
 
@@ -31,7 +31,7 @@ impl Gathered {
     }
 }
 
-/// How many tasks of these amounts are needed to cover the shortage of each resource that they use.
+/// Returns how many tasks of these amounts are needed to cover the shortage of each resource that they use.
 pub(super) fn short(need: &[u64], room: &Resources, each: &[u64]) -> u64 {
     let needs = need.iter().zip(room.0).zip(each).filter(|((need, room), each)| *need > room && **each > 0);
     needs.map(|((need, room), each)| (need - room).div_ceil(*each)).max().unwrap_or(0)

@@ -1,7 +1,7 @@
-//! Gangs that reserve room as they find it until it is enough, or until their patience ends: the alternative way to start together.
+//! Gangs that reserve room as they find it, until it is enough or their patience ends: an alternative way to start together.
 //!
-//! It serves as a comparison with waiting without reservations (`gang`): reserved room is idle, and two gangs that hold half of the cluster
-//! each wait for each other until the first gives up. The rules are in `docs/cluster.md`, "Gangs".
+//! It serves as a comparison with gangs that wait without reservations (`gang`): reserved room is idle, and two gangs that each reserve
+//! half of the cluster wait for each other until the first one gives up. The rules are in `docs/cluster.md`, "Gangs".
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,26 +12,26 @@ use super::queues::QueueId;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, Span, Time};
 
-/// The room that a gang holds.
+/// The reservations of a gang.
 #[derive(Debug)]
 struct Hoard {
-    /// The gang that holds it: a slot may have been given to another row since.
+    /// The gang; its slot may contain another row by now.
     set: SetSlot,
     row: u64,
     /// The need of each task.
     one: Resources,
-    /// Machines, and for how many tasks there is room held.
+    /// Machines, and the number of tasks with reserved room on each.
     parts: Vec<(MachineId, u32)>,
     gives_up: Time,
 }
 
-/// A gang that gave up.
+/// A gang that has given up.
 #[derive(Debug)]
 struct Sleeper {
-    /// Where it stood then: a level up it is awake.
+    /// Its queue at that time; it wakes when it falls back to another one.
     queue: QueueId,
     row: u64,
-    /// It gave up just before the current round.
+    /// Whether it gave up just before the current round.
     rests: bool,
 }
 
@@ -41,10 +41,10 @@ pub(super) struct Hoards {
     patience: Span,
     of: BTreeMap<QueueId, Hoard>,
     due: BTreeSet<(Time, QueueId)>,
-    /// Gangs without reservations until a machine wakes them that was freed by something else than a gang. Otherwise two gangs that can
-    /// never start would wake each other without end by the room they return.
+    /// Gangs that make no reservations until a machine is freed by something other than a gang. Otherwise two gangs that can never start
+    /// would wake each other without end by the room they release.
     asleep: BTreeMap<SetSlot, Sleeper>,
-    /// Machines where something ended, or that joined or were relabelled, between the last round and this one.
+    /// Machines where a task ended, or that joined or were relabelled, between the last round and this one.
     freed: Vec<MachineId>,
 }
 
@@ -54,7 +54,7 @@ impl Hoards {
         Hoards { patience, of, due, asleep, freed }
     }
 
-    /// Where the first task of a gang starts, once there is room for all of it: holds what room there is until then.
+    /// Returns the machine of a gang's first task if there is room for all of its tasks; until then reserves the room that there is.
     pub fn reserve(&mut self, core: &mut Core, slot: SetSlot) -> Option<MachineId> {
         let found = if self.sleeps(core, slot) {
             core.room_for_all(slot)
@@ -68,7 +68,7 @@ impl Hoards {
         found
     }
 
-    /// Whether a gang has given up, and no machine with room for one of its tasks was freed since.
+    /// Returns whether a gang has given up, and no machine with room for one of its tasks was freed since.
     fn sleeps(&self, core: &Core, slot: SetSlot) -> bool {
         let set = &core.work.sets[slot];
         let Some(sleeper) = self.asleep.get(&slot) else { return false };
@@ -137,8 +137,8 @@ impl Extension for Hoards {
         queues.collect::<Vec<QueueId>>().into_iter().for_each(|queue| self.scatter(core, queue));
     }
 
-    /// Releases reservations that are too old, or of a gang that is no longer the next of its queue. A gang that has given up reserves
-    /// nothing from now on, until it wakes.
+    /// Releases reservations that are too old, or of a gang that is no longer the next of its queue or may no longer use a machine. A gang
+    /// that has given up makes no reservations until it wakes.
     fn before_round(&mut self, core: &mut Core) -> Result<()> {
         self.freed.clear();
         self.freed.append(core.notes.freed.get_or_insert_default());
@@ -163,7 +163,7 @@ impl Extension for Hoards {
     }
 }
 
-/// The need of a number of tasks.
+/// Returns the need of a number of tasks.
 fn times(one: &Resources, count: u32) -> Resources {
     let mut amount = *one;
     amount.0.iter_mut().for_each(|amount| *amount *= u64::from(count));

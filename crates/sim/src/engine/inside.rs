@@ -1,4 +1,8 @@
-//! Task sets in another order than the usual one: the order of their keys, and what keys are made of.
+//! Task sets in another order than the usual one: the keys of the order, and the facts of sets and jobs that keys depend on.
+//!
+//! [`Ordered`] keeps all queued sets in one sorted structure, by queue and key. Keys of a job's sets are recomputed before each round if
+//! tasks of the job started, ended or were stopped, and before every round while keys change with time and tasks of the job run. The
+//! service and remaining work of jobs are sums over tasks and start times, so that a view of a job costs O(1) at any instant.
 
 use std::collections::BTreeSet;
 
@@ -10,40 +14,40 @@ use crate::policy::inside::{JobView, SetView, SizeSource, WHOLE};
 use crate::workload::TaskSet;
 use plimsoll_base::units::{JobId, Resources, Span, Time};
 
-/// A set in its queue: key, then the usual order.
+/// The sort key of a set in its queue: the order's key, then the usual order.
 type SetKey = (QueueId, u128, (u128, u32), SetSlot);
 
-/// The facts of a set that an order may know besides what the engine keeps of every set.
+/// The facts of a set that an order may use, besides those of [`ActiveSet`].
 #[derive(Clone, Copy, Debug, Default)]
 struct SetFacts {
     key: u128,
-    /// The number of its next task.
+    /// The number of the next task.
     number: u32,
     estimate: Option<Span>,
     deadline: Option<Time>,
-    /// The part of its job's size that each task is.
+    /// The contribution of each task to the size of its job.
     each: u64,
-    /// How much a microsecond of each task counts as service.
+    /// The service that each task receives per microsecond.
     breadth: u64,
 }
 
-/// The facts of a job that an order may know.
+/// The facts of a job that an order may use.
 #[derive(Clone, Debug, Default)]
 struct JobFacts {
     id: JobId,
     waiting: u64,
     running: u64,
-    /// The service of a microsecond of all of them.
+    /// The service per microsecond of all running tasks.
     breadth: u128,
     size: u128,
-    /// The size of its tasks that have not ended.
+    /// The size of the tasks that have not ended.
     open: u128,
-    /// The service of tasks that run no longer.
+    /// The service of tasks that no longer run.
     attained: u128,
-    /// The sum of the instants at which its running tasks started, and the same by breadth.
+    /// The sum of the start instants of running tasks, and the same sum weighted by breadth.
     starts: u128,
     broad_starts: u128,
-    /// Its sets in line.
+    /// The queued sets of the job.
     in_line: Vec<SetSlot>,
 }
 
@@ -60,7 +64,7 @@ impl JobFacts {
     }
 }
 
-/// The sets of all queues in order.
+/// The queued sets of all queues, in order.
 pub(super) struct Ordered {
     order: &'static dyn Inside,
     capacity: Resources,
@@ -76,17 +80,17 @@ impl Ordered {
         Ordered { order, capacity, line: BTreeSet::new(), sets: Vec::new(), jobs: Vec::new(), touched: BTreeSet::new() }
     }
 
-    /// Whether a row lacks the estimate that the order requires.
+    /// Returns whether a row lacks the estimate that the order requires.
     pub fn lacks_estimate(&self, row: &TaskSet) -> bool {
         self.order.goes_by() == SizeSource::Estimate && row.estimate.is_none()
     }
 
-    /// Its name, for a message.
+    /// Returns the name of the order, for a message.
     pub fn name(&self) -> &'static str {
         self.order.name()
     }
 
-    /// A job appears.
+    /// Adds a job without sets.
     pub fn open_job(&mut self, job: JobSlot, id: JobId) {
         let at = job.index();
         if self.jobs.len() <= at {
@@ -95,7 +99,7 @@ impl Ordered {
         self.jobs[at] = JobFacts { id, ..JobFacts::default() };
     }
 
-    /// A row of a job is kept as this set.
+    /// Adds the row of a job that is stored as this set.
     pub fn add(&mut self, slot: SetSlot, job: JobSlot, row: &TaskSet) {
         let each = match self.order.goes_by() {
             SizeSource::Nothing => 0,
@@ -109,7 +113,7 @@ impl Ordered {
         (job.size, job.open) = (job.size + size, job.open + size);
     }
 
-    /// The largest part of the cluster that a task demands of any resource, in steps of [`WHOLE`], rounded up.
+    /// Returns the largest share of the cluster that a task demands of any resource, in steps of [`WHOLE`], rounded up.
     fn breadth(&self, demand: &Resources) -> u64 {
         let parts = demand.0.iter().zip(self.capacity.0).filter(|(_, capacity)| *capacity > 0);
         let part = |(demand, capacity): (&u64, u64)| {
@@ -118,12 +122,12 @@ impl Ordered {
         parts.map(part).max().unwrap_or(0).max(1)
     }
 
-    /// Tasks of a set were stopped and wait again as this one.
+    /// Copies the facts of a set to the set of its stopped tasks.
     pub fn again(&mut self, from: SetSlot, slot: SetSlot) {
         self.insert(slot, self.sets[from.index()]);
     }
 
-    /// Keeps a part of the work of each task of a set that waits again: its job has less work left.
+    /// Reduces the remaining work by the saved work of each task of a set that waits again.
     pub fn record_saved(&mut self, slot: SetSlot, set: &ActiveSet, saved: Span) {
         let facts = &mut self.sets[slot.index()];
         let less = saved.0.min(facts.each);
@@ -131,13 +135,13 @@ impl Ordered {
         self.jobs[set.job.index()].open -= u128::from(less) * u128::from(set.waiting);
     }
 
-    /// A running task of a set has a second instance, which waits as this one.
+    /// Adds a second instance of a running task, which waits as the set `slot`.
     pub fn second(&mut self, of: SetSlot, slot: SetSlot, job: JobSlot) {
         self.again(of, slot);
         self.jobs[job.index()].open += u128::from(self.sets[slot.index()].each);
     }
 
-    /// One of two instances of a task has left its queue permanently.
+    /// Removes the work of one of two instances of a task that has left its queue permanently.
     pub fn withdrawn(&mut self, slot: SetSlot, job: JobSlot) {
         self.jobs[job.index()].open -= u128::from(self.sets[slot.index()].each);
     }
@@ -150,7 +154,7 @@ impl Ordered {
         self.sets[at] = facts;
     }
 
-    /// The key of a set at this instant.
+    /// Returns the key of a set at this instant.
     pub fn key(&self, slot: SetSlot, set: &ActiveSet, now: Time) -> u128 {
         let (facts, job) = (&self.sets[slot.index()], &self.jobs[set.job.index()]);
         let view = SetView {
@@ -173,13 +177,13 @@ impl Ordered {
         (set.queue, key, (turn(set).0, number), slot)
     }
 
-    /// A set joins its queue.
+    /// Inserts a set in its queue.
     pub fn push(&mut self, sets: &Sets, slot: SetSlot, now: Time) {
         let set = &sets[slot];
         let job = &mut self.jobs[set.job.index()];
         job.waiting += u64::from(set.waiting);
         job.in_line.push(slot);
-        // It may have changed with time while no set of its job was in a queue.
+        // The key may have changed with time while no set of the job was queued.
         self.touched.insert(set.job);
         let key = self.key(slot, set, now);
         let facts = &mut self.sets[slot.index()];
@@ -187,7 +191,7 @@ impl Ordered {
         self.line.insert(self.sort_key(slot, set));
     }
 
-    /// A set leaves its queue.
+    /// Removes a set from its queue.
     pub fn remove(&mut self, sets: &Sets, slot: SetSlot) {
         let set = &sets[slot];
         let job = &mut self.jobs[set.job.index()];
@@ -196,12 +200,12 @@ impl Ordered {
         self.line.remove(&self.sort_key(slot, set));
     }
 
-    /// The set that a queue launches next.
+    /// Returns the set that a queue launches next.
     pub fn head(&self, queue: QueueId) -> Option<SetSlot> {
         self.sets_of(queue).next()
     }
 
-    /// The sets of a queue, in order.
+    /// Returns the sets of a queue, in order.
     pub fn in_order(&self, queue: QueueId) -> Vec<SetSlot> {
         self.sets_of(queue).collect()
     }
@@ -211,18 +215,18 @@ impl Ordered {
         self.line.range(least..).take_while(move |(of, ..)| *of == queue).map(|(.., slot)| *slot)
     }
 
-    /// When a running job's key next changes without a start or end of its tasks; `None` if it never does, or continuously.
+    /// Returns when a running job's key next changes without a start or end of its tasks; `None` if it never does, or changes continuously.
     pub fn changes(&self, job: JobSlot, now: Time) -> Option<Time> {
         let facts = &self.jobs[job.index()];
         self.order.changes(&facts.view(now), facts.breadth, now)
     }
 
-    /// The key of a set in line.
+    /// Returns the key of a queued set.
     pub fn key_of(&self, slot: SetSlot) -> u128 {
         self.sets[slot.index()].key
     }
 
-    /// Tasks of a set in line are launched.
+    /// Records a launch of tasks of a queued set.
     pub fn launched(&mut self, slot: SetSlot, job: JobSlot, tasks: u32, now: Time) {
         let breadth = u128::from(self.sets[slot.index()].breadth) * u128::from(tasks);
         let facts = &mut self.jobs[job.index()];
@@ -234,14 +238,14 @@ impl Ordered {
         self.touched.insert(job);
     }
 
-    /// A set in line has another next task: it keeps its place among others of its row by the number of that.
+    /// Updates the sort key of a queued set after its next task has changed; the number of the task orders sets of one row.
     pub fn number_anew(&mut self, sets: &Sets, slot: SetSlot) {
         self.line.remove(&self.sort_key(slot, &sets[slot]));
         self.sets[slot.index()].number = sets[slot].number;
         self.line.insert(self.sort_key(slot, &sets[slot]));
     }
 
-    /// Tasks no longer run; if they have ended, their job has less work left.
+    /// Records that tasks no longer run; if they have ended, their job has less work left.
     pub fn over(&mut self, tasks: &Running, ended: bool, now: Time) {
         let count = u128::from(tasks.count.get());
         let each = if ended { u128::from(self.sets[tasks.set.index()].each) } else { 0 };
@@ -256,7 +260,7 @@ impl Ordered {
         self.touched.insert(tasks.job);
     }
 
-    /// Recomputes the keys that may have changed, before each round. Returns the queues of these sets.
+    /// Recomputes the keys that may have changed, before each round. Returns the queues of sets with another key.
     pub fn key_anew(&mut self, sets: &Sets, now: Time) -> Vec<QueueId> {
         let mut moved = Vec::new();
         let jobs = std::mem::take(&mut self.touched);

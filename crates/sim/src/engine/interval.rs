@@ -1,4 +1,4 @@
-//! The time between two instants for recorders: the state that held, with the heads of all queues.
+//! The report of the time between two instants to the recorder: the state during the interval, with the heads of all queues.
 
 use super::core::Core;
 use super::jobs::Sets;

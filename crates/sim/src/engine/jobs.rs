@@ -1,4 +1,8 @@
-//! Active jobs, in a slab.
+//! Active jobs, in a slab, with their stages.
+//!
+//! A job is opened with its first row, completed when all of its rows are known, and freed when its last task has ended. A row that depends
+//! on stages is postponed until every stage that it names has ended. The ideal completion time of a job, on an empty cluster without
+//! limits, is computed when the job is completed.
 
 use std::ops::{Index, IndexMut};
 
@@ -11,29 +15,29 @@ use crate::workload::{JobName, JobNames, Source, TaskSet};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Span, Time, UserId};
 
-/// A place in the slab of jobs.
+/// A slot in the slab of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobSlot(u32);
 
 impl JobSlot {
-    /// Its place in a list of jobs.
+    /// Returns the slot's index in a list of jobs.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A job with unfinished tasks. Its name is stored separately, so that this fits one cache line.
+/// A job with unfinished tasks. Its name is stored separately, so that this struct fits one cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct ActiveJob {
     pub id: JobId,
     pub user: UserId,
     pub submit: Time,
-    /// When its first task was launched, or [`Time::NEVER`].
+    /// The first launch of a task, or [`Time::NEVER`].
     pub start: Time,
     pub tasks: u64,
     pub left: u64,
-    /// As much as fits.
+    /// The total duration of its tasks; saturates.
     work: u64,
     pub ideal: Span,
     stages: Option<Box<Stages>>,
@@ -45,7 +49,7 @@ const _: () = assert!(size_of::<ActiveJob>() == 64, "an active job is one line o
 #[derive(Clone, Debug, Default)]
 struct Stages {
     rows: Vec<StageRow>,
-    /// Rows of each stage that have not ended.
+    /// Per stage, the number of rows that have not ended.
     left: Vec<(u32, u32)>,
     /// Rows that wait for stages.
     waiting: Vec<(u64, SetSlot, Vec<u32>)>,
@@ -61,7 +65,7 @@ struct StageRow {
 }
 
 impl ActiveJob {
-    /// Whether all its tasks have ended.
+    /// Returns whether all tasks have ended.
     pub fn ended(&self) -> bool {
         self.left == 0
     }
@@ -76,7 +80,7 @@ impl Stages {
         after.iter().all(|stage| !self.open(*stage))
     }
 
-    /// The longest chain of stages from the job's submission; rows of a cycle count as if they waited for nothing.
+    /// Returns the length of the longest chain of stages from the job's submission; rows of a cycle count as if they waited for no stage.
     fn ideal(&self) -> Span {
         let mut ends: Vec<(u32, Span)> = self.left.iter().map(|(stage, _)| (*stage, Span::ZERO)).collect();
         let end_of = |ends: &[(u32, Span)], row: &StageRow| {
@@ -100,7 +104,7 @@ impl Stages {
     }
 }
 
-/// Active jobs.
+/// All active jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Jobs {
     slab: Vec<ActiveJob>,
@@ -135,12 +139,12 @@ impl Jobs {
         }
     }
 
-    /// Its name.
+    /// Returns the name of a job.
     pub fn name<'a>(&'a self, slot: JobSlot, names: &'a JobNames) -> Named<'a> {
         Named { name: &self.names[slot.index()], names }
     }
 
-    /// Its record, as of now.
+    /// Returns the record of a job as of now.
     pub fn record<'a>(&'a self, slot: JobSlot, names: &'a JobNames, finish: Option<Time>) -> JobRecord<'a> {
         let job = &self[slot];
         JobRecord {
@@ -156,7 +160,7 @@ impl Jobs {
         }
     }
 
-    /// Counts a row in; returns the number of its first task.
+    /// Adds a row to a job; returns the number of its first task.
     pub fn add_row(&mut self, slot: JobSlot, row: &TaskSet) -> u64 {
         let job = &mut self[slot];
         let first = job.tasks;
@@ -180,7 +184,8 @@ impl Jobs {
         first
     }
 
-    /// All rows of the job are known: checks its stages and works out its ideal completion time.
+    /// Checks the stages of a job and computes its ideal completion time, once all of its rows are known. Errors: [`Error::Mismatch`] for
+    /// an unknown stage.
     pub fn complete(&mut self, slot: JobSlot, source: &dyn Source) -> Result<()> {
         let job = &mut self.slab[slot.index()];
         let Some(stages) = &mut job.stages else { return Ok(()) };
@@ -204,7 +209,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Returns whether a row that depends on stages may start; if not, it is postponed.
+    /// Postpones a row that depends on unfinished stages; returns whether it did.
     pub fn await_stage(&mut self, slot: JobSlot, row: u64, set: SetSlot, after: Vec<u32>) -> bool {
         let stages = self[slot].stages.get_or_insert_default();
         if stages.ready(&after) {
@@ -214,7 +219,7 @@ impl Jobs {
         true
     }
 
-    /// Some tasks of a row will start again, as a row of their own.
+    /// Counts one more row of a stage: some tasks of a row will start again, as a row of their own.
     pub fn row_split(&mut self, slot: JobSlot, stage: u32) {
         let Some(stages) = &mut self[slot].stages else { return };
         if let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| *known == stage) {
@@ -222,7 +227,7 @@ impl Jobs {
         }
     }
 
-    /// A row has ended: releases the rows that waited for its stage last.
+    /// Records the end of a row, and releases the rows that wait for no other stage.
     pub fn row_ended(&mut self, slot: JobSlot, stage: u32, released: &mut Vec<(u64, SetSlot)>) {
         if stage == NO_STAGE {
             return;
@@ -240,7 +245,7 @@ impl Jobs {
         released.extend(ready.into_iter().map(|(row, set, _)| (row, set)));
     }
 
-    /// Has a job that is about to end fetched into the cache.
+    /// Prefetches a job that is about to end into the cache.
     pub fn fetch(&self, slot: JobSlot) {
         prefetch_index(&self.slab, slot.index());
         prefetch_index(&self.names, slot.index());
@@ -251,7 +256,7 @@ impl Jobs {
         self.free.push(slot);
     }
 
-    /// All live jobs, by id.
+    /// Returns all live jobs, by id.
     pub fn by_id(&self) -> Vec<JobSlot> {
         let mut live = vec![true; self.slab.len()];
         self.free.iter().for_each(|&slot| live[slot.index()] = false);

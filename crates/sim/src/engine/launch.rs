@@ -1,4 +1,7 @@
-//! Launches: tasks are placed, and begin at once or on the control plane's order.
+//! Launches: tasks get their machines, and begin at once or on an order of the control plane.
+//!
+//! A launch updates the books, the machines and the order inside users during the round. The launched tasks begin after the round; only
+//! then are their run times computed and their ends scheduled.
 
 use std::num::NonZeroU32;
 
@@ -34,7 +37,8 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// Tasks begin, for the first time since they were launched or `again`. Errors: [`Core::within_time`]'s.
+    /// Begins launched tasks and schedules their end. `again` means that they have begun before, and are not recorded as launched a second
+    /// time. Errors: [`Core::within_time`]'s.
     pub(super) fn begin_tasks(&mut self, mut launch: Running, again: bool) -> Result<Ticket> {
         let reach = self.reach(launch.set, launch.machine);
         let set = &self.work.sets[launch.set];
@@ -62,7 +66,7 @@ impl Core<'_> {
         Ok(ticket)
     }
 
-    /// Tasks that have begun with others are an entry of their own from now on. Errors: [`Core::within_time`]'s.
+    /// Makes tasks that have begun with others an entry of their own. Errors: [`Core::within_time`]'s.
     pub(super) fn go_on(&mut self, tasks: Running) -> Result<Ticket> {
         let reach = self.reach(tasks.set, tasks.machine);
         let duration = self.work.sets[tasks.set].duration;
@@ -72,7 +76,7 @@ impl Core<'_> {
         Ok(self.running.start(&self.work.sets, tasks, end))
     }
 
-    /// Errors: an end that tables cannot hold, of tasks that have one.
+    /// Checks that the tables can hold an end; tasks that run until the end of the run have none. Errors: [`Error::Mismatch`].
     pub(super) fn within_time(&self, set: SetSlot, end: Time) -> Result<()> {
         if end.0 <= END_OF_TIME || self.work.sets[set].duration == Span::ENDLESS {
             return Ok(());
@@ -96,7 +100,7 @@ impl Core<'_> {
         self.plan = plan;
     }
 
-    /// Launches the next tasks of a waiting set, with a number for each machine.
+    /// Launches the next tasks of a waiting set, a number on each machine.
     pub(super) fn launch_set(&mut self, slot: SetSlot, parts: &[(MachineId, u32)]) {
         let (queue, user) = (self.work.sets[slot].queue, self.work.sets[slot].user);
         let tasks = parts.iter().map(|(_, count)| count).sum();
@@ -122,11 +126,11 @@ impl Core<'_> {
         }
         let alone = self.site.devices.is_some() || self.running.draws.is_some();
         for &(machine, count) in parts {
-            // Tasks of one set that start together on one machine also end together: one entry for all of them, unless each
-            // has devices or a fate of its own.
+            // Tasks of one set that start together on one machine also end together, so they are one entry. Tasks with devices or with
+            // faults are an entry each.
             let (entries, each) = if alone { (count, 1) } else { (1, count) };
             for _ in 0..entries {
-                // With devices one by one: which of them a task gets may depend on what its machine has left.
+                // With devices, tasks are allocated one by one: the devices of a task may depend on the rest of its machine.
                 (0..each).for_each(|_| self.site.machines.allocate(machine, self.work.sets.needs(slot).1));
                 let set = &mut self.work.sets[slot];
                 let first = set.number;
@@ -154,19 +158,19 @@ impl Core<'_> {
         }
     }
 
-    /// Tasks with the current data of their set.
+    /// Returns tasks with the present data of their set.
     pub(super) fn of_row(&self, tasks: &Running) -> OfRow {
         let set = &self.work.sets[tasks.set];
         OfRow { tasks: *tasks, row: set.row, gang: self.falls_together(tasks.set), endless: self.is_endless(tasks.set) }
     }
 
-    /// Whether the tasks of a set lose their units together: those of a gang do, unless it is never stopped by choice.
+    /// Returns whether the tasks of a set lose their units together, as a gang does unless its tasks are marked stable.
     pub(super) fn falls_together(&self, set: SetSlot) -> bool {
         let set = &self.work.sets[set];
         set.gang && !set.stable
     }
 
-    /// Whether tasks of a set run until the end of the run.
+    /// Returns whether the tasks of a set run until the end of the run.
     pub(super) fn is_endless(&self, set: SetSlot) -> bool {
         self.work.sets[set].duration == Span::ENDLESS
     }

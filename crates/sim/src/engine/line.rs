@@ -1,35 +1,37 @@
-//! The line of queues with a next task that fitted nowhere, in rank order, searched for the first that fits a freed machine.
+//! The line of blocked queues in rank order, searched for the first one with a next task that fits a freed machine.
 //!
-//! A sorted list in blocks, and blocks in groups. Demands are divided into classes: members of a class need about the same of every
-//! resource but the leading one. Each block and group stores the least need of it in every class. A search thus skips blocks without a
-//! fitting demand, and its cost is charged to the queues it finds. A linear scan over users collapses at 10^4, and so does a search by the
-//! largest free amount of each resource over all machines, since heads that fit no single machine are found again and again.
+//! A line is a sorted list in blocks, and blocks form groups. Demands are divided into classes: members of a class need about the same
+//! amount of every resource but the leading one. Each block and group stores, per class, the smallest need of the leading resource. A
+//! search thus skips blocks without a fitting demand, and its cost is charged to the queues it finds.
+//!
+//! Two simpler designs collapse at 10^4 users: a linear scan over users, and a search by the largest free amount of each resource over all
+//! machines, since heads that fit no single machine are found again and again.
 
 use super::offers::{CLASSES, Classes, Offers};
 use super::queues::QueueId;
 use crate::policy::Rank;
 
-/// A place in line: rank, then the run's tie rule between users, then the order of a user's own tasks; no two queues
-/// share one.
+/// The position of a queue in the scheduling order: rank, then the run's tie rule between users, then the order of a user's own tasks. No
+/// two queues have the same position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LineKey {
-    /// The rank that the policy gives.
+    /// The rank that the policy computes.
     pub rank: Rank,
-    /// Order among equal ranks; different for every user.
+    /// The order among equal ranks; different for every user.
     pub tie: u64,
-    /// Order among a user's own: row by row, or the key of another order inside users.
+    /// The order among the sets of one user: row by row, or the key of another order inside users.
     pub turn: u128,
-    /// Order within that: the number of the task in its row, or the age of the queue.
+    /// The order within equal `turn`: the number of the task in its row, or the age of the queue.
     pub number: u32,
 }
 
-/// Members of a block, at most.
+/// The maximum number of members of a block.
 const BLOCK: usize = 64;
 
-/// Blocks of a group.
+/// The number of blocks of a group.
 const GROUP: usize = 16;
 
-/// The least need of the leading resource among the members of each class, or less; [`u64::MAX`] for a class without members.
+/// A lower bound of the leading resource's need among the members of each class; [`u64::MAX`] for a class without members.
 type Least = [u64; CLASSES];
 
 #[derive(Clone, Debug)]
@@ -37,9 +39,9 @@ struct Block {
     keys: Vec<LineKey>,
     queues: Vec<QueueId>,
     classes: Vec<u8>,
-    /// Demands, one run of `BLOCK` a dimension.
+    /// Demands: one run of `BLOCK` amounts per dimension.
     needs: Vec<u64>,
-    /// Made exact again when a scan finds nothing.
+    /// A lower bound per class, recomputed exactly when a scan finds nothing.
     least: Least,
 }
 
@@ -102,7 +104,7 @@ impl Block {
         }
     }
 
-    /// The first member from `from` on that fits.
+    /// Returns the first member from `from` on that fits.
     fn first_fitting(&self, from: usize, lead: usize, offers: &Offers) -> Option<usize> {
         let leading = &self.needs[lead * BLOCK..][..self.len()];
         let fits = |at: usize| offers.fit(self.needs.iter().skip(at).step_by(BLOCK).copied());
@@ -116,35 +118,35 @@ impl Block {
 pub struct Line {
     classes: Classes,
     blocks: Vec<Block>,
-    /// The least of each group of blocks, or less.
+    /// A lower bound per class for each group of blocks.
     groups: Vec<Least>,
     len: usize,
-    /// The block that was looked at last, near which the next look nearly always is.
+    /// The block of the last access; the next access is nearly always close to it.
     latest: usize,
 }
 
 impl Line {
-    /// An empty line for demands of this number of dimensions.
+    /// Creates an empty line for demands of this number of dimensions.
     pub fn new(dims: usize) -> Line {
         Line { classes: Classes::new(dims), blocks: Vec::new(), groups: Vec::new(), len: 0, latest: 0 }
     }
 
-    /// The number of queues in it.
+    /// Returns the number of queues.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it is empty.
+    /// Returns whether there are no queues.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The classes of demands.
+    /// Returns the classes of demands.
     pub(super) fn classes(&self) -> &Classes {
         &self.classes
     }
 
-    /// The block that contains a place, or would contain it.
+    /// Returns the block that contains a position, or would contain it.
     fn block_of(&mut self, place: &LineKey) -> usize {
         let begins = |block: &Block| block.keys.first().is_some_and(|first| first <= place);
         let (at, next) = (self.blocks.get(self.latest), self.blocks.get(self.latest + 1));
@@ -154,7 +156,7 @@ impl Line {
         self.latest
     }
 
-    /// Puts a queue in line.
+    /// Inserts a queue at a position.
     pub fn insert(&mut self, place: LineKey, queue: QueueId, need: &[u64]) {
         if self.blocks.is_empty() {
             self.blocks.push(Block::new(need.len()));
@@ -179,7 +181,7 @@ impl Line {
         self.len += 1;
     }
 
-    /// Removes the queue at a place. Panics: if there is none.
+    /// Removes the queue at a position. Panics: if there is none.
     pub fn remove(&mut self, place: &LineKey) {
         let at = self.block_of(place);
         let slot = self.blocks[at].keys.binary_search(place).expect("a queued user is at its position");
@@ -191,19 +193,19 @@ impl Line {
         self.len -= 1;
     }
 
-    /// Updates the groups from this block on, after blocks have moved.
+    /// Recomputes the groups from this block on, after blocks have moved.
     fn group_anew(&mut self, block: usize) {
         self.groups.truncate(block / GROUP);
         let rest = self.blocks.chunks(GROUP).skip(self.groups.len());
         self.groups.extend(rest.map(least_of));
     }
 
-    /// The first queue of all.
+    /// Returns the first queue in rank order.
     pub fn first(&self) -> Option<(LineKey, QueueId)> {
         self.blocks.first().map(|block| (block.keys[0], block.queues[0]))
     }
 
-    /// The first queue at or behind `from` with a demand that fits a freed machine.
+    /// Returns the first queue at or after `from` with a demand that fits a freed machine.
     pub fn first_fitting(&mut self, from: Option<&LineKey>, offers: &Offers) -> Option<(LineKey, QueueId)> {
         let (mut at, mut start) = (0, 0);
         if let Some(from) = from {
@@ -231,7 +233,7 @@ impl Line {
         None
     }
 
-    /// All queues in it.
+    /// Returns all queues, in rank order.
     pub fn queues(&self) -> Vec<QueueId> {
         self.blocks.iter().flat_map(|block| block.queues.iter().copied()).collect()
     }

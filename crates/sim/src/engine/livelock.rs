@@ -12,10 +12,10 @@ use plimsoll_base::units::{Span, Time};
 /// The number of preemptions without progress after which a run is examined.
 const MOST: u64 = 10_000;
 
-/// Or this number of preemptions per running task, if that is more.
+/// The number of preemptions per running task that applies instead if it is larger in total.
 const MOST_PER_TASK: u64 = 10;
 
-/// The most jobs that an error names.
+/// The maximum number of jobs that an error names.
 const NAMED: usize = 5;
 
 /// Preemptions since the last progress: a task that finished, a row that arrived, or work that a stopped task keeps.
@@ -46,12 +46,12 @@ impl Livelock {
 }
 
 impl Core<'_> {
-    /// Records that tasks were stopped. Errors: [`Error::Livelock`] if too many were stopped by choice since the last progress.
+    /// Records that tasks were stopped. Errors: [`Error::Livelock`] if too many were preempted since the last progress.
     pub(super) fn watch_stop(&mut self, tasks: &Running, fate: Fate, keep: &Salvage) -> Result<()> {
         if keep.saved > Span::ZERO {
             self.livelock.progress();
         }
-        // An endless task has no end to come nearer to.
+        // An endless task cannot come nearer to its end.
         if !matches!(fate, Fate::Reclaimed | Fate::Preempted) || self.is_endless(tasks.set) {
             return Ok(());
         }
@@ -60,7 +60,7 @@ impl Core<'_> {
         if self.livelock.preemptions <= MOST.max(peak.saturating_mul(MOST_PER_TASK)) {
             return Ok(());
         }
-        // A row to come may change the state, and so does a task that nothing has stopped, when it ends.
+        // An arrival may change the state, and so may the end of a task that was never stopped meanwhile.
         let since = self.livelock.since;
         let lasts = |running: &Running| running.start < since && !self.is_endless(running.set);
         if self.running.iter().any(lasts) || self.next_arrival()?.is_some() {

@@ -1,7 +1,7 @@
-//! Tasks that would run best at some machine, rack or room, and fall back to a level up after a while.
+//! Tasks that would run best at some machine, rack or room, and fall back to a level up after a delay.
 //!
-//! The levels and the falling back follow Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1) and delay
-//! scheduling (Zaharia et al., EuroSys 2010); the delay, the same at each level, is ours.
+//! The levels and the fallback are those of Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1) and of delay scheduling (Zaharia et
+//! al., EuroSys 2010); the delay, the same at each level, is ours.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,22 +15,22 @@ use crate::record::Locality;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Span, Time};
 
-/// When waiting sets fall back.
+/// The instants at which waiting sets fall back.
 #[derive(Debug)]
 pub(super) struct Falling {
-    /// After how long a set stands a level up.
+    /// The delay after which a set moves a level up.
     delay: Span,
     due: BTreeSet<(Time, SetSlot)>,
     of: HashMap<SetSlot, Time>,
 }
 
 impl Falling {
-    /// Nothing waits yet.
+    /// Creates the state without waiting sets.
     pub fn new(delay: Span) -> Falling {
         Falling { delay, due: BTreeSet::new(), of: HashMap::new() }
     }
 
-    /// A set has joined a queue: it falls back later unless it may start on any machine.
+    /// Schedules the fallback of a set that has joined a queue, unless it may start on any machine.
     fn joined(&mut self, core: &Core, slot: SetSlot) {
         let scope = core.work.queues.scope(core.work.sets[slot].queue);
         if core.site.scopes.get(scope).location != Location::Cluster {
@@ -40,7 +40,7 @@ impl Falling {
         }
     }
 
-    /// A set waits no longer.
+    /// Cancels the fallback of a set that no longer waits.
     fn left(&mut self, slot: SetSlot) {
         if let Some(at) = self.of.remove(&slot) {
             self.due.remove(&(at, slot));
@@ -59,7 +59,7 @@ impl Falling {
         core.notes.standing = Some(standing);
     }
 
-    /// Sets that have waited long enough stand a level up, in the same place in line.
+    /// Moves sets that have waited long enough a level up, at the same position.
     pub fn fall_back(&mut self, core: &mut Core) {
         self.apply_changes(core);
         while let Some((_, slot)) = self.due.first().filter(|(at, _)| *at <= core.now).copied() {
@@ -83,7 +83,7 @@ impl Extension for Falling {
 }
 
 impl Core<'_> {
-    /// Moves a set that waits to its user's queue for the next wider scope, in the same place in line; whether there is one.
+    /// Moves a waiting set to its user's queue for the next wider scope, at the same position. Returns false if there is none.
     fn move_up(&mut self, slot: SetSlot) -> bool {
         let old = self.work.queues.scope(self.work.sets[slot].queue);
         let Some(scope) = self.site.scopes.up(old, self.books.dims()) else { return false };
@@ -91,7 +91,7 @@ impl Core<'_> {
         true
     }
 
-    /// Moves a waiting set to its user's queue for another scope, in the same position.
+    /// Moves a waiting set to its user's queue for another scope, at the same position.
     pub(super) fn move_to(&mut self, slot: SetSlot, scope: ScopeId) {
         let (user, old) = (self.work.sets[slot].user, self.work.sets[slot].queue);
         let queue = self.work.queues.id(user, scope);
@@ -102,7 +102,7 @@ impl Core<'_> {
         self.outside.recorder.head(user);
     }
 
-    /// No more tasks of a set start on a machine, or they do again.
+    /// Excludes a machine for tasks of a set, or includes it again.
     pub(super) fn bar(&mut self, slot: SetSlot, machine: MachineId, barred: bool) {
         let ActiveSet { user, queue, waiting, listed, .. } = self.work.sets[slot];
         let scope = self.site.scopes.bar(self.work.queues.scope(queue), machine, barred, self.books.dims());
@@ -113,7 +113,7 @@ impl Core<'_> {
         self.round.open(self.work.queues.len());
     }
 
-    /// How near to where its tasks would run best a set's task starts; nothing if they run equally well everywhere.
+    /// Returns how near to its preferred location a set's task starts; `None` if all machines are equally good.
     pub(super) fn reach(&self, slot: SetSlot, machine: MachineId) -> Option<Locality> {
         let home = self.site.scopes.get(self.work.sets[slot].home).location;
         self.site.scopes.reach(home, machine)

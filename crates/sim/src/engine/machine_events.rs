@@ -9,19 +9,19 @@ use crate::record::Fate;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Time};
 
-/// How many of the machines' events have happened.
+/// The number of machine events so far.
 #[derive(Debug, Default)]
 pub(super) struct EventsSoFar(usize);
 
 impl EventsSoFar {
-    /// When the next one happens.
+    /// Returns the instant of the next event.
     pub fn next(&self, cluster: &Cluster) -> Option<Time> {
         cluster.events.events.get(self.0).map(|event| event.at)
     }
 }
 
 impl Extensions {
-    /// Applies the events of machines at this instant, and reports machines without new starts to the extensions.
+    /// Applies the machine events of this instant, and notifies the extensions of machines without new starts. Errors: the recorder's.
     pub fn machine_events(&mut self, core: &mut Core) -> Result<()> {
         while self.next_event(&core.site.cluster).is_some_and(|at| at <= core.now)
             && let Some(EventsSoFar(count)) = &mut self.events
@@ -53,17 +53,17 @@ impl Extensions {
 }
 
 impl Core<'_> {
-    /// A machine has more room than before or will do for others.
+    /// Records that a machine has more free room than before or other labels.
     pub(super) fn serves_more(&mut self, machine: MachineId) {
         self.round.freed(machine);
         self.notes.freed(machine);
     }
 
-    /// A machine fails with its tasks, and gangs with tasks there stop on all machines.
+    /// Stops the tasks of a failed machine, and gangs with tasks there on all machines. Errors: the recorder's.
     fn fail(&mut self, machine: MachineId) -> Result<()> {
         let struck = self.running.victims.as_ref().map(|victims| victims.on(machine)).unwrap_or_default();
         for ticket in struck {
-            // It may be gone already, with the rest of its gang.
+            // The entry may be gone already, with the rest of its gang.
             let Some(tasks) = self.running.get(ticket).copied() else { continue };
             match self.options.on_failure {
                 OnFailure::Requeue => {

@@ -1,11 +1,12 @@
-//! The event loop: one run, one thread, bit for bit reproducible.
+//! The event loop. One run uses one thread and is reproducible bit for bit.
 //!
-//! At every instant, due tasks end, rows arrive, rows released by an ended stage join behind the arrivals, and one round of launches
-//! follows. A task of zero duration ends in a further pass of the same instant, after that instant's round. Arrivals are streamed and never
-//! enter the queue, so memory grows with the active tasks.
+//! At every instant, tasks at their end times end, rows arrive, rows released by an ended stage join the queues behind the arrivals, and
+//! one round of launches follows. A task of zero duration ends in a further pass of the same instant, after that instant's round. Arrivals
+//! are streamed and never enter the agenda, so memory grows with the active tasks only.
 //!
-//! The engine is a core, which knows tasks, machines, queues and rounds, and extensions, each in its own file, called at fixed points in a
-//! fixed order.
+//! The engine consists of a core (tasks, machines, queues and rounds) and of extensions, each in its own file, which the engine calls at
+//! fixed points in a fixed order. Rules for ranking users are in the policies, and message exchange with workers is in a control; neither
+//! is part of the engine.
 
 mod agenda;
 mod arrive;
@@ -83,9 +84,9 @@ use self::core::Core;
 use extension::Extensions;
 use partitions::Partitions;
 
-/// Replays a workload under a policy.
+/// Runs a workload under a policy until no event is left, the horizon is reached or the control stops it.
 ///
-/// Errors: the source's, the recorder's, and [`Error::Mismatch`] for rows that make no sense on this cluster.
+/// Errors: the source's, the policy's, the recorder's, and [`Error::Mismatch`] for rows that are invalid on this cluster.
 pub fn run(
     source: &mut dyn Source,
     policy: &mut dyn Policy,
@@ -97,7 +98,7 @@ pub fn run(
     run_with(RunContext::lent(source, policy, recorder), cluster, weights, options)
 }
 
-/// The same with all its parties, a control perhaps among them. Errors: as [`run`], and the control's.
+/// Runs like [`run`], with a complete run context, which may include a control. Errors: as [`run`], and the control's.
 pub fn run_with(
     parties: RunContext<'_>,
     cluster: impl Into<Arc<Cluster>>,
@@ -109,8 +110,8 @@ pub fn run_with(
     engine.finish()
 }
 
-/// Checks whether a policy can run on a cluster in this way, as [`run`] does first. Errors: [`Error::Mismatch`] for options
-/// that do not go together, and for labels of the policy that no machine carries.
+/// Checks whether a policy can run on a cluster with these options; [`run`] calls this first. Errors: [`Error::Mismatch`] for options that
+/// cannot be combined, and for labels of the policy that no machine carries.
 pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Result<()> {
     let needs = &policy.needs();
     let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
@@ -162,7 +163,7 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
         );
     }
     if let (Some(order), Some(_), false) = (options.inside, options.preempt, share || by_order) {
-        // Else a task that was stopped could be the next of its user again, before the more urgent one that asked.
+        // Otherwise a preempted task could be the next of its user again, before the more urgent task that made the request.
         let problem = "urgent tasks ask for room by priority (preempt), and inside users the order is another";
         return wrong(&format!("{problem} ('{}'); leave one of them out", order.name()));
     }
@@ -180,7 +181,7 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
     Partitions::check(&needs.labels, cluster, options.placement)
 }
 
-/// Checks whether a control may carry out the decisions of such a run. Errors: [`Error::Mismatch`].
+/// Checks whether a control can execute the decisions of such a run. Errors: [`Error::Mismatch`].
 pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
     let why = if options.slowdown.is_some() {
         "machines slow down (slowdown)"
@@ -200,21 +201,21 @@ pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
     })
 }
 
-/// A run that is stepped from instant to instant; [`run`] is all of it.
+/// A run that a caller steps from instant to instant; [`run`] performs all steps.
 pub struct Engine<'a> {
     core: Core<'a>,
     extensions: Extensions,
-    /// When the policy wants a round though nothing happens.
+    /// The next instant at which the policy requires a round even without an event.
     wake: Option<Time>,
-    /// The horizon ended the run while something was still to come.
+    /// Whether the horizon ended the run while events were left.
     cut: bool,
 }
 
-/// How many instants pass between two heartbeats.
+/// The number of instants between two heartbeats.
 const HEARTBEAT: u64 = 4096;
 
 impl<'a> Engine<'a> {
-    /// A run before its first instant. Errors: as [`check`].
+    /// Creates a run before its first instant. Errors: as [`check`], and with a control as [`check_control`].
     pub fn new(
         parties: RunContext<'a>,
         cluster: impl Into<Arc<Cluster>>,
@@ -234,36 +235,39 @@ impl<'a> Engine<'a> {
         Ok(Engine { core, extensions, wake: None, cut: false })
     }
 
-    /// Before the first step: takes the next row of the source, the only one of its job and submitted at 0, and starts all its tasks with
-    /// these counts per machine, whatever the policy would decide: a run thus begins from a given state. `since` is when they could have
-    /// started at the earliest; it orders tasks by age, and may be any instant. Errors: those of the row, and [`Error::Mismatch`] if there
-    /// is no such row, or a machine is not in its scope or has no room for its tasks.
+    /// Starts tasks before the first step, so that a run can begin from a given state. Takes the next row of the source, which must be the
+    /// only one of its job and submitted at 0, and starts all its tasks with these counts per machine, whatever the policy would decide.
+    /// `since` is the earliest instant at which they could have started; it orders tasks by age, and may be any instant.
+    ///
+    /// Errors: those of the row, and [`Error::Mismatch`] if there is no such row, or if a machine is not in its scope or has no room for
+    /// its tasks.
     pub fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
         self.core.begin(parts, since)?;
         self.extensions.begun(&mut self.core)
     }
 
-    /// The same for tasks that wait: they are in line before the first step; returns whether they may ever start, or are larger than any
-    /// machine. Errors: those of the row, and [`Error::Mismatch`] if there is no such row.
+    /// Enqueues the tasks of the next row before the first step; they wait, unlike those of [`Engine::begin`]. Returns false if they can
+    /// never start because they are larger than any machine. Errors: those of the row, and [`Error::Mismatch`] if there is no such row.
     pub fn enter(&mut self, since: Time) -> Result<bool> {
         Ok(self.core.enter(since)?.is_some())
     }
 
-    /// Before the first step, without waiting tasks and thus without an event: runs a round all the same, so that the policy sees the state
-    /// and may reclaim. Errors: as [`run`].
+    /// Runs a round before the first step although no task waits and no event occurs, so that the policy sees the state and may reclaim.
+    /// Errors: as [`run`].
     pub fn run_idle_round(&mut self) -> Result<()> {
         self.serve()
     }
 
-    /// Between two steps: the task set that a user would start next, if it waits for anything. Of the sets at the heads of its
-    /// queues it is the first for which there is room. Panics: for a user without an account (a programmer error).
+    /// Returns the task set that a user would start next, or `None` if the user has no waiting tasks; for use between two steps. Among the
+    /// sets at the heads of the user's queues it is the first that has room, or the first of all if none has. Panics: for a user without an
+    /// account (a programmer error).
     pub fn next(&mut self, user: UserId) -> Option<NextSet> {
         self.core.next_of(user, &mut self.extensions.hoards)
     }
 
-    /// Between two steps: starts as many tasks of that set as there is room for, at the present instant and whatever the policy
-    /// would say, one by one or all of a gang, as a round does that serves the user; returns how many. Errors: as [`run`], and
-    /// [`Error::Mismatch`] under a control.
+    /// Starts as many tasks of the user's next set as have room, at the present instant and whatever the policy decides; for use between
+    /// two steps. Tasks start one by one, or all of a gang, as in a round that serves the user. Returns the number of started tasks.
+    /// Errors: as [`run`], and [`Error::Mismatch`] under a control.
     pub fn start(&mut self, user: UserId) -> Result<u32> {
         let started = self.core.start_next(user, &mut self.extensions.hoards)?;
         while self.extensions.after_round(&mut self.core)? {
@@ -275,7 +279,7 @@ impl<'a> Engine<'a> {
         Ok(started)
     }
 
-    /// The present instant.
+    /// Returns the present instant.
     pub fn now(&self) -> Time {
         self.core.now
     }
@@ -300,22 +304,22 @@ impl<'a> Engine<'a> {
         Ok(Some(next))
     }
 
-    /// The state: allocation and pending demand of each user.
+    /// Returns the books: allocation and pending demand of each user.
     pub fn books(&self) -> &Books {
         &self.core.books
     }
 
-    /// The quantities that the policy uses.
+    /// Returns the quantities that the policy uses, per user or group.
     pub fn standings(&self) -> Vec<Status> {
         self.core.outside.policy.standings(&self.core.books)
     }
 
-    /// Whether one user goes before another, as the policy says ([`Policy::goes_before`]).
+    /// Returns whether the policy orders one user before another ([`Policy::compare_users`]).
     pub fn compare_users(&self, one: UserId, other: UserId) -> Option<bool> {
         self.core.outside.policy.compare_users(one, other, &self.core.books)
     }
 
-    /// Ends the run here, and reports unfinished tasks to the recorder. Errors: the recorder's.
+    /// Ends the run at the present instant and reports unfinished tasks to the recorder. Errors: the recorder's.
     pub fn finish(mut self) -> Result<Outcome> {
         self.core.outcome.end = self.core.now;
         let cut = self.cut || self.next_instant()?.is_some();
@@ -337,19 +341,19 @@ impl<'a> Engine<'a> {
         } else {
             next
         };
-        // What a control does of itself matters as long as anything is to come, waits, or is on its way.
+        // Events of a control matter only while other events are left, tasks wait, or messages are on their way.
         let horizon = self.core.options.until.is_some();
         let busy = waiting || self.extensions.remote.as_ref().is_some_and(|remote| remote.is_busy(horizon));
         let control =
             self.core.outside.control.as_mut().filter(|control| next < Time::NEVER || busy || control.persists());
         let next = sooner(next, control.and_then(|control| control.next()));
-        // What happens to machines matters as long as anything is to come or waits.
+        // Machine events matter only while other events are left or tasks wait.
         let event = self.extensions.next_event(&self.core.site.cluster).filter(|_| next < Time::NEVER || waiting);
         let next = sooner(next, event);
         Ok((next < Time::NEVER).then(|| next.max(self.core.now)))
     }
 
-    /// Everything that happens at this instant.
+    /// Processes all events of this instant, in passes, until no event is left.
     fn instant(&mut self) -> Result<()> {
         loop {
             self.core.finish_due()?;
@@ -379,12 +383,12 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether rounds may be held: there is no control, or its scheduler is there and has time.
+    /// Returns whether rounds may run: without a control always, otherwise while its scheduler is up and has time.
     fn decides(&self) -> bool {
         self.core.outside.control.as_ref().is_none_or(|control| control.decides())
     }
 
-    /// Runs scheduling rounds until no request must be served at once.
+    /// Runs scheduling rounds until no extension requires another one at this instant.
     fn serve(&mut self) -> Result<()> {
         loop {
             self.round()?;
@@ -395,7 +399,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// One scheduling round.
+    /// Runs one scheduling round.
     fn round(&mut self) -> Result<()> {
         let core = &mut self.core;
         core.choosing.begin(core.now);
@@ -403,7 +407,7 @@ impl<'a> Engine<'a> {
             core.prepare()?;
             core.reclaim()? || self.extensions.stop(core)?
         } {}
-        // After most ends no task waits.
+        // Shortcut: after most ends no task waits.
         if core.books.total_waiting() == 0 && !self.extensions.holds_room() {
             core.round.forget_freed();
             return Ok(());

@@ -1,29 +1,34 @@
-//! The room on freed machines, and the classes of demands for the search of a line.
+//! The free amounts of freed machines, and the classes of demands for the search of a [`Line`].
+//!
+//! [`Classes`] groups demands that differ mainly in the leading resource. For each class, [`Offers`] stores a bound of that resource, over
+//! the machines that reach the floor of the class. A search compares a demand with the bound of its class first, and with single machines
+//! only if the bound allows it.
 
 use super::line::Line;
 use crate::cluster::Machines;
 use plimsoll_base::units::MachineId;
 
-/// The number of classes of demands of a line.
+/// The maximum number of demand classes of a line.
 pub(super) const CLASSES: usize = 16;
 
 /// Classes of demands, each with a floor: its members need at least this amount of every resource but the leading one.
 ///
-/// The first sixteen combinations become classes of equal demands; others join the class with the highest floor that they reach.
+/// The first sixteen combinations become classes of equal demands. Any further combination joins the class with the highest floor that it
+/// reaches.
 #[derive(Clone, Debug)]
 pub struct Classes {
     /// The resource that distinguishes members of a class.
     pub lead: usize,
-    /// One floor after the other, the leading resource's being 0.
+    /// The floors, one after the other; the leading resource's amount is 0.
     floors: Vec<u64>,
     dims: usize,
-    /// How often a floor was added or lowered.
+    /// The number of times that a floor was added or lowered.
     version: u64,
 }
 
 impl Classes {
     pub fn new(dims: usize) -> Classes {
-        // Memory, which has more values than cores or devices have.
+        // The leading resource is memory, which has more different values than cores or devices have.
         Classes { lead: usize::from(dims > 1), floors: Vec::new(), dims, version: 0 }
     }
 
@@ -31,7 +36,7 @@ impl Classes {
         self.floors.chunks_exact(self.dims)
     }
 
-    /// The class of a demand.
+    /// Returns the class of a demand; adds or lowers a floor if necessary.
     pub fn class_of(&mut self, need: &[u64]) -> u8 {
         let others = |d: &usize| *d != self.lead;
         let is = |floor: &[u64]| (0..need.len()).filter(others).all(|d| floor[d] == need[d]);
@@ -49,7 +54,7 @@ impl Classes {
         class as u8
     }
 
-    /// The class with the highest floor that a demand reaches.
+    /// Returns the class with the highest floor that a demand reaches.
     fn highest_reached(&self, need: &[u64]) -> Option<usize> {
         let reached = self.floors().enumerate().filter(|(_, floor)| floor.iter().zip(need).all(|(f, n)| f <= n));
         reached.max_by_key(|(_, floor)| height(floor)).map(|(class, _)| class)
@@ -65,7 +70,7 @@ impl Classes {
     }
 }
 
-/// The sum of the binary logarithms: amounts of different resources do not compare.
+/// Returns the sum of the binary logarithms, since amounts of different resources are not comparable.
 fn height(floor: &[u64]) -> u32 {
     floor.iter().map(|amount| u64::BITS - amount.leading_zeros()).sum()
 }
@@ -74,23 +79,23 @@ fn height(floor: &[u64]) -> u32 {
 #[derive(Clone, Debug, Default)]
 pub struct Offers {
     machines: Vec<MachineId>,
-    /// One machine after the other.
+    /// The amounts, one machine after the other.
     free: Vec<u64>,
     dims: usize,
-    /// For each class of the line, one more than the most of the leading resource that a machine has which reaches the floor;
-    /// 0 if none does.
+    /// For each class of the line, one more than the largest amount of the leading resource among machines that reach the floor; 0 if no
+    /// machine does.
     bounds: Vec<u64>,
-    /// The classes for which the bounds were computed.
+    /// The version of the classes for which the bounds were computed.
     version: u64,
 }
 
 impl Offers {
-    /// Without machines, for demands of this number of dimensions.
+    /// Creates offers without machines, for demands of this number of dimensions.
     pub fn new(dims: usize) -> Offers {
         Offers { dims, ..Offers::default() }
     }
 
-    /// Of machines with these free amounts, for one search of a line.
+    /// Creates offers of machines with these free amounts, for one search of a line.
     pub fn for_line(line: &Line, free: &[impl AsRef<[u64]>]) -> Offers {
         let classes = line.classes();
         let free = free.iter().flat_map(|free| free.as_ref().iter().copied()).collect();
@@ -99,14 +104,14 @@ impl Offers {
         offers
     }
 
-    /// Of these machines, sorted.
+    /// Reads the free amounts of these machines, which must be sorted.
     pub fn read(&mut self, freed: impl Iterator<Item = MachineId>, machines: &Machines) {
         self.machines.clear();
         self.machines.extend(freed);
         self.read_again(machines);
     }
 
-    /// Of the same machines.
+    /// Reads the free amounts of the same machines again.
     pub fn read_again(&mut self, machines: &Machines) {
         self.free.clear();
         for &machine in &self.machines {
@@ -115,13 +120,13 @@ impl Offers {
         self.version = u64::MAX;
     }
 
-    /// A machine has less; whether it is one of these.
+    /// Updates a machine that has less free; returns whether it is one of these.
     pub fn less(&mut self, machine: MachineId, machines: &Machines, classes: &Classes) -> bool {
         let Ok(at) = self.machines.binary_search(&machine) else { return false };
         let free = &mut self.free[at * self.dims..][..self.dims];
         let before = free[classes.lead];
         free.copy_from_slice(machines.free(machine).slice(self.dims));
-        // Of other classes the bounds are computed before the next search.
+        // Bounds of classes added since are computed before the next search.
         for (known, floor) in self.bounds.iter_mut().zip(classes.floors()) {
             if *known == before + 1 {
                 *known = bound(&self.free, classes.lead, floor);
@@ -130,7 +135,7 @@ impl Offers {
         true
     }
 
-    /// Computes the bounds for a line if its classes are not those of the last time.
+    /// Computes the bounds for a line, unless its classes are unchanged since the last computation.
     pub fn bound(&mut self, classes: &Classes) {
         if self.version != classes.version {
             self.bounds.clear();
@@ -139,24 +144,24 @@ impl Offers {
         }
     }
 
-    /// Whether a machine may have room for a demand of a class with this need of the leading resource. Exact if all of the class need the
-    /// same of the others.
+    /// Returns whether a machine may have room for a demand of a class with this need of the leading resource. The answer is exact if all
+    /// members of the class need equal amounts of the other resources.
     pub(super) fn may_fit(&self, class: u8, lead: u64) -> bool {
         lead < self.bounds[usize::from(class)]
     }
 
-    /// Whether a machine may have room for a demand with at least these needs by class.
+    /// Returns whether a machine may have room for a demand with at least these needs by class.
     pub(super) fn may_fit_any(&self, least: &[u64; CLASSES]) -> bool {
         self.bounds.iter().zip(least).any(|(bound, least)| least < bound)
     }
 
-    /// Whether one machine has room for all of a demand.
+    /// Returns whether one machine has room for the whole demand.
     pub(super) fn fit(&self, need: impl Iterator<Item = u64> + Clone) -> bool {
         self.free.chunks_exact(self.dims).any(|free| free.iter().zip(need.clone()).all(|(free, need)| need <= *free))
     }
 }
 
-/// One more than the most of the leading resource among machines that reach a floor.
+/// Returns one more than the largest amount of the leading resource among machines that reach a floor; 0 without such machines.
 fn bound(free: &[u64], lead: usize, floor: &[u64]) -> u64 {
     let reach = free.chunks_exact(floor.len()).filter(|free| free.iter().zip(floor).all(|(free, floor)| floor <= free));
     reach.map(|free| free[lead].saturating_add(1)).max().unwrap_or(0)
@@ -172,8 +177,8 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Rounds that fill freed machines, while queues leave the line and join it again behind or before others: with few values, where every
-    /// demand is a class, and with more than there are classes.
+    /// Runs rounds that fill freed machines, while queues leave the line and join it again before or after others: with few values, where
+    /// every demand is a class, and with more values than classes.
     #[test]
     fn what_is_kept_up_to_date_finds_what_a_scan_finds() {
         for (seed, dims, values) in [(1, 2, 6), (2, 2, 60), (3, 3, 30), (4, 1, 9)] {

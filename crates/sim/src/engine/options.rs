@@ -7,7 +7,7 @@ use plimsoll_base::named;
 use plimsoll_base::units::{Span, Time};
 
 named! {
-    /// The rule for when the next task in line does not fit.
+    /// The rule of a round for a next task in rank order that does not fit.
     OnBlocked {
         Skip "skip": "The next user in rank order is tried",
         Stop "stop": "The round ends, as in the DRF paper's Algorithm 1",
@@ -19,7 +19,7 @@ named! {
 }
 
 impl OnBlocked {
-    /// Whether tasks start ahead of others by the known ends of running tasks.
+    /// Returns whether tasks start ahead of others by the expected ends of running tasks.
     pub fn backfills(self) -> bool {
         matches!(self, OnBlocked::Easy | OnBlocked::Conservative)
     }
@@ -55,40 +55,40 @@ named! {
 /// Engine options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// How a task finds its machine.
+    /// The placement rule.
     pub placement: Placement,
-    /// The rule for when the next task in line does not fit.
+    /// The rule of a round for a next task in rank order that does not fit.
     pub on_blocked: OnBlocked,
     /// The order among users of equal rank.
     pub ties: Ties,
     /// The order of each user's own task sets; the usual one if absent.
     pub inside: Option<&'static dyn Inside>,
-    /// How machines slow down when more memory is used than they have; not for a pooled cluster.
+    /// The slowdown of machines with over-committed memory; not for a pooled cluster.
     pub slowdown: Option<Slowdown>,
-    /// How much longer tasks take away from where they would run best; not for a pooled cluster.
+    /// The factors for tasks away from the machines where they would run best; not for a pooled cluster.
     pub distance: Option<Distance>,
-    /// How tasks fail, straggle and are backed up; `None`: no faults.
+    /// How tasks fail, straggle and are backed up; no faults if absent.
     pub faults: Option<Faults>,
     /// The fate of the tasks on a machine that fails.
     pub on_failure: OnFailure,
-    /// Seed of what a random placement draws, and of the faults of tasks.
+    /// The seed of random placement and of the faults of tasks.
     pub seed: u64,
-    /// After how long a task that waits for its place may start a level up: rack, room, cluster; never if absent.
+    /// The delay after which a task that waits for its location may start a level up: rack, room, cluster; never if absent.
     pub fall_back: Option<Span>,
-    /// For how long gangs hold room that is not enough yet; they hold none if absent.
+    /// The time for which gangs keep reservations that are not enough yet; they make none if absent.
     pub hoard: Option<Span>,
-    /// How tasks obtain the room of others; `None`: no preemption.
+    /// How tasks obtain the room of running tasks; no preemption if absent.
     pub preempt: Option<Preempt>,
-    /// Limits and costs of stopping tasks.
+    /// Limits and costs of preemption.
     pub displacing: PreemptionLimits,
-    /// When to end though work is left.
+    /// The horizon: the instant at which the run ends although work is left.
     pub until: Option<Time>,
-    /// Add the books up again after every round.
+    /// Whether all sums are recomputed and checked after every round.
     pub audit: bool,
 }
 
 named! {
-    /// The tasks that may ask for the room of others.
+    /// The tasks that may request the room of others.
     PreemptFor {
         Urgent "urgent": "More urgent tasks",
         Order "order": "Tasks that come before them in the order behind the policy's slash",
@@ -96,41 +96,41 @@ named! {
     }
 }
 
-/// How tasks come by the room of others.
+/// The preemption rule of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preempt {
-    /// How long tasks that are asked may go on; zero stops them at once.
+    /// The time that asked tasks may continue to run; zero stops them at once.
     pub within: Span,
-    /// The tasks that ask.
+    /// The tasks that make requests.
     pub whom: PreemptFor,
-    /// The users that may be asked, by urgent tasks.
+    /// The users with tasks that urgent tasks may ask.
     pub from: PreemptFrom,
 }
 
 /// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Outcome {
-    /// When it ended: the last event, or the horizon.
+    /// The end of the run: the last event, or the horizon.
     pub end: Time,
     /// Rows taken from the source.
     pub rows: u64,
     /// Tasks launched.
     pub launched: u64,
-    /// Instants at which something happened.
+    /// Instants with events.
     pub instants: u64,
-    /// The most tasks that ran at once.
+    /// The maximum number of tasks that ran at once.
     pub peak_running: u64,
-    /// How often a task asked others for their room.
+    /// Requests of waiting tasks for the room of others.
     pub asks: u64,
-    /// Withdrawn asks.
+    /// Withdrawn requests.
     pub asks_withdrawn: u64,
-    /// How often a gang released its reservations.
+    /// The number of times that a gang released its reservations because its patience ended.
     pub hoards_given_up: u64,
-    /// Tasks that were asked and stopped, for they had not ended in time.
+    /// Tasks that were asked, had not ended at the deadline, and were stopped.
     pub forced: u64,
     /// Attempts that failed.
     pub failures: u64,
-    /// Backup instances made.
+    /// Backup instances created.
     pub backups: u64,
     /// Backups that ended before the first instance.
     pub backups_won: u64,

@@ -1,8 +1,8 @@
-//! Waiting tasks may stop tasks behind them in the order of the run: shortest remaining time, least attained service and the like with
-//! preemption.
+//! Preemption by the order of the run: waiting tasks may stop tasks behind them, as in shortest remaining time or least attained service
+//! with preemption.
 //!
-//! Under a policy of one line (`line/srpt`) the victims are tasks of all users; under all others, where the order is one inside users
-//! (`drf/srpt`), tasks of the same user. Rules: `docs/cluster.md`, "Room for what is first in the order".
+//! Under a policy of one line (`line/srpt`) the victims are tasks of all users. Under all other policies the order applies inside users
+//! (`drf/srpt`), and the victims are tasks of the same user. The rules are in `docs/cluster.md`, "Room for what is first in the order".
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -16,16 +16,16 @@ use crate::policy::{Ask, Preemption, Queue, RunningTasks, RunningView, Victims};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, Time};
 
-/// The last in the order gives first; of equal keys in the order of stopping.
+/// The rule that stops the last tasks in the order first; equal keys follow the order of stopping.
 #[derive(Default)]
 pub(super) struct VictimOrder {
-    /// The sets of all users are in one line.
+    /// Whether the sets of all users are in one order.
     one_line: bool,
-    /// The largest key of running tasks, as of this version of them.
+    /// The largest key of running tasks, for a version of them.
     last: Option<(u64, u128)>,
 }
 
-/// Running tasks that come behind the one that asks.
+/// Running tasks that are behind the requesting task in the order.
 struct LaterTasks {
     order: u128,
     key: u64,
@@ -39,7 +39,7 @@ impl VictimOrder {
         VictimOrder { one_line, last: None }
     }
 
-    /// Whether anything that runs comes behind a key.
+    /// Returns whether any running task is behind a key.
     fn any_behind(&mut self, key: u128, running: &dyn RunningView) -> bool {
         let version = running.version();
         if self.last.is_none_or(|(of, _)| of != version) {
@@ -85,14 +85,14 @@ impl Preemption for VictimOrder {
 }
 
 impl Work {
-    /// The key of a set in the order of the run at this instant, whether it waits or runs; 0 in the usual order.
+    /// Returns the key of a set in the order of the run at this instant, waiting or running; 0 in the usual order.
     pub(super) fn order_of(&self, slot: SetSlot, now: Time) -> u128 {
         self.ordered.as_ref().map_or(0, |ordered| ordered.key(slot, &self.sets[slot], now))
     }
 }
 
 impl Core<'_> {
-    /// Whether all victims of a request are still behind its task.
+    /// Returns whether all victims of a request are still behind its task.
     pub(super) fn asks_behind(&self, request: &Request) -> bool {
         let own = self.work.order_of(request.set, self.now);
         let asked = request.choices(self).into_iter().flat_map(|choice| choice.tickets);
@@ -100,7 +100,7 @@ impl Core<'_> {
         { asked }.all(|tasks| self.work.order_of(tasks.set, self.now) > own)
     }
 
-    /// When a running task next falls back in the order without any other event.
+    /// Returns when a running task next falls back in the order without any other event.
     pub(super) fn falls_back(&self) -> Option<Time> {
         let ordered = self.work.ordered.as_ref()?;
         let victims = self.running.victims.as_ref()?;

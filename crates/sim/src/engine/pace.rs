@@ -1,14 +1,14 @@
-//! How long a task runs where it starts: its duration, times a factor for the distance from its data, over the machine's speed.
+//! The run time of a task on its machine: its duration, times a factor for the distance from its data, over the machine's speed.
 //!
-//! The levels are those of Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1); factors are the researcher's, as in
-//! delay scheduling's non-local tasks that take longer (Zaharia et al., EuroSys 2010, section 3.4).
+//! The levels are those of Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1). The factors are chosen by the researcher, like the
+//! longer run times of non-local tasks in delay scheduling (Zaharia et al., EuroSys 2010, section 3.4).
 
 use crate::cluster::{Cluster, Speed};
 use crate::record::Locality;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Rounding, Span, decimal};
 
-/// The factors by which a task takes longer in the rack of its preferred machine, in the same room, and in other rooms; in millionths.
+/// The factors for tasks in the rack of their preferred machine, in the same room, and in other rooms; in millionths.
 ///
 /// A task that prefers a rack or room takes equally long on all of its machines. As text: `1.1,1.3,2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub(super) const ONE: u64 = Speed::ONE;
 /// The largest factor, load or slowdown.
 pub(super) const MOST: u64 = 1000 * ONE;
 
-/// A decimal number, in millionths.
+/// Parses a decimal number, in millionths.
 pub(super) fn millionths(text: &str) -> Option<u64> {
     decimal(text.as_bytes(), ONE, Rounding::Nearest).ok()
 }
 
-/// A span times a factor, over another one: rounded up, and at most the longest span.
+/// Returns a span times a factor over another one, rounded up and at most the longest span.
 pub(super) fn scaled(span: Span, factor: u64, over: u64) -> Span {
     let span = (u128::from(span.0) * u128::from(factor)).div_ceil(u128::from(over));
     Span(u64::try_from(span).unwrap_or(u64::MAX))
@@ -66,7 +66,7 @@ impl std::str::FromStr for Distance {
     }
 }
 
-/// How long a task of this duration runs on a machine of the cluster, rounded up to the microsecond.
+/// Returns the run time of a task of this duration on a machine of the cluster, rounded up to the microsecond.
 pub(super) fn on(
     cluster: &Cluster,
     distance: Option<Distance>,

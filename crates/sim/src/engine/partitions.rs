@@ -1,8 +1,8 @@
-//! Books by label: which task sets are booked separately, and the current capacity of each label's machines.
+//! Separate books by label: the partition of each task set, and the present capacity of each partition.
 //!
 //! A task set belongs to the first of the policy's labels that its label expression requires ([`crate::cluster`]). The capacity of a label
-//! is that of the present machines that carry it. Task sets that require none of the labels have the capacity of the present machines that
-//! carry none.
+//! is that of the present machines that carry it. Task sets that require no such label have the capacity of the present machines that carry
+//! no such label.
 
 use super::site::Site;
 use crate::books::{Books, Partition};
@@ -10,24 +10,24 @@ use crate::cluster::{ClassId, Cluster, LabelIndex, Placement};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Resources, Time};
 
-/// The labels that a policy keeps apart, and what there is of each.
+/// The labels with separate books, and the capacity of each partition.
 #[derive(Clone, Debug, Default)]
 pub struct Partitions {
     labels: Vec<String>,
-    /// By class of machines, if it has been asked for.
+    /// The partition of each class of machines, computed at the first request.
     of_class: Vec<Option<Partition>>,
-    /// By partition.
+    /// The capacity of each partition.
     totals: Vec<Resources>,
 }
 
 impl Partitions {
-    /// Those of a policy.
+    /// Creates the partitions of a policy with these labels.
     pub fn new(labels: &[String]) -> Partitions {
         let totals = vec![Resources::ZERO; if labels.is_empty() { 0 } else { labels.len() + 1 }];
         Partitions { labels: labels.to_vec(), of_class: Vec::new(), totals }
     }
 
-    /// Errors: [`Error::Mismatch`] for a label that no machine ever carries.
+    /// Checks that every label has machines. Errors: [`Error::Mismatch`] for a label that no machine ever carries.
     pub fn check(labels: &[String], cluster: &Cluster, placement: Placement) -> Result<()> {
         let carried =
             |label: &str| placement != Placement::Pooled && cluster.labels.known().any(|known| known == label);
@@ -40,7 +40,7 @@ impl Partitions {
         }
     }
 
-    /// Where a task set belongs that asks for this class of machines.
+    /// Returns the partition of task sets that require this class of machines.
     pub fn partition(&mut self, class: Option<ClassId>, labels: &LabelIndex) -> Partition {
         let Some(class) = class.filter(|_| !self.labels.is_empty()) else { return Partition::DEFAULT };
         let at = class.0 as usize;
@@ -51,7 +51,7 @@ impl Partitions {
         })
     }
 
-    /// The partitions that include a machine.
+    /// Returns the partitions that include a machine.
     fn of_machine(&self, machine: MachineId, labels: &LabelIndex) -> Vec<usize> {
         let carries = |label: &String| labels.carriers(label).is_some_and(|carriers| carriers.contains(machine));
         let carried: Vec<usize> =
@@ -61,7 +61,7 @@ impl Partitions {
 }
 
 impl Site {
-    /// Recounts the capacity of each partition; [`Site::tell_totals`] updates the books.
+    /// Recomputes the capacity of each partition; [`Site::update_totals`] updates the books.
     pub fn count_partitions(&mut self) {
         if self.partitions.labels.is_empty() {
             return;
@@ -81,7 +81,7 @@ impl Site {
         totals
     }
 
-    /// Adds a present machine to its partitions, or removes it.
+    /// Adds a present machine to its partitions, or removes it, and updates the books.
     pub fn count_machine(&mut self, books: &mut Books, machine: MachineId, into: bool) {
         if self.partitions.labels.is_empty() || !self.machines.is_present(machine) {
             return;

@@ -21,20 +21,21 @@ pub struct PreemptionLimits {
     pub min_run: Span,
     /// Maximum number of preemptions within a span; unlimited if absent.
     pub limit: Option<StopLimit>,
-    /// Interval of checkpoints, from which a task can resume; a task without checkpoints (zero) restarts from its beginning.
+    /// Interval of checkpoints. A preempted task resumes from its last checkpoint; without checkpoints (zero) it restarts from its
+    /// beginning.
     pub checkpoint: Span,
     /// Time that a preempted task takes to resume.
     pub restart_delay: Span,
 }
 
 impl PreemptionLimits {
-    /// Whether a preemption has other costs than the loss of all work.
+    /// Returns whether a preemption has other costs than the loss of all work.
     pub fn costs(&self) -> bool {
         self.checkpoint > Span::ZERO || self.restart_delay > Span::ZERO
     }
 }
 
-/// A number of tasks within a span: as text `10/60s`.
+/// A maximum number of preemptions within a span; as text `10/60s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopLimit {
     most: u32,
@@ -155,7 +156,7 @@ impl Core<'_> {
         }
     }
 
-    /// How much running tasks of one set, which are stopped now, keep of their work: a gang has its checkpoints together.
+    /// Returns the part of their work that running tasks of one set keep when they are stopped now; all tasks of a gang share the smallest.
     pub(super) fn salvage(&self, stopped: &[Running]) -> Vec<Salvage> {
         let interval = self.options.displacing.checkpoint;
         let one = |tasks: &Running| {

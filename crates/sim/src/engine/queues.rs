@@ -1,8 +1,11 @@
-//! Every user's waiting task sets, in the order of their launches.
+//! The waiting task sets of every user, in the order of their launches.
 //!
 //! A user has a queue for each [`ScopeId`] that its task sets require, nearly always one: a set that waits for a machine of some kind does
-//! not block sets that may start on other machines. A queue is threaded through the sets themselves, so that a hundred thousand users with
-//! nothing or one set waiting cost a few bytes each and no allocation.
+//! not block sets that may start on other machines.
+//!
+//! A queue is a list linked through the sets themselves, one list ("thread") per priority, so that 100,000 users with no or one waiting set
+//! cost a few bytes each and no allocation. If the run has another order inside users, `inside` sorts the sets and a queue stores only its
+//! head.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +15,38 @@ use super::jobs::{ActiveSet, SetSlot, Sets};
 use super::scopes::ScopeId;
 use plimsoll_base::units::{Time, UserId};
 
-/// A user's queue for a scope, dense in order of first use.
+/// The id of a user's queue for a scope, dense in order of first use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(pub u32);
 
 impl QueueId {
-    /// Its place in a list of queues.
+    /// Returns the queue's index in a list of queues.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Order within a priority: release instant, arrivals before rows that a stage released, row, number of the task (tasks
-/// that were stopped keep their place).
+/// Returns the sort key within a priority: release instant, arrivals before rows that a stage released, row, number of the task. Stopped
+/// tasks keep their position.
 fn order(set: &ActiveSet) -> (Time, u64, u32) {
     (set.release, place(set), set.number)
 }
 
-/// Position among all sets released at one instant.
+/// Returns the position among all sets released at one instant.
 pub fn place(set: &ActiveSet) -> u64 {
     u64::from(set.released) << 63 | set.row
 }
 
-/// The order of a user's sets: priority, release and place as one number, and the number of the task. Sets of different queues share the
-/// first if they are of one row with stopped tasks, or tasks that have fallen back.
+/// Returns the sort key of a user's sets: priority, release and place as one number, and the number of the task. Sets of different queues
+/// may share the first number: sets of one row with stopped tasks, or with tasks that have fallen back.
 pub fn turn(set: &ActiveSet) -> (u128, u32) {
     (u128::from(set.priority) << 124 | u128::from(set.release.0) << 64 | u128::from(place(set)), set.number)
 }
 
-/// No set.
+/// The marker for no set.
 const NONE: SetSlot = SetSlot::NONE;
 
-/// The sets of one priority: the ends of a thread; [`NONE`] twice if it is empty.
+/// The list of the sets of one priority, by its ends; both are [`NONE`] if it is empty.
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     priority: u8,
@@ -53,7 +56,7 @@ struct Thread {
 
 const EMPTY: Thread = Thread { priority: 0, first: NONE, last: NONE };
 
-/// A queue: the thread in use, and further ones of other priorities, sorted, if there are any.
+/// A queue: the thread of its most urgent sets, and a sorted list of threads of other priorities, if there are any.
 #[derive(Clone, Debug)]
 struct QueueThreads {
     user: UserId,
@@ -63,18 +66,18 @@ struct QueueThreads {
     others: Option<Box<Vec<Thread>>>,
 }
 
-/// All queues.
+/// The queues of all users.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
     all: Vec<QueueThreads>,
-    /// Each user's queue for the whole cluster.
+    /// The queue of each user for the whole cluster.
     whole: Vec<QueueId>,
-    /// Queues for anything less.
+    /// Queues for narrower scopes.
     scoped: BTreeMap<(UserId, ScopeId), QueueId>,
 }
 
 impl Queues {
-    /// Makes a queue for the next user id.
+    /// Creates a queue for the next user id.
     pub fn open(&mut self) {
         let user = UserId(self.whole.len() as u32);
         let queue = self.add(user, ScopeId::WHOLE);
@@ -86,13 +89,13 @@ impl Queues {
         QueueId(u32::try_from(self.all.len() - 1).expect("fewer than 2^32 queues"))
     }
 
-    /// Has a user's queue for the whole cluster fetched into the cache.
+    /// Prefetches a user's queue for the whole cluster into the cache.
     pub fn fetch(&self, user: UserId) {
-        // Users with other queues are few, so that queue and user nearly always have one number.
+        // Few users have other queues, so queue and user nearly always have the same number.
         prefetch_index(&self.all, user.index());
     }
 
-    /// The user's queue for a scope, made if there was none.
+    /// Returns the user's queue for a scope; creates it if necessary.
     pub fn id(&mut self, user: UserId, scope: ScopeId) -> QueueId {
         if scope == ScopeId::WHOLE {
             return self.whole[user.index()];
@@ -105,39 +108,39 @@ impl Queues {
         queue
     }
 
-    /// How many queues there are.
+    /// Returns the number of queues.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// All queues of a user, that for the whole cluster first.
+    /// Returns all queues of a user, the queue for the whole cluster first.
     pub fn queues_of(&self, user: UserId) -> impl Iterator<Item = QueueId> {
         let all = (user, ScopeId::WHOLE)..=(user, ScopeId::MAX);
         std::iter::once(self.whole[user.index()]).chain(self.scoped.range(all).map(|(_, queue)| *queue))
     }
 
-    /// Whether its user has other queues.
+    /// Returns whether the queue's user has other queues.
     pub fn has_siblings(&self, queue: QueueId) -> bool {
         !self.scoped.is_empty() && self.queues_of(self.user(queue)).nth(1).is_some()
     }
 
-    /// The user that the queue belongs to.
+    /// Returns the user that the queue belongs to.
     pub fn user(&self, queue: QueueId) -> UserId {
         self.all[queue.index()].user
     }
 
-    /// The scope that its sets ask for.
+    /// Returns the scope that the queue's sets require.
     pub fn scope(&self, queue: QueueId) -> ScopeId {
         self.all[queue.index()].scope
     }
 
-    /// The set that the queue launches from next.
+    /// Returns the set that the queue launches from next.
     pub fn head(&self, queue: QueueId) -> Option<SetSlot> {
         let first = self.all[queue.index()].front.first;
         (first != NONE).then_some(first)
     }
 
-    /// The sets of a queue that is threaded, in order.
+    /// Returns the sets of a queue in order, in a run with the usual order inside users.
     pub fn in_order(&self, sets: &Sets, queue: QueueId) -> Vec<SetSlot> {
         let QueueThreads { front, others, .. } = &self.all[queue.index()];
         let threads = std::iter::once(front).chain(others.iter().flat_map(|others| others.iter()));
@@ -145,17 +148,17 @@ impl Queues {
         threads.flat_map(|thread| std::iter::successors(some(thread.first), |slot| some(sets[*slot].next))).collect()
     }
 
-    /// Sets the head of a queue that is not threaded.
+    /// Sets the head of a queue, in a run with another order inside users.
     pub fn set_head(&mut self, queue: QueueId, head: Option<SetSlot>) {
         self.all[queue.index()].front.first = head.unwrap_or(NONE);
     }
 
-    /// A user's queue for the whole cluster.
+    /// Returns a user's queue for the whole cluster.
     pub fn cluster_queue(&self, user: UserId) -> QueueId {
         self.whole[user.index()]
     }
 
-    /// Whether every user has one queue.
+    /// Returns whether every user has one queue.
     pub fn are_whole(&self) -> bool {
         self.scoped.is_empty()
     }
@@ -172,7 +175,7 @@ impl Queues {
         }
         let others = others.get_or_insert_default();
         if priority < front.priority {
-            // The thread in use is the most urgent one that is not empty.
+            // The front is always the most urgent thread that is not empty.
             others.insert(0, *front);
             *front = Thread { priority, ..EMPTY };
             return insert(front, sets, slot);
@@ -184,7 +187,7 @@ impl Queues {
         insert(&mut others[at], sets, slot);
     }
 
-    /// Takes a set, wherever it stands, out of its queue.
+    /// Removes a set from its queue, at any position.
     pub fn remove(&mut self, sets: &mut Sets, slot: SetSlot) {
         let ActiveSet { queue, priority, previous, next, .. } = sets[slot];
         let QueueThreads { front, others, .. } = &mut self.all[queue.index()];
@@ -210,8 +213,8 @@ impl Queues {
     }
 }
 
-/// Inserts a set: nearly always last. Rows released in several passes of one instant arrive out of order, and stopped tasks are nearly
-/// always first.
+/// Inserts a set into a thread, nearly always as the last. Rows released in several passes of one instant arrive out of order, and stopped
+/// tasks are nearly always first.
 fn insert(line: &mut Thread, sets: &mut Sets, slot: SetSlot) {
     let first = line.first != NONE && order(&sets[slot]) < order(&sets[line.first]);
     let mut before = if first { NONE } else { line.last };

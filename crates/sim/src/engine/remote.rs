@@ -1,7 +1,10 @@
-//! Decisions that a control carries out: the granted units, and their stages.
+//! Decisions that a control executes: the granted units, and the progress of each batch of tasks.
 //!
-//! Messages of a [`Control`] pass between a launch and the start of its tasks, and between their end and the release of their room. The
-//! allocation of users in the books is the granted and not revoked units, whatever runs in them.
+//! The messages of a [`Control`](crate::backend::Control) pass between a launch and the start of its tasks, and between their end and the
+//! release of their room. [`Remote::carry`] exchanges facts and orders with the control until it has no more orders. The allocation of
+//! users in the books is the granted and not revoked units, whether tasks run in them or not.
+
+mod sort;
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,19 +22,19 @@ use plimsoll_base::units::{JobId, MachineId, Resources, Time};
 /// A change of the core since the last report to the control.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CoreEvent {
-    /// A set is to wait in line: its request is on its way.
+    /// A set is submitted; its request is not known to the scheduler yet.
     Submitted(SetSlot),
-    /// Tasks of a set wait again as another.
+    /// Stopped tasks of a set wait again as this set.
     Again(SetSlot),
     Launched(Running),
-    /// By choice.
+    /// Tasks were preempted.
     Stopped(OfRow),
     Ended(Running),
     JobOver(JobId),
     Home(u32, MachineId),
 }
 
-/// Tasks with the data of their set, which may be gone at the time of the report.
+/// Tasks with the data of their set, which may no longer exist at the time of the report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OfRow {
     pub tasks: Running,
@@ -40,14 +43,14 @@ pub(super) struct OfRow {
     pub endless: bool,
 }
 
-/// How far a batch has come.
+/// The progress of a batch.
 #[derive(Debug)]
-enum BatchProgress {
-    /// It has room, and has not begun; or its workers are gone and it is to begin again.
+enum Progress {
+    /// It has room and has not begun, or its workers are gone and it must begin again.
     Granted { tasks: Running, again: bool, number: u64 },
-    /// It runs.
+    /// Its tasks run.
     Running(Ticket),
-    /// Its workers are done.
+    /// Its workers have completed their tasks.
     Done { tasks: Running, at: Time, number: u64 },
     /// Its tasks are over, and the units are not free yet.
     Over(ReservedRoom, Vec<DevicePart>, u64),
@@ -56,18 +59,18 @@ enum BatchProgress {
 /// All batches in progress.
 #[derive(Debug, Default)]
 pub(super) struct Remote {
-    /// The live sets of each row, and some that were.
+    /// The live sets of each row, and possibly some that are gone.
     rows: HashMap<u64, Vec<SetSlot>>,
-    batches: HashMap<Batch, BatchProgress>,
-    /// Room on a machine for units of a row without a task.
+    batches: HashMap<Batch, Progress>,
+    /// Per machine and row, units without a task: their number, and the amounts of each.
     spare: HashMap<(MachineId, u64), (u32, Resources)>,
-    /// How often a batch was granted or done so far: their order.
+    /// The number of grants and completions so far; it orders batches.
     numbers: u64,
-    /// Sets with a request that the control does not know yet.
+    /// The number of sets with a request that the scheduler does not know yet.
     unlisted: usize,
-    /// Batches that run and have no end.
+    /// The number of running batches without an end.
     endless: usize,
-    /// Batches that have gone with the rest of their gang, which the control does not know yet.
+    /// Batches that were stopped with the rest of their gang, unknown to the control until the next report.
     gone: HashSet<Batch>,
     orders: Vec<ControlOrder>,
     facts: Vec<Fact>,
@@ -78,12 +81,13 @@ fn batch(core: &Core, tasks: &Running) -> Batch {
 }
 
 impl Remote {
-    /// Whether something is on its way that others wait for; tasks without an end count only if the run has one.
+    /// Returns whether any request or batch is in progress; batches without an end count only if the run has a horizon.
     pub fn is_busy(&self, horizon: bool) -> bool {
         self.unlisted > 0 || self.batches.len() > if horizon { 0 } else { self.endless }
     }
 
-    /// Reports changes to the control and carries out its orders, until it has none.
+    /// Reports changes and executes the control's orders, until it has none. Errors: the control's, the recorder's,
+    /// [`Core::within_time`]'s.
     pub fn carry(&mut self, core: &mut Core, withdrawn: &mut dyn FnMut(&mut Core, MachineId)) -> Result<()> {
         loop {
             let told = core.notes.remote.replace(Vec::new()).unwrap_or_default();
@@ -113,54 +117,6 @@ impl Remote {
         }
     }
 
-    /// Sorts starts, ends and releases of one instant by their grants and completions, as without a control: their messages take different
-    /// routes.
-    fn in_order(&self, orders: &mut [ControlOrder]) {
-        let number = |batch: &Batch| match self.batches.get(batch)? {
-            BatchProgress::Granted { number, .. }
-            | BatchProgress::Done { number, .. }
-            | BatchProgress::Over(.., number) => Some(*number),
-            BatchProgress::Running(_) => None,
-        };
-        let kinds: [fn(&ControlOrder) -> Option<&Batch>; 3] = [
-            |order| if let ControlOrder::Start(batch) = order { Some(batch) } else { None },
-            |order| if let ControlOrder::Over(batch) = order { Some(batch) } else { None },
-            |order| if let ControlOrder::Free(batch) = order { Some(batch) } else { None },
-        ];
-        // Where batches are divided or stopped meanwhile their order is that of the orders.
-        if orders.iter().any(|order| {
-            matches!(order, ControlOrder::Split { .. } | ControlOrder::Halt(_) | ControlOrder::Stop { .. })
-        }) {
-            return;
-        }
-        let mut as_said: Option<Vec<ControlOrder>> = None;
-        for of_kind in kinds {
-            let places: Vec<usize> =
-                (0..orders.len()).filter(|at| of_kind(&orders[*at]).and_then(number).is_some()).collect();
-            if places.is_sorted_by_key(|at| of_kind(&orders[*at]).and_then(number)) {
-                continue;
-            }
-            as_said.get_or_insert_with(|| orders.to_vec());
-            let mut sorted: Vec<ControlOrder> = places.iter().map(|at| orders[*at]).collect();
-            sorted.sort_by_key(|order| of_kind(order).and_then(number));
-            places.into_iter().zip(sorted).for_each(|(at, order)| orders[at] = order);
-        }
-        let Some(as_said) = as_said else { return };
-        // A batch is over before it is free.
-        let mut free: HashSet<Batch> = HashSet::new();
-        let early = |order: &ControlOrder| match order {
-            ControlOrder::Free(batch) => {
-                free.insert(*batch);
-                false
-            }
-            ControlOrder::Over(batch) => free.contains(batch),
-            _ => false,
-        };
-        if orders.iter().any(early) {
-            orders.copy_from_slice(&as_said);
-        }
-    }
-
     fn apply_event(&mut self, core: &mut Core, told: CoreEvent, facts: &mut Vec<Fact>) -> Result<()> {
         match told {
             CoreEvent::Submitted(slot) => {
@@ -177,17 +133,17 @@ impl Remote {
             CoreEvent::Launched(tasks) => {
                 let batch = batch(core, &tasks);
                 self.numbers += 1;
-                self.batches.insert(batch, BatchProgress::Granted { tasks, again: false, number: self.numbers });
+                self.batches.insert(batch, Progress::Granted { tasks, again: false, number: self.numbers });
                 facts.push(Fact::Granted { batch, count: tasks.count.get(), machine: tasks.machine });
             }
             CoreEvent::Stopped(OfRow { tasks, row, gang, endless }) => {
-                // Of a batch the first tasks go on.
+                // The first tasks of the batch continue.
                 let (batch, count) = (Batch { row, first: tasks.first }, tasks.count.get());
-                if let Some(BatchProgress::Running(_)) = self.batches.remove(&batch) {
+                if let Some(Progress::Running(_)) = self.batches.remove(&batch) {
                     self.endless -= usize::from(endless);
                 }
                 facts.push(Fact::Taken { batch, count, machine: tasks.machine });
-                // Of a gang some may not have begun.
+                // Some tasks of a gang may not have begun.
                 let others = if gang { self.all_of(core, tasks.set) } else { Vec::new() };
                 if !others.is_empty() {
                     others.iter().for_each(|tasks| core.notes.push_event(CoreEvent::Stopped(core.of_row(tasks))));
@@ -197,7 +153,7 @@ impl Remote {
             CoreEvent::Ended(tasks) => {
                 let batch = batch(core, &tasks);
                 self.numbers += 1;
-                self.batches.insert(batch, BatchProgress::Done { tasks, at: core.now, number: self.numbers });
+                self.batches.insert(batch, Progress::Done { tasks, at: core.now, number: self.numbers });
                 facts.push(Fact::Done { batch, machine: tasks.machine });
             }
             CoreEvent::JobOver(job) => facts.push(Fact::JobOver { job }),
@@ -228,7 +184,7 @@ impl Remote {
             ControlOrder::List(row) => self.list(core, row, true),
             ControlOrder::Unlist(row) => self.list(core, row, false),
             ControlOrder::Adopt { row, machine, count, unit } => {
-                // Room that was reserved for others is taken.
+                // The units may use room that extensions have reserved; these reservations are withdrawn.
                 if !core.site.machines.fits(machine, unit.times(count).slice(core.books.dims())) {
                     withdrawn(core, machine);
                 }
@@ -239,7 +195,7 @@ impl Remote {
             ControlOrder::Halt(batch) => self.halt(core, batch),
             ControlOrder::Over(batch) => self.over(core, batch)?,
             ControlOrder::Free(batch) => match self.batches.remove(&batch) {
-                Some(BatchProgress::Over(held, devices, _)) => {
+                Some(Progress::Over(held, devices, _)) => {
                     core.give_back(&held);
                     core.site.machines.release(held.machine, &devices);
                 }
@@ -270,16 +226,16 @@ impl Remote {
         Ok(())
     }
 
-    /// Tasks wait again as another set.
+    /// Adds a set of stopped tasks that wait again.
     fn again(&mut self, core: &Core, slot: SetSlot) {
         let set = &core.work.sets[slot];
         self.unlisted += usize::from(!set.listed);
         self.rows.entry(set.row).or_default().push(slot);
     }
 
-    /// The live sets of a row.
+    /// Returns the live sets of a row.
     fn live(&mut self, core: &mut Core, row: u64) -> Vec<SetSlot> {
-        // Those included that orders just before have made.
+        // Includes the sets that earlier orders of this report created.
         let told = core.notes.remote.iter_mut().flatten();
         let again = { told }.filter_map(|told| match told {
             CoreEvent::Again(slot) => Some(*slot),
@@ -315,7 +271,7 @@ impl Remote {
         }
     }
 
-    /// Has waiting tasks of a row use units that are there, and holds room for the rest.
+    /// Assigns existing units to waiting tasks of a row, and reserves room for the units without a task.
     fn adopt(&mut self, core: &mut Core, (row, machine, count): (u64, MachineId, u32), unit: Resources) -> Result<()> {
         let mut left = count;
         for slot in self.live(core, row) {
@@ -325,7 +281,7 @@ impl Remote {
                 continue;
             }
             left -= take;
-            // Units know no gangs: the rest of a gang starts task by task.
+            // Units are independent of gangs: the rest of a gang starts task by task.
             set.gang = false;
             if !core.work.sets[slot].listed {
                 core.work.sets[slot].listed = true;
@@ -363,11 +319,11 @@ impl Remote {
 
     fn start(&mut self, core: &mut Core, batch: Batch) -> Result<()> {
         match self.batches.remove(&batch) {
-            Some(BatchProgress::Granted { tasks, again, .. }) => {
+            Some(Progress::Granted { tasks, again, .. }) => {
                 let tasks = Running { start: core.now, ..tasks };
                 let ticket = core.begin_tasks(tasks, again)?;
                 self.endless += usize::from(core.is_endless(tasks.set));
-                self.batches.insert(batch, BatchProgress::Running(ticket));
+                self.batches.insert(batch, Progress::Running(ticket));
                 Ok(())
             }
             other => panic!("only a granted batch starts, and {batch:?} is {other:?}"),
@@ -376,21 +332,21 @@ impl Remote {
 
     fn halt(&mut self, core: &mut Core, batch: Batch) {
         let tasks = match self.batches.remove(&batch) {
-            Some(BatchProgress::Running(ticket)) => {
+            Some(Progress::Running(ticket)) => {
                 let tasks = core.running.cancel(&core.work.sets, ticket).expect("what runs has a ticket");
                 self.endless -= usize::from(core.is_endless(tasks.set));
                 tasks
             }
-            Some(BatchProgress::Done { tasks, .. }) => tasks,
+            Some(Progress::Done { tasks, .. }) => tasks,
             other => panic!("only a started batch is halted, and {batch:?} is {other:?}"),
         };
         self.numbers += 1;
-        self.batches.insert(batch, BatchProgress::Granted { tasks, again: true, number: self.numbers });
+        self.batches.insert(batch, Progress::Granted { tasks, again: true, number: self.numbers });
     }
 
     fn over(&mut self, core: &mut Core, batch: Batch) -> Result<()> {
         match self.batches.remove(&batch) {
-            Some(BatchProgress::Done { tasks, at, number }) => {
+            Some(Progress::Done { tasks, at, number }) => {
                 let held = core.reserved_room(&tasks);
                 core.work.sets[tasks.set].left -= tasks.count.get();
                 if let Some(ordered) = &mut core.work.ordered {
@@ -398,32 +354,28 @@ impl Remote {
                 }
                 core.report(&tasks, Some(at), Fate::Finished)?;
                 let devices = core.take_devices(&tasks);
-                self.batches.insert(batch, BatchProgress::Over(held, devices, number));
+                self.batches.insert(batch, Progress::Over(held, devices, number));
                 core.leave_job(tasks.job, tasks.set, tasks.count.get())
             }
             other => panic!("only a completed batch ends, and {batch:?} is {other:?}"),
         }
     }
 
-    /// The last tasks of a batch lose their units; of a gang all do, if they may without the consent of their master.
+    /// Revokes the units of the last tasks of a batch; of a whole gang, unless its tasks are marked stable.
     fn stop(&mut self, core: &mut Core, batch: Batch, count: u32, fate: Fate) -> Result<()> {
         let tasks = self.remove_running(core, batch, count);
         let others = if core.falls_together(tasks.set) { self.all_of(core, tasks.set) } else { Vec::new() };
-        // The control does not know yet that these stop together.
+        // The control does not know that these tasks stop together.
         others.iter().for_each(|tasks| core.notes.push_event(CoreEvent::Stopped(core.of_row(tasks))));
         core.start_anew(std::iter::once(tasks).chain(others).collect(), fate)
     }
 
-    /// Removes all batches of a set.
+    /// Removes all batches of a set and returns their tasks.
     fn all_of(&mut self, core: &mut Core, set: SetSlot) -> Vec<Running> {
-        let of_gang = |(batch, stage): (&Batch, &BatchProgress)| match stage {
-            BatchProgress::Granted { tasks, .. } | BatchProgress::Done { tasks, .. } => {
-                (tasks.set == set).then_some(*batch)
-            }
-            BatchProgress::Running(ticket) => {
-                core.running.get(*ticket).filter(|tasks| tasks.set == set).map(|_| *batch)
-            }
-            BatchProgress::Over(..) => None,
+        let of_gang = |(batch, stage): (&Batch, &Progress)| match stage {
+            Progress::Granted { tasks, .. } | Progress::Done { tasks, .. } => (tasks.set == set).then_some(*batch),
+            Progress::Running(ticket) => core.running.get(*ticket).filter(|tasks| tasks.set == set).map(|_| *batch),
+            Progress::Over(..) => None,
         };
         let mut others: Vec<Batch> = self.batches.iter().filter_map(of_gang).collect();
         others.sort_unstable();
@@ -434,33 +386,33 @@ impl Remote {
     fn split(&mut self, core: &mut Core, batch: Batch, count: u32) -> Result<()> {
         let rest = |tasks: &Running| tasks.count.get().saturating_sub(count);
         let (first, last, part) = match self.batches.remove(&batch) {
-            Some(BatchProgress::Granted { tasks, again, number }) => {
+            Some(Progress::Granted { tasks, again, number }) => {
                 let (first, last) = tasks.split(rest(&tasks));
-                let first = first.map(|tasks| BatchProgress::Granted { tasks, again, number });
-                (first, BatchProgress::Granted { tasks: last, again, number }, last)
+                let first = first.map(|tasks| Progress::Granted { tasks, again, number });
+                (first, Progress::Granted { tasks: last, again, number }, last)
             }
-            Some(BatchProgress::Done { tasks, at, number }) => {
+            Some(Progress::Done { tasks, at, number }) => {
                 let (first, last) = tasks.split(rest(&tasks));
                 (
-                    first.map(|tasks| BatchProgress::Done { tasks, at, number }),
-                    BatchProgress::Done { tasks: last, at, number },
+                    first.map(|tasks| Progress::Done { tasks, at, number }),
+                    Progress::Done { tasks: last, at, number },
                     last,
                 )
             }
-            Some(BatchProgress::Running(ticket)) => {
+            Some(Progress::Running(ticket)) => {
                 let running = core.running.get_mut(ticket).expect("what runs has a ticket");
                 let (first, last) = running.split(running.count.get().saturating_sub(count));
                 *running = first.expect("a batch is split in two that are not empty");
                 self.endless += usize::from(core.is_endless(last.set));
                 let other = core.go_on(last)?;
-                (Some(BatchProgress::Running(ticket)), BatchProgress::Running(other), last)
+                (Some(Progress::Running(ticket)), Progress::Running(other), last)
             }
-            Some(BatchProgress::Over(held, devices, number)) => {
+            Some(Progress::Over(held, devices, number)) => {
                 let (first, last) =
                     (ReservedRoom { count, ..held.clone() }, ReservedRoom { count: held.count - count, ..held });
                 let first_of_last = Batch { first: batch.first + count, ..batch };
-                self.batches.insert(batch, BatchProgress::Over(first, devices, number));
-                self.batches.insert(first_of_last, BatchProgress::Over(last, Vec::new(), number));
+                self.batches.insert(batch, Progress::Over(first, devices, number));
+                self.batches.insert(first_of_last, Progress::Over(last, Vec::new(), number));
                 return Ok(());
             }
             None => panic!("only an existing batch is split, not {batch:?}"),
@@ -470,19 +422,19 @@ impl Remote {
         Ok(())
     }
 
-    /// Removes the last tasks of a batch in progress.
+    /// Removes the last tasks of a batch in progress and returns them.
     fn remove_running(&mut self, core: &mut Core, batch: Batch, count: u32) -> Running {
         let stage = self.batches.remove(&batch);
         let (rest, last) = match stage {
-            Some(BatchProgress::Granted { tasks, again, number }) => {
+            Some(Progress::Granted { tasks, again, number }) => {
                 let (rest, last) = tasks.split(count);
-                (rest.map(|tasks| BatchProgress::Granted { tasks, again, number }), last)
+                (rest.map(|tasks| Progress::Granted { tasks, again, number }), last)
             }
-            Some(BatchProgress::Done { tasks, at, number }) => {
+            Some(Progress::Done { tasks, at, number }) => {
                 let (rest, last) = tasks.split(count);
-                (rest.map(|tasks| BatchProgress::Done { tasks, at, number }), last)
+                (rest.map(|tasks| Progress::Done { tasks, at, number }), last)
             }
-            Some(BatchProgress::Running(ticket)) => {
+            Some(Progress::Running(ticket)) => {
                 let running = core.running.get_mut(ticket).expect("what runs has a ticket");
                 let (rest, last) = running.split(count);
                 match rest {
@@ -492,7 +444,7 @@ impl Remote {
                         self.endless -= usize::from(core.is_endless(last.set));
                     }
                 }
-                (rest.map(|_| BatchProgress::Running(ticket)), last)
+                (rest.map(|_| Progress::Running(ticket)), last)
             }
             other => panic!("only a batch that has not ended is stopped, and {batch:?} is {other:?}"),
         };
@@ -508,8 +460,8 @@ impl Remote {
             .batches
             .drain()
             .filter_map(|(batch, stage)| match stage {
-                BatchProgress::Granted { tasks, .. } | BatchProgress::Done { tasks, .. } => Some((batch, tasks)),
-                BatchProgress::Running(_) | BatchProgress::Over(..) => None,
+                Progress::Granted { tasks, .. } | Progress::Done { tasks, .. } => Some((batch, tasks)),
+                Progress::Running(_) | Progress::Over(..) => None,
             })
             .collect();
         left.sort_unstable_by_key(|(batch, _)| *batch);

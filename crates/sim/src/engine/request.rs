@@ -1,4 +1,7 @@
-//! One request of a waiting task for room on a machine: its shortage, its reservation, and its victims.
+//! A request of a waiting task for room on a machine: its shortage, its reservation, and its victims.
+//!
+//! Free amounts of the machine are reserved until the shortage is covered. Victims that have ended or are no longer needed are removed. A
+//! victim that belongs to a gang represents the whole gang.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,32 +20,32 @@ use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
 pub(super) struct Request {
     pub queue: QueueId,
     pub set: SetSlot,
-    /// The set's row, and since when it waits: its slot may have been given to another set.
+    /// The set's row, and the start of its wait: its slot may contain another set by now.
     pub waits: (u64, Time),
     pub machine: MachineId,
     /// The amount reserved on the machine.
     pub reserved: Resources,
-    /// The tasks that are asked, by entry, and how many of each.
+    /// The asked tasks: entries, and the number of tasks of each.
     pub asked: Vec<(Victim, u32)>,
-    /// The use of their room.
+    /// Whether the room is reserved for the task or open to all.
     pub room: Room,
     pub deadline: Time,
 }
 
 impl Request {
-    /// The amount that it lacks until its task can start.
+    /// Returns the amount that is missing until the task can start.
     pub fn missing(&self, core: &Core) -> Resources {
         let mut missing = amounts(core.work.sets.needs(self.set).1);
         missing.0.iter_mut().zip(self.reserved.0).for_each(|(missing, reserved)| *missing -= reserved);
         if self.room == Room::Open {
-            // It has no reservation, but the free amounts need not be recomputed.
+            // The request has no reservation, and the free amounts are subtracted here.
             let free = core.site.machines.free(self.machine);
             missing.0.iter_mut().zip(free.0).for_each(|(missing, free)| *missing = missing.saturating_sub(free));
         }
         missing
     }
 
-    /// Reserves free amounts of its machine up to the shortage.
+    /// Reserves free amounts of the machine up to the shortage.
     pub fn top_up(&mut self, core: &mut Core) {
         if self.room == Room::Open {
             return;
@@ -56,19 +59,19 @@ impl Request {
         }
     }
 
-    /// The running tasks of an entry that it asks, and their ticket.
+    /// Returns the running tasks of an asked entry, and their ticket.
     fn tasks<'c>(&self, core: &'c Core, victim: &Victim) -> Option<(Ticket, &'c Running)> {
         let ticket = core.running.victims.as_ref()?.find(self.machine, victim)?;
         Some((ticket, core.running.get(ticket)?))
     }
 
-    /// All tasks that are stopped together with its victims.
+    /// Returns all tasks that are stopped together with the victims.
     pub fn choices(&self, core: &Core) -> Vec<Choice> {
         let mut choices: Vec<Choice> = Vec::new();
         for (victim, count) in &self.asked {
             let Some((ticket, tasks)) = self.tasks(core, victim) else { continue };
             let all = core.all_of(ticket, tasks);
-            // Of a gang there may be several entries here.
+            // Several entries may belong to one gang.
             if !choices.iter().any(|choice| choice.tickets.contains(&ticket)) {
                 choices.push(if all.whole { all } else { Choice { count: *count, ..all } });
             }
@@ -76,7 +79,7 @@ impl Request {
         choices
     }
 
-    /// Removes ended tasks, then from the last to the first tasks that are no longer needed. Returns the tasks that it no longer asks.
+    /// Removes ended tasks, then from the last to the first tasks that are no longer needed. Returns the tasks that are no longer asked.
     pub fn spare(&mut self, core: &Core) -> Vec<(Victim, u32)> {
         let before = self.asked.clone();
         let missing = self.missing(core);
@@ -107,7 +110,7 @@ impl Request {
     }
 }
 
-/// The changes that requests will make, by user.
+/// Returns the changes that requests will make to allocations, by user.
 pub(super) fn pending<'r>(core: &Core, requests: impl Iterator<Item = &'r Request>) -> HashMap<UserId, Pending> {
     let mut pending: HashMap<UserId, Pending> = HashMap::new();
     let mut add = |set: SetSlot, gains: u32, losses: u32| {

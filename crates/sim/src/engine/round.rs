@@ -1,8 +1,10 @@
-//! The scheduling round: serves in rank order until no task fits.
+//! The scheduling round: serves queues in rank order until no task fits.
 //!
-//! A queue with a next task that was tried on all machines and fitted nowhere is *blocked* in the line of its scope. Only a machine of the
-//! scope that has been freed since can admit it, so a round searches the lines for demands within the free amounts of those machines, and
-//! no others. A queue with an untried next task is *fresh* and is tried on all machines once.
+//! A queue is *blocked* if its next task was tried on all machines and fitted nowhere. It is then stored in the line of its scope. Only a
+//! machine of the scope that has been freed since then can admit the task, so a round searches the lines for demands within the free
+//! amounts of those machines, and of no others. A queue is *fresh* if its next task is untried; it is tried on all machines once.
+//!
+//! Rounds with backfilling and rounds of policies that rank users by machine are in `backfill` and `by_machine`.
 
 use super::OnBlocked;
 use super::core::Core;
@@ -20,40 +22,40 @@ use plimsoll_base::units::MachineId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueState {
-    /// Nothing waits.
+    /// No task waits, or the policy did not admit the next task in this round.
     Out,
     /// The next task has not been tried.
     Fresh,
-    /// The next task fits no machine but, perhaps, those freed since.
+    /// The next task fits no machine, except possibly those freed since.
     Blocked,
-    /// The policy let it wait.
+    /// The policy postponed the next task ([`Verdict::Wait`]).
     Refused,
 }
 
-/// The memory of rounds from one to the next.
+/// The state that persists from one round to the next.
 #[derive(Default)]
 pub struct RoundState {
     pub(super) stand: Vec<QueueState>,
-    /// The place of a blocked queue in its line.
+    /// The position of each blocked queue in its line.
     pub(super) keys: Vec<LineKey>,
     pub(super) fresh: Vec<QueueId>,
-    /// Blocked queues of users that hold something else than when they were ranked.
+    /// Blocked queues of users with a changed allocation since they were ranked.
     rerank: Vec<QueueId>,
-    /// Queues that the policy did not admit this round.
+    /// Queues that the policy did not admit in this round.
     gated: Vec<QueueId>,
-    /// Machines with more room than when the lines were last searched.
+    /// Machines with more free room than at the last search of the lines.
     pub(super) freed: Vec<MachineId>,
     order: UntriedQueues,
     pub launches: Vec<Running>,
-    /// The policy has let some queue wait before.
+    /// Whether the policy has postponed any queue so far.
     refuses: bool,
-    /// The policy lets launches move others.
+    /// Whether a launch may change the ranks of other users.
     moves_others: bool,
-    /// The policy prepares again after each launch.
+    /// Whether the policy prepares again after each launch.
     after_launches: bool,
-    /// The policy ranks users by machine.
+    /// Whether the policy ranks users by machine.
     by_machine: bool,
-    /// Something was launched since it was last asked to.
+    /// Whether tasks were launched since the last call of [`Core::prepare`].
     pub(super) launched: bool,
     /// Whether the policy stops running tasks.
     pub(super) displaces: PreemptsFor,
@@ -62,7 +64,7 @@ pub struct RoundState {
 }
 
 impl RoundState {
-    /// For a policy with these needs.
+    /// Creates the state for a policy with these needs.
     pub fn new(needs: &Needs) -> RoundState {
         RoundState {
             moves_others: needs.moves_others,
@@ -74,7 +76,7 @@ impl RoundState {
         }
     }
 
-    /// A round without waiting tasks: freed room is not used.
+    /// Discards the freed machines after a round without waiting tasks, which uses no room.
     pub fn forget_freed(&mut self) {
         self.freed.clear();
     }
@@ -85,26 +87,26 @@ impl RoundState {
         self.keys.resize(queues, LineKey::default());
     }
 
-    /// A machine has more room than before.
+    /// Records that a machine has more free room than before.
     pub fn freed(&mut self, machine: MachineId) {
         if self.freed.last() != Some(&machine) {
             self.freed.push(machine);
         }
     }
 
-    /// The user of a queue holds something else than before.
+    /// Records that the user of a queue has another allocation than before.
     pub fn rerank(&mut self, queue: QueueId) {
         if self.stand[queue.index()] == QueueState::Blocked {
             self.rerank.push(queue);
         }
     }
 
-    /// Removes all fresh queues.
+    /// Removes and returns all fresh queues.
     pub(super) fn take_fresh(&mut self) -> Vec<QueueId> {
         std::mem::take(&mut self.fresh)
     }
 
-    /// A queue's rank may have changed, or the policy let it wait and it may be tried again.
+    /// Has a queue ranked again, and tried again if the policy postponed it.
     fn recall(&mut self, queue: QueueId) {
         if self.stand[queue.index()] == QueueState::Refused {
             self.stand[queue.index()] = QueueState::Fresh;
@@ -115,7 +117,7 @@ impl RoundState {
 }
 
 impl Core<'_> {
-    /// A queue would launch another task next than before.
+    /// Marks a queue as fresh because its next task has changed.
     pub(super) fn head_changed(&mut self, queue: QueueId) {
         match std::mem::replace(&mut self.round.stand[queue.index()], QueueState::Fresh) {
             QueueState::Fresh => return,
@@ -128,7 +130,7 @@ impl Core<'_> {
         self.round.fresh.push(queue);
     }
 
-    /// Nothing waits in a queue any more, though nothing was launched.
+    /// Marks a queue as empty although no task was launched from it.
     pub(super) fn emptied(&mut self, queue: QueueId) {
         match std::mem::replace(&mut self.round.stand[queue.index()], QueueState::Out) {
             QueueState::Blocked => {
@@ -140,7 +142,7 @@ impl Core<'_> {
         }
     }
 
-    /// Has the policy prepare a round; whether all ranks may have changed. Errors: the policy's.
+    /// Has the policy prepare a round. Returns whether all ranks may have changed. Errors: the policy's.
     pub(super) fn prepare(&mut self) -> Result<bool> {
         self.round.launched = false;
         let changed = &mut self.notes.changed;
@@ -151,7 +153,7 @@ impl Core<'_> {
         Ok(all)
     }
 
-    /// Lets a policy that requires it prepare again after a launch; returns whether it did. Errors: the policy's.
+    /// Lets a policy that requires it prepare again after a launch. Returns whether it did. Errors: the policy's.
     fn prepared_again(&mut self) -> Result<bool> {
         if !std::mem::take(&mut self.round.launched) || !self.round.after_launches {
             return Ok(false);
@@ -166,7 +168,7 @@ impl Core<'_> {
         Ok(true)
     }
 
-    /// New queues join the order of the round.
+    /// Moves fresh queues into the order of the round.
     fn join_fresh(&mut self) {
         while let Some(queue) = self.round.fresh.pop() {
             let place = self.line_key(queue);
@@ -175,7 +177,7 @@ impl Core<'_> {
         self.round.order.sort();
     }
 
-    /// Serves queues in rank order until no task fits, then starts the launched tasks.
+    /// Serves queues in rank order until no task fits, then starts the launched tasks. Errors: the policy's and the recorder's.
     pub(super) fn serve(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
         self.rerank_blocked();
         match self.options.on_blocked {
@@ -193,7 +195,7 @@ impl Core<'_> {
         self.start_launched()
     }
 
-    /// Looks again at the users that the policy calls stale.
+    /// Reevaluates the queues of users that the policy reports as stale.
     pub(super) fn recall(&mut self, stale: Stale) {
         match stale {
             Stale::None => {}
@@ -215,7 +217,7 @@ impl Core<'_> {
         self.place_of(self.work.waiting_head(queue))
     }
 
-    /// The place in line of a set that waits, as if it were the next of its queue.
+    /// Returns the position of a waiting set in the scheduling order, as if it were the next of its queue.
     pub(super) fn place_of(&self, head: SetSlot) -> LineKey {
         let set = &self.work.sets[head];
         let rank = self.outside.policy.rank(&self.work.view(head), &self.books);
@@ -224,7 +226,7 @@ impl Core<'_> {
         LineKey { rank, tie, turn, number }
     }
 
-    /// After a round that tried all of a queue: the next tries them again.
+    /// Marks a queue as fresh, or as empty, after a round that tried all of its sets.
     pub(super) fn stand_fresh(&mut self, queue: QueueId) {
         let waits = self.work.queues.head(queue).is_some();
         self.round.stand[queue.index()] = if waits { QueueState::Fresh } else { QueueState::Out };
@@ -239,7 +241,7 @@ impl Core<'_> {
         self.round.keys[queue.index()] = place;
     }
 
-    /// Removes a queue from its line at this place.
+    /// Removes a queue from its line at this position.
     pub(super) fn unblock(&mut self, queue: QueueId, place: &LineKey) {
         self.site.scopes.leave(self.work.queues.scope(queue), place);
     }
@@ -292,7 +294,7 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// Reports a decision to the recorder, if it is enabled.
+    /// Records a decision on the next task of a queue, if the recorder requires decisions. Errors: the recorder's.
     pub(super) fn record_turn(&mut self, queue: QueueId, place: LineKey, turn: Turn) -> Result<()> {
         if !self.outside.recorder.wants_decisions() {
             return Ok(());
@@ -300,8 +302,7 @@ impl Core<'_> {
         self.record_decision(self.work.waiting_head(queue), place, turn, None)
     }
 
-    /// Records a decision on a set, which need not be the next of its queue, and the set that it waits behind. Errors: the
-    /// recorder's.
+    /// Records a decision on a set, which need not be the next of its queue, and the set that it waits behind. Errors: the recorder's.
     pub(super) fn record_decision(
         &mut self,
         head: SetSlot,
@@ -366,7 +367,7 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// Serves a fresh queue or blocks it; whether it launched.
+    /// Launches the next task of a fresh queue, or blocks the queue. Returns whether it launched a task.
     fn try_fresh(&mut self, queue: QueueId, place: LineKey, hoards: &mut Option<Hoards>) -> Result<bool> {
         if self.turned_away(queue, place)? {
             return Ok(false);
@@ -383,7 +384,7 @@ impl Core<'_> {
         Ok(true)
     }
 
-    /// Serves a blocked queue if it really fits; where to search on from.
+    /// Launches the next task of a blocked queue if it really fits. Returns the position where the search continues.
     fn try_blocked(&mut self, queue: QueueId, place: LineKey, hoards: &mut Option<Hoards>) -> Result<LineKey> {
         let behind = LineKey { number: place.number + 1, ..place };
         if self.turned_away(queue, place)? {
@@ -391,7 +392,7 @@ impl Core<'_> {
             return Ok(behind);
         }
         let head = self.work.waiting_head(queue);
-        // There is room for one task, but perhaps not for all of a gang, and perhaps no device.
+        // One task has room, but possibly not a whole gang, or no device fits.
         let Some(machine) = self.room(head, hoards) else {
             if hoards.is_some() {
                 self.site.scopes.all_less(&self.site.machines);
@@ -404,8 +405,7 @@ impl Core<'_> {
         Ok(self.stand_again(queue, head, false).map_or(behind, |again| again.min(behind)))
     }
 
-    /// Puts a queue that has just launched a task of `served` back in line, if anything waits; its new place if it is
-    /// blocked.
+    /// Updates the state of a queue that has just launched a task of `served`. Returns its new position if it is blocked.
     fn stand_again(&mut self, queue: QueueId, served: SetSlot, fresh: bool) -> Option<LineKey> {
         let Some(head) = self.work.queues.head(queue) else {
             self.round.stand[queue.index()] = QueueState::Out;
@@ -421,12 +421,13 @@ impl Core<'_> {
         Some(place)
     }
 
-    /// Whether other launches have moved a queue behind the place it was given in this round.
+    /// Returns whether launches have moved a queue away from its position in this round.
     fn moved(&self, queue: QueueId, place: LineKey) -> bool {
         (self.round.moves_others || self.work.queues.has_siblings(queue)) && self.line_key(queue) != place
     }
 
-    /// Asks the policy; whether it said no, so that the queue stands aside and, if it was in line, has to leave it.
+    /// Asks the policy to admit the next task of a queue. Returns true if it refused: the queue is skipped, and the caller must remove it
+    /// from its line if it is in one. Errors: the recorder's.
     pub(super) fn turned_away(&mut self, queue: QueueId, place: LineKey) -> Result<bool> {
         let head = self.work.waiting_head(queue);
         let (demand, footprint) = self.work.sets.needs(head);
@@ -436,7 +437,7 @@ impl Core<'_> {
         let (reason, waits) = match self.outside.policy.admit(&view, &ask, &self.books) {
             Verdict::Yes => return Ok(false),
             Verdict::No(reason) => (reason, false),
-            // A policy that waits for one of a user's tasks knows of no other that is tried meanwhile.
+            // A policy that postpones one of a user's tasks does not know of other tasks of the user that are tried meanwhile.
             Verdict::Wait(reason) => (reason, !self.has_rivals(queue, partition)),
         };
         self.round.stand[queue.index()] = if waits {
@@ -451,7 +452,7 @@ impl Core<'_> {
         Ok(true)
     }
 
-    /// Whether other tasks wait that are the same for the policy: of the queue's user, in the same partition.
+    /// Returns whether other tasks wait that the policy cannot distinguish: of the queue's user, in the same partition.
     fn has_rivals(&self, queue: QueueId, partition: Partition) -> bool {
         let rival = |other: QueueId| {
             other != queue

@@ -1,4 +1,4 @@
-//! The parties of a run that the engine calls, borrowed or owned.
+//! The run context: the objects that the engine calls during a run, borrowed or owned.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,7 +7,7 @@ use crate::policy::Policy;
 use crate::record::Recorder;
 use crate::workload::Source;
 
-/// One of them. With all its parties its own an engine is a value that can be kept, and moved to another thread.
+/// An object of the run context. An engine that owns all of them can be stored, and moved to another thread.
 pub(super) enum Party<'a, T: ?Sized> {
     Lent(&'a mut T),
     Own(Box<T>),
@@ -32,17 +32,17 @@ impl<T: ?Sized> DerefMut for Party<'_, T> {
     }
 }
 
-/// The source of tasks, the policy, and the recorder.
+/// The source of tasks, the policy, the recorder, and optionally a control.
 pub struct RunContext<'a> {
     pub(super) source: Party<'a, dyn Source + 'a>,
     pub(super) policy: Party<'a, dyn Policy + 'a>,
     pub(super) recorder: Party<'a, dyn Recorder + 'a>,
-    /// The control that carries decisions out; `None`: the engine does.
+    /// The control that executes the decisions; if absent, the engine does.
     pub(super) control: Option<Party<'a, dyn Control + 'a>>,
 }
 
 impl<'a> RunContext<'a> {
-    /// Lent for the time of the run.
+    /// Creates a context that borrows its objects for the time of the run.
     pub fn lent(
         source: &'a mut (dyn Source + 'a),
         policy: &'a mut (dyn Policy + 'a),
@@ -52,7 +52,7 @@ impl<'a> RunContext<'a> {
         RunContext { source, policy, recorder, control: None }
     }
 
-    /// The engine's own.
+    /// Creates a context that owns its objects.
     pub fn own(
         source: Box<dyn Source + 'a>,
         policy: Box<dyn Policy + 'a>,
@@ -62,7 +62,7 @@ impl<'a> RunContext<'a> {
         RunContext { source, policy, recorder, control: None }
     }
 
-    /// The same with a control for the duration of the run.
+    /// Adds a control for the duration of the run.
     pub fn under(self, control: &'a mut (dyn Control + 'a)) -> RunContext<'a> {
         RunContext { control: Some(Party::Lent(control)), ..self }
     }

@@ -17,12 +17,12 @@ pub(super) struct Running {
     pub first: u32,
     pub count: NonZeroU32,
     pub start: Time,
-    /// They fail when their time is over; see `faults`.
+    /// Whether they fail at the end of their time; see `faults`.
     pub fails: bool,
 }
 
 impl Running {
-    /// The first tasks, if any are left over, and the last `count`.
+    /// Splits off the last `count` tasks. Returns the first tasks, if any are left, and the last ones.
     pub fn split(self, count: u32) -> (Option<Running>, Running) {
         match NonZeroU32::new(self.count.get().saturating_sub(count)) {
             None => (None, self),
@@ -38,9 +38,9 @@ impl Running {
 /// All running tasks.
 pub(super) struct Execution {
     agenda: Agenda<Running>,
-    /// In the order of stopping, if any are ever stopped.
+    /// Indexes in the order of stopping, if any tasks may be stopped.
     pub victims: Option<Victims>,
-    /// The faults of each attempt, if there are any: then every task is an entry of its own.
+    /// The faults of each attempt, if there are any: every task is then an entry of its own.
     pub draws: Option<Draws>,
     /// Entries at their end times, if there are faults.
     pub due: Vec<Running>,
@@ -51,7 +51,7 @@ impl Execution {
         Execution { agenda: Agenda::default(), victims, draws, due: Vec::new() }
     }
 
-    /// Tasks have started and end at `end`.
+    /// Adds tasks that have started and end at `end`.
     pub fn start(&mut self, sets: &Sets, tasks: Running, end: Time) -> Ticket {
         let ticket = self.agenda.schedule(end, 0, tasks);
         if let Some(victims) = &mut self.victims {
@@ -60,14 +60,14 @@ impl Execution {
         ticket
     }
 
-    /// Takes out the tasks that end next.
+    /// Removes and returns the tasks that end next.
     pub fn pop(&mut self, sets: &Sets) -> Option<Running> {
         let (_, tasks) = self.agenda.pop()?;
         self.forget(sets, &tasks);
         Some(tasks)
     }
 
-    /// Takes out tasks before their end; `None` if they do not run any more.
+    /// Removes and returns tasks before their end; `None` if they do not run any more.
     pub fn cancel(&mut self, sets: &Sets, ticket: Ticket) -> Option<Running> {
         let tasks = self.agenda.cancel(ticket)?;
         self.forget(sets, &tasks);
@@ -80,27 +80,27 @@ impl Execution {
         }
     }
 
-    /// The tasks of a ticket, if they still run.
+    /// Returns the tasks of a ticket, if they still run.
     pub fn get(&self, ticket: Ticket) -> Option<&Running> {
         self.agenda.get(ticket)
     }
 
-    /// The same, to change.
+    /// Returns the tasks of a ticket for modification, if they still run.
     pub fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Running> {
         self.agenda.get_mut(ticket)
     }
 
-    /// When the next tasks end.
+    /// Returns the instant at which the next tasks end.
     pub fn next_time(&mut self) -> Option<Time> {
         self.agenda.next_time()
     }
 
-    /// The tasks that end next but for one or two, for [`Sets::fetch`].
+    /// Prefetches tasks that end soon, and returns the tasks that end next, for [`Sets::fetch`].
     pub fn fetch_ahead(&self) -> Option<&Running> {
         self.agenda.fetch_ahead()
     }
 
-    /// All of them, in no order.
+    /// Returns all running tasks, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Running> {
         self.agenda.iter()
     }

@@ -1,8 +1,11 @@
-//! The machines that a task set may start on: those that carry a label, those at a location, or all.
+//! The machines that a task set may start on: the machines with a label, the machines at a location, or all.
 //!
 //! A scope is a class of machines (by a label expression) at a node of the locality tree. Each scope has a [`Line`] of blocked queues, so
-//! that a machine with room is offered to the lines of its own node, its rack's, its room's and the cluster's only (Zhang et al., VLDB
-//! 2014, section 3.1).
+//! that a machine with room is offered only to the lines of its own node, its rack, its room and the cluster (Zhang et al., VLDB 2014,
+//! section 3.1).
+//!
+//! Within a round, the free amounts of freed machines are copied into [`Offers`] of the active scopes and updated after each launch. A
+//! scope is searched again only if its line or its offers have changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,47 +18,47 @@ use crate::cluster::{ClassId, Cluster, LabelIndex, Location, Machines};
 use crate::record::Locality;
 use plimsoll_base::units::{MachineId, Resources};
 
-/// A scope, dense in order of first use.
+/// The id of a scope, dense in order of first use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScopeId(pub u32);
 
 impl ScopeId {
-    /// All machines.
+    /// The scope of all machines.
     pub const WHOLE: ScopeId = ScopeId(0);
-    /// Behind all others.
+    /// An id after all others.
     pub const MAX: ScopeId = ScopeId(u32::MAX);
 
-    /// Its place in a list of scopes.
+    /// Returns the scope's index in a list of scopes.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A scope and the queues that wait for it.
+/// A scope and the blocked queues that wait for it.
 pub struct Scope {
-    /// Only machines of this class.
+    /// Restricts the scope to machines of this class.
     pub class: Option<ClassId>,
-    /// Only machines here.
+    /// Restricts the scope to machines at this location.
     pub location: Location,
-    /// Queues with a next task that fitted nowhere in it.
+    /// Queues with a next task that fits no machine of the scope.
     waiting: Line,
-    /// The room on its machines that were freed before this round.
+    /// The free amounts of its machines that were freed before this round.
     offers: Offers,
-    /// The first queue that fits one of them, as of the last search.
+    /// The first queue that fits one of these machines, as of the last search.
     first: Option<(LineKey, QueueId)>,
-    /// Line or offers have changed since then.
+    /// Whether line or offers have changed since the last search.
     stale: bool,
 }
 
-/// Empty machines: a task that fits none of them never starts.
+/// Empty machines; a task that fits no empty machine never starts.
 pub struct Empty {
-    /// Through the policy's lens.
+    /// The machines through the policy's lens.
     pub seen: Kinds,
-    /// As they are, if that is something else.
+    /// The true capacities, if they differ from the lens.
     pub real: Option<Kinds>,
 }
 
-/// All scopes that were asked for.
+/// All scopes that were requested so far.
 pub struct Scopes {
     scopes: Vec<Scope>,
     known: BTreeMap<(Option<ClassId>, Location), ScopeId>,
@@ -65,18 +68,18 @@ pub struct Scopes {
     cluster: Arc<Cluster>,
     /// Classes by the source's labels.
     classes: HashMap<u32, ClassId>,
-    /// Machines carry other labels in the course of the run.
+    /// Whether machines change their labels during the run.
     relabels: bool,
-    /// Resources that are made of devices.
+    /// Resources that consist of devices.
     devices: Vec<usize>,
-    /// Empty machines of the scopes for which they were asked.
+    /// Empty machines by scope, computed at the first request.
     empty: Vec<Option<Empty>>,
-    /// Scopes with a freed machine and waiting queues at the beginning of this round.
+    /// Scopes with a freed machine and blocked queues at the beginning of this round.
     active: Vec<ScopeId>,
 }
 
 impl Scopes {
-    /// The whole cluster alone; some resources are made of devices.
+    /// Creates the scope of the whole cluster; `devices` are the resources that consist of devices.
     pub fn new(cluster: Arc<Cluster>, devices: Vec<usize>, whole: Empty) -> Scopes {
         let dims = cluster.dims.len();
         let mut scopes = Scopes {
@@ -95,7 +98,7 @@ impl Scopes {
         scopes
     }
 
-    /// The class of machines that carry a label of the source. Errors: the problem with the label.
+    /// Returns the class of the machines that carry a label of the source. Errors: the problem with the label.
     pub fn class(&mut self, label: u32, text: &str) -> Result<ClassId, String> {
         if let Some(class) = self.classes.get(&label) {
             return Ok(*class);
@@ -105,12 +108,12 @@ impl Scopes {
         Ok(class)
     }
 
-    /// A location of the source. Errors: the problem with it.
+    /// Returns a location of the source. Errors: the problem with the location.
     pub fn location(&self, text: &str) -> Result<Location, String> {
         self.cluster.locations.find(text)
     }
 
-    /// The scope of a class at a location.
+    /// Returns the scope of a class at a location; creates it if necessary.
     pub fn scope(&mut self, class: Option<ClassId>, location: Location, dims: usize) -> ScopeId {
         if class.is_none() && location == Location::Cluster && !self.scopes.is_empty() {
             return ScopeId::WHOLE;
@@ -126,7 +129,7 @@ impl Scopes {
         scope
     }
 
-    /// The scope of the same machines but one, or that one again.
+    /// Returns the scope with the same machines except one, or including it again.
     pub fn bar(&mut self, scope: ScopeId, machine: MachineId, barred: bool, dims: usize) -> ScopeId {
         let Scope { class, location, .. } = self.scopes[scope.index()];
         let mut but = class.map(|class| self.labels.but(class).clone()).unwrap_or_default();
@@ -139,19 +142,19 @@ impl Scopes {
         self.scope(Some(class), location, dims)
     }
 
-    /// The next wider scope: of the same class, a level up. `None` for the cluster's.
+    /// Returns the next wider scope: of the same class, a level up. `None` for the whole cluster.
     pub fn up(&mut self, scope: ScopeId, dims: usize) -> Option<ScopeId> {
         let Scope { class, location, .. } = self.scopes[scope.index()];
         let up = self.cluster.locations.up(location)?;
         Some(self.scope(class, up, dims))
     }
 
-    /// The widest scope that tasks of this one fall back to.
+    /// Returns the widest scope that tasks of this one fall back to.
     pub fn widest(&mut self, scope: ScopeId, dims: usize) -> ScopeId {
         std::iter::successors(Some(scope), |scope| self.up(*scope, dims)).last().unwrap_or(scope)
     }
 
-    /// The scope itself.
+    /// Returns the scope of an id.
     pub fn get(&self, scope: ScopeId) -> &Scope {
         &self.scopes[scope.index()]
     }
@@ -163,21 +166,21 @@ impl Scopes {
         scope.stale = true;
     }
 
-    /// Takes the queue at a place out of the line of a scope.
+    /// Removes the queue at a position from the line of a scope.
     pub fn leave(&mut self, scope: ScopeId, place: &LineKey) {
         let scope = &mut self.scopes[scope.index()];
         scope.waiting.remove(place);
         scope.stale = true;
     }
 
-    /// Whether a machine is in a scope now.
+    /// Returns whether a machine is in a scope now.
     pub fn contains(&self, scope: ScopeId, machine: MachineId) -> bool {
         let Scope { class, location, .. } = &self.scopes[scope.index()];
         class.is_none_or(|class| self.labels.members(class).contains(machine))
             && self.cluster.locations.contains(*location, machine)
     }
 
-    /// A machine of a scope with this much room, by the placement rule.
+    /// Returns a machine of a scope with this free amount, chosen by the placement rule.
     pub fn find(&self, machines: &mut Machines, scope: ScopeId, need: &[u64]) -> Option<MachineId> {
         if scope == ScopeId::WHOLE {
             return machines.find(need);
@@ -187,7 +190,8 @@ impl Scopes {
         machines.find_at(need, class, &self.cluster.locations, *location)
     }
 
-    /// Empty machines of a scope: those of the location for a class while machines may still get its labels.
+    /// Returns the empty machines of a scope. If machines change their labels during the run, the class is ignored, since any machine of
+    /// the location may get its labels.
     pub fn empty(&mut self, scope: ScopeId, offers: &[Resources], capacities: &[Resources]) -> &Empty {
         if self.empty.len() <= scope.index() {
             self.empty.resize_with(self.scopes.len(), || None);
@@ -207,7 +211,7 @@ impl Scopes {
         })
     }
 
-    /// How near to a location a machine is; nothing for the whole cluster.
+    /// Returns the locality of a machine relative to a location; `None` for the whole cluster.
     pub fn reach(&self, home: Location, machine: MachineId) -> Option<Locality> {
         if home == Location::Cluster {
             return None;
@@ -223,17 +227,17 @@ impl Scopes {
         }
     }
 
-    /// The machines that carry each label now.
+    /// Returns the machines that carry each label now.
     pub fn labels(&self) -> &LabelIndex {
         &self.labels
     }
 
-    /// A machine carries exactly these labels from now on.
+    /// Replaces the labels of a machine.
     pub fn relabel(&mut self, machine: MachineId, labels: &[String]) {
         self.labels.relabel(machine, labels);
     }
 
-    /// Records the room of freed machines, by scope, for this round.
+    /// Records the free amounts of freed machines, by scope, for this round.
     pub fn freed(&mut self, freed: &[MachineId], machines: &Machines) {
         if self.scopes.len() == 1 {
             self.active.extend((!freed.is_empty()).then_some(ScopeId::WHOLE));
@@ -259,12 +263,12 @@ impl Scopes {
         self.active = active;
     }
 
-    /// The round is over: no scope is searched any more.
+    /// Ends the round: no scope is active until the next call of [`Scopes::freed`].
     pub fn round_over(&mut self) {
         self.active.clear();
     }
 
-    /// A machine has less room than before.
+    /// Updates the free amounts of a machine after a launch.
     pub fn less(&mut self, machine: MachineId, machines: &Machines) {
         for scope in &self.active {
             let Scope { waiting, offers, stale, .. } = &mut self.scopes[scope.index()];
@@ -272,7 +276,7 @@ impl Scopes {
         }
     }
 
-    /// Any machine may have less room than before.
+    /// Updates the free amounts of all freed machines.
     pub fn all_less(&mut self, machines: &Machines) {
         for scope in &self.active {
             let Scope { offers, stale, .. } = &mut self.scopes[scope.index()];
@@ -281,7 +285,7 @@ impl Scopes {
         }
     }
 
-    /// The first blocked queue at or behind `from` that fits a freed machine.
+    /// Returns the first blocked queue at or after `from` that fits a freed machine.
     pub fn search(&mut self, from: Option<&LineKey>) -> Option<(LineKey, QueueId)> {
         let mut first: Option<(LineKey, QueueId)> = None;
         for scope in &self.active {
@@ -296,12 +300,12 @@ impl Scopes {
         first
     }
 
-    /// The first of all blocked queues.
+    /// Returns the first of all blocked queues.
     pub fn first(&self) -> Option<(LineKey, QueueId)> {
         self.scopes.iter().filter_map(|scope| scope.waiting.first()).min()
     }
 
-    /// All blocked queues.
+    /// Returns all blocked queues.
     pub fn blocked(&self) -> Vec<QueueId> {
         self.scopes.iter().flat_map(|scope| scope.waiting.queues()).collect()
     }

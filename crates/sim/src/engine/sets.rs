@@ -1,4 +1,8 @@
 //! Active task sets, in a slab.
+//!
+//! A row of the workload becomes one set; tasks that were stopped wait again as a set of their own, with the same row. Demands and
+//! footprints are stored apart from the sets, with exactly as many amounts as the cluster has dimensions. A slot is reused after its set
+//! has ended, so code that keeps a [`SetSlot`] must compare the row.
 
 use std::ops::{Index, IndexMut};
 
@@ -12,87 +16,87 @@ use crate::record::Salvage;
 use crate::workload::TaskSet;
 use plimsoll_base::units::{Span, Time, UserId};
 
-/// A place in the slab of task sets.
+/// A slot in the slab of task sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetSlot(u32);
 
 impl SetSlot {
-    /// The first place.
+    /// The first slot.
     pub const FIRST: SetSlot = SetSlot(0);
-    /// No place.
+    /// The marker for no slot.
     pub const NONE: SetSlot = SetSlot(u32::MAX);
 
-    /// Its place in a list of sets.
+    /// Returns the slot's index in a list of sets.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A task set with something still to start or to end.
+/// A task set with tasks that have not ended.
 ///
-/// The fields that an end needs come first, in one line of the cache: with many tasks at once it is far away, and is fetched ahead.
+/// The fields that an end needs come first, in one cache line: with many concurrent tasks the line is not in the cache, and is prefetched.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct ActiveSet {
-    /// From when on its tasks wait: its release, or when they were stopped.
+    /// Start of the current wait: the release, or the instant at which the tasks were stopped.
     pub since: Time,
     pub submit: Time,
     pub duration: Span,
     pub job: JobSlot,
     pub user: UserId,
-    /// Tasks not ended yet.
+    /// The number of tasks that have not ended.
     pub left: u32,
-    /// Its stage, or [`NO_STAGE`].
+    /// The stage, or [`NO_STAGE`].
     pub stage: u32,
-    /// How often its tasks were stopped before.
+    /// The number of times that the tasks were stopped before.
     pub attempt: u32,
-    /// The partition that it is booked under besides its user.
+    /// The partition that the set is booked under besides its user.
     pub partition: Partition,
     live: bool,
-    /// Waits for a stage, not in line.
+    /// Whether it waits for a stage, outside its queue.
     pub awaits_stage: bool,
-    /// Released by a stage, not by its own arrival.
+    /// Whether a stage released it, rather than its own arrival.
     pub released: bool,
     pub row: u64,
     pub release: Time,
-    /// Where its tasks wait.
+    /// The queue of its waiting tasks.
     pub queue: QueueId,
-    /// Where they would run best.
+    /// The scope that its row requires; tasks run best there.
     pub home: ScopeId,
-    /// Tasks not launched yet.
+    /// The number of tasks that have not been launched.
     pub waiting: u32,
-    /// Number within the job of the task that it launches next.
+    /// The number within the job of the next task to launch.
     pub number: u32,
-    /// Where this set's launches of the current round are kept; see `Round`.
+    /// The index of this set's last launch in the current round; see `RoundState::launches`.
     pub launch: u32,
-    /// Neighbours in its user's line; see `Queues`.
+    /// The neighbours in its queue; see `Queues`.
     pub previous: SetSlot,
     pub next: SetSlot,
     pub priority: u8,
-    /// All tasks that wait start together or none does.
+    /// Whether the waiting tasks start all together or none does.
     pub gang: bool,
-    /// Its tasks are never stopped by choice; see `victims`.
+    /// Whether its tasks are exempt from voluntary preemption; see `victims`.
     pub stable: bool,
-    /// It is the second instance of a task; see `backups`.
+    /// Whether it is the second instance of a task; see `backups`.
     pub backup: bool,
-    /// The scheduler knows that its tasks are wanted; see `remote`.
+    /// Whether the scheduler knows the request; see `remote`.
     pub listed: bool,
-    /// How long its tasks take as their user sees it; zero if that is not known.
+    /// The run time of its tasks that the user declares normal; zero if unknown.
     pub normal: Span,
-    /// For how long its tasks ran in attempts before this one up to their last checkpoint: `duration` is without that.
+    /// The run time in earlier attempts up to their last checkpoint; `duration` excludes the work done then.
     pub kept: Span,
 }
 
 const _: () = assert!(std::mem::offset_of!(ActiveSet, row) <= 64, "what an end needs is in one line of the cache");
 
-/// No stage.
+/// The marker for no stage.
 pub(super) const NO_STAGE: u32 = u32::MAX;
 
-/// Task sets with their demands and footprints, which lie apart, as many as there are dimensions.
+/// Task sets with their demands and footprints, which are stored apart, one amount per dimension.
 #[derive(Clone, Debug)]
 pub struct Sets {
     dims: usize,
-    /// Footprints equal demands.
+    /// Whether footprints equal demands.
     same: bool,
     slab: Vec<ActiveSet>,
     demands: Vec<u64>,
@@ -105,7 +109,7 @@ impl Sets {
         Sets { dims, same, slab: Vec::new(), demands: Vec::new(), footprints: Vec::new(), free: Vec::new() }
     }
 
-    /// Keeps a row that starts at task number `first` of its job.
+    /// Adds a row; its tasks are numbered from `first` within its job.
     pub fn add(
         &mut self,
         row: &TaskSet,
@@ -197,13 +201,13 @@ impl Sets {
         self.free.push(slot);
     }
 
-    /// Whether a place holds a live set of a row.
+    /// Returns whether a slot contains a live set of a row.
     pub fn is_of(&self, slot: SetSlot, row: u64) -> bool {
         let set = &self.slab[slot.index()];
         set.live && set.row == row
     }
 
-    /// Has a set that is about to end fetched into the cache.
+    /// Prefetches a set that is about to end into the cache.
     pub fn fetch(&self, slot: SetSlot) {
         prefetch_index(&self.slab, slot.index());
         prefetch_index(&self.demands, slot.index() * self.dims);
@@ -212,14 +216,14 @@ impl Sets {
         }
     }
 
-    /// Demand and footprint of each task.
+    /// Returns demand and footprint of each task.
     pub fn needs(&self, slot: SetSlot) -> (&[u64], &[u64]) {
         let at = slot.index() * self.dims;
         let demand = &self.demands[at..at + self.dims];
         (demand, if self.same { demand } else { &self.footprints[at..at + self.dims] })
     }
 
-    /// All live sets, by row.
+    /// Returns all live sets, by row and number of the next task.
     pub fn by_row(&self) -> Vec<SetSlot> {
         let mut slots: Vec<SetSlot> =
             (0..self.slab.len() as u32).map(SetSlot).filter(|&slot| self[slot].live).collect();

@@ -1,8 +1,10 @@
-//! Tasks of users that are behind may stop tasks of users that are ahead, while they stay behind the givers.
+//! Preemption for fair shares: tasks of users that are behind may stop tasks of users that are ahead. The receiving user must stay behind
+//! the giving one.
 //!
-//! A user gets room only if its share with the task is at most that of each giver without the tasks that it gives: the first of the
-//! strategies for fair sharing of Kueue ("LessThanOrEqualToFinalShare"), here by the policy's own ranks. The giver is not behind the
-//! receiver, so it takes nothing back from it until something else has changed. The rules are in `docs/cluster.md`, "Room for fair shares".
+//! A user gets room only if its share with the task is at most that of each giver without the tasks that it gives. This is the first of
+//! Kueue's strategies for fair sharing ("LessThanOrEqualToFinalShare"), here with the policy's own ranks. Afterwards the giver is not
+//! behind the receiver, so it cannot reclaim from it until another change occurs. The rules are in `docs/cluster.md`, "Room for fair
+//! shares".
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -15,14 +17,14 @@ use crate::policy::{Ask, Pending, Policy, Preemption, Queue, Rank, Room, Running
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, UserId};
 
-/// Users by their shares, the one that is furthest ahead first.
+/// The rule that chooses victims by the shares of users, the user that is furthest ahead first.
 #[derive(Default)]
 pub(super) struct ShareOrder {
-    /// As of this version of the running tasks, all users with running tasks.
+    /// All users with running tasks and their shares, for a version of the running tasks.
     ahead: (Option<u64>, Vec<(Rank, UserId)>),
 }
 
-/// The room that one machine has and would get.
+/// The room on one machine: free amounts and those of the victims chosen so far.
 struct Offer {
     room: Resources,
     asked: Vec<(u64, u32)>,
@@ -35,7 +37,7 @@ struct GivenRoom {
     gangs: HashSet<u32>,
 }
 
-/// The share of a user after these gains and losses, and its allocation then.
+/// Returns the share and the allocation of a user after these gains and losses.
 fn after(shares: &dyn Shares, user: UserId, pending: Pending, books: &Books) -> (Rank, Resources) {
     let mut held = amounts(books.allocated(user));
     add(&mut held, &pending.gains.0, 1);
@@ -43,7 +45,7 @@ fn after(shares: &dyn Shares, user: UserId, pending: Pending, books: &Books) -> 
     (shares.rank_with(user, held.slice(books.dims()), books), held)
 }
 
-/// The place of a user among the requesting ones: its share with all of its requests.
+/// Returns the position of a user among the requesting ones: its share with all of its requests.
 pub(super) fn turn(policy: &dyn Policy, user: UserId, pending: Pending, books: &Books) -> Rank {
     policy.shares().map_or(Rank::default(), |shares| after(shares, user, pending, books).0)
 }
@@ -53,7 +55,7 @@ fn subtract(sum: &mut Resources, each: &[u64], count: u32) {
 }
 
 impl ShareOrder {
-    /// The users ahead of a share without the amounts they are to give, the furthest first; of equal ones the last to appear.
+    /// Returns the users ahead of a share after their pending losses, the furthest first; among equal ones the last to appear first.
     fn ahead_of(&mut self, share: Rank, shares: &dyn Shares, running: &dyn RunningView, books: &Books) -> Vec<UserId> {
         let users = || (0..books.users() as u32).map(UserId).filter(|user| books.running(*user) > 0);
         if self.ahead.0 != Some(running.version()) {
@@ -83,7 +85,7 @@ impl Preemption for ShareOrder {
         let Some(shares) = running.shares() else { return Ok(None) };
         let (now, mut then) = after(shares, queue.user, running.pending(queue.user), books);
         add(&mut then, ask.footprint, 1);
-        // An allocation beyond the capacity leaves no room for the task, whatever others give.
+        // If the allocation would exceed the capacity, no victims can make room for the task.
         if !covers(books.offered(), &then.0) {
             return Ok(None);
         }
@@ -116,7 +118,7 @@ impl Preemption for ShareOrder {
     }
 }
 
-/// Adds as many of a user's tasks to what a machine would get as are needed and fair; whether any are.
+/// Adds as many of a user's tasks to an offer as are needed and fair. Returns whether any were added.
 fn give(
     tasks: &RunningTasks,
     offer: &mut Offer,
@@ -143,7 +145,7 @@ fn give(
 }
 
 impl Core<'_> {
-    /// Whether a user would still be behind all of these after these gains and losses.
+    /// Returns whether a user stays behind all givers after these gains and losses.
     pub(super) fn stays_behind(&self, user: UserId, gains: Resources, givers: &HashMap<UserId, Pending>) -> bool {
         let Some(shares) = self.outside.policy.shares() else { return false };
         let with = after(shares, user, Pending { gains, ..Pending::default() }, &self.books).0;

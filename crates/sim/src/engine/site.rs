@@ -1,4 +1,4 @@
-//! Where tasks run: the pool or the machines, as the policy's lens sees them.
+//! The machines of a run, pooled or individual, as the policy's lens represents them.
 
 use std::sync::Arc;
 
@@ -15,24 +15,24 @@ use plimsoll_base::units::{MachineId, Resources};
 /// The machines of a run and their state.
 pub(super) struct Site {
     pub cluster: Arc<Cluster>,
-    /// How the policy sees machines and demands.
+    /// The policy's view of machines and demands.
     pub lens: Lens,
-    /// The cluster is one pool.
+    /// Whether the cluster is one pool.
     pub pooled: bool,
     pub machines: Machines,
-    /// The devices that each running task holds, if devices have identities.
+    /// The devices that are assigned to each running task, if devices have identities.
     pub devices: Option<Devices>,
     pub scopes: Scopes,
     /// The amounts that each machine offers through the lens.
     pub offers: Vec<Resources>,
     pub partitions: Partitions,
-    /// The most that a task may demand so that what all running tasks use can be added up: under slots more tasks may
-    /// run than the cluster has room for.
+    /// The maximum demand of a task, so that the sum over all running tasks cannot overflow: under slots more tasks may run than the
+    /// cluster has room for.
     pub most_a_task: u64,
 }
 
 impl Site {
-    /// The machines of a cluster, all free.
+    /// Creates the machines of a cluster, all free.
     pub fn new(needs: &Needs, cluster: Arc<Cluster>, options: &Options) -> Site {
         let pooled = options.placement == Placement::Pooled;
         let seen: Vec<Resources> = cluster.capacities.iter().map(|capacity| needs.lens.machine(*capacity)).collect();
@@ -70,18 +70,18 @@ impl Site {
         site
     }
 
-    /// The whole cluster through the lens.
+    /// Returns the capacity of the whole cluster through the lens.
     pub fn offered(&self) -> Resources {
         sum(&self.offers)
     }
 
-    /// A machine of a scope with this much room, by the placement rule.
+    /// Returns a machine of a scope with this free amount, chosen by the placement rule.
     pub fn find(&mut self, scope: ScopeId, need: &[u64]) -> Option<MachineId> {
         self.scopes.find(&mut self.machines, scope, need)
     }
 }
 
-/// All amounts together.
+/// Returns the sum of all amounts.
 fn sum(parts: &[Resources]) -> Resources {
     parts.iter().fold(Resources::ZERO, |mut sum, part| {
         for (sum, part) in sum.0.iter_mut().zip(part.0) {

@@ -1,5 +1,7 @@
-//! Machines that slow down when their memory is over-committed, as under slots: tasks progress at a rate that falls with
-//! the load, so that ends move while tasks run.
+//! Machines that slow down when their memory is over-committed, as under slots.
+//!
+//! Tasks progress at a rate that falls with the load of their machine, so their ends move while they run. After each round, [`Hosts`]
+//! recomputes the rates and ends of tasks on machines with a changed load. Machines with unchanged load cost nothing.
 
 use super::agenda::Ticket;
 use super::change_log::LoadChange;
@@ -10,26 +12,26 @@ use crate::cluster::Cluster;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Time};
 
-/// How many points a curve may have.
+/// The maximum number of points of a curve.
 const POINTS: usize = 8;
 
 /// The slowdown of tasks on a machine, by its load: the memory that its tasks use over its capacity.
 ///
-/// Between points the slowdown is linear, up to the first it is 1, behind the last it continues the last segment. As text: `1:1,1.25:4`,
-/// loads and slowdowns.
+/// Between points the slowdown is linear. Up to the first point it is 1; after the last one it continues the last segment. As text:
+/// `1:1,1.25:4`, loads and slowdowns.
 ///
-/// With ` by size` behind the points they apply to a task that uses as much memory as the machine has, and others slow down in proportion
-/// to their use: a task with a certain part of its pages missing waits in proportion to the number of its pages.
+/// With ` by size` after the points, they apply to a task that uses as much memory as the machine has, and other tasks slow down in
+/// proportion to their use: a task with a certain part of its pages missing waits in proportion to the number of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slowdown {
-    /// Loads and slowdowns, in millionths; the first `len` are meant.
+    /// Loads and slowdowns, in millionths; only the first `len` are used.
     points: [(u64, u64); POINTS],
     len: usize,
-    /// Tasks suffer in proportion to their memory.
+    /// Whether tasks slow down in proportion to their memory.
     by_size: bool,
 }
 
-/// Behind the points where tasks suffer in proportion to their memory.
+/// The suffix for tasks that slow down in proportion to their memory.
 const BY_SIZE: &str = " by size";
 
 impl Slowdown {
@@ -38,7 +40,7 @@ impl Slowdown {
         self.points[..self.len].iter().any(|&(_, slowdown)| slowdown > ONE)
     }
 
-    /// The slowdown of a machine with this use of its capacity, in millionths.
+    /// Returns the slowdown of a machine with this use of its capacity, in millionths.
     pub fn at(&self, used: u64, capacity: u64) -> u64 {
         if used == 0 {
             return ONE;
@@ -57,7 +59,7 @@ impl Slowdown {
         }
     }
 
-    /// The slowdown of a task of this size on a machine with this slowdown, in millionths.
+    /// Returns the slowdown of a task of this size on a machine with this slowdown, in millionths.
     fn task_slowdown(&self, slowdown: u64, size: u64, capacity: u64) -> u64 {
         if !self.by_size || capacity == 0 {
             return slowdown;
@@ -110,26 +112,26 @@ impl std::str::FromStr for Slowdown {
     }
 }
 
-/// Tasks of one entry on a machine.
+/// Running tasks of one entry on a machine.
 #[derive(Clone, Copy, Debug)]
 struct SlowedMachine {
     ticket: Ticket,
-    /// The work left of them, in millionths of a microsecond at full speed.
+    /// The work left of each task, in millionths of a microsecond at full speed.
     left: u128,
-    /// The amount of the over-committed resource that each of them uses.
+    /// The amount of memory that each task uses.
     size: u64,
-    /// Progress in a microsecond, in millionths.
+    /// The progress per microsecond, in millionths.
     rate: u64,
-    /// When they end as things stand.
+    /// The end at the present rate.
     end: Time,
 }
 
-/// A machine.
+/// The load and the tasks of a machine.
 #[derive(Clone, Debug)]
 struct Host {
     capacity: u64,
     used: u64,
-    /// Until when the progress is accounted for.
+    /// The instant of the last update of the progress.
     since: Time,
     tasks: Vec<SlowedMachine>,
     touched: bool,
@@ -147,7 +149,7 @@ impl Host {
     }
 }
 
-/// All machines and how far their tasks are.
+/// The loads of all machines, and the progress of their tasks.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     curve: Slowdown,
@@ -156,7 +158,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// For machines that are slowed down by the memory that their tasks use; none if memory is no resource.
+    /// Creates the state of machines that slow down by the memory of their tasks; `None` if memory is not a resource.
     pub fn new(curve: Slowdown, cluster: &Cluster) -> Option<Hosts> {
         let dim = cluster.memory()?;
         let host = |capacity| Host { capacity, used: 0, since: Time::ZERO, tasks: Vec::new(), touched: false };
@@ -178,7 +180,7 @@ impl Hosts {
             LoadChange::Started { ticket, machine, count, size, end } => {
                 let host = self.touch(machine, now);
                 host.used += size * u64::from(count);
-                // Tasks without an end are no later for being slow.
+                // Tasks without an end have no end to move.
                 if end == Time::NEVER {
                     return;
                 }
@@ -191,7 +193,7 @@ impl Hosts {
 }
 
 impl Extension for Hosts {
-    /// Moves the ends of tasks on machines with a changed load.
+    /// Moves the ends of tasks on machines with a changed load. Errors: [`Core::within_time`]'s.
     fn after_round(&mut self, core: &mut Core) -> Result<bool> {
         if let Some((_, load)) = &mut core.notes.load {
             load.drain(..).for_each(|load| self.apply_load(load, core.now));

@@ -7,28 +7,28 @@ use super::queues::place;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Span, Time, UserId};
 
-/// The task set that a user would start next, as it waits now.
+/// The task set that a user would start next, in its present state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextSet {
-    /// Its row in the trace.
+    /// The row's position in the trace.
     pub row: u64,
-    /// When it could have started at the earliest.
+    /// The earliest instant at which it could have started.
     pub release: Time,
-    /// Its position among all sets released at that instant: arrivals before rows that a stage released, then by row.
+    /// The position among all sets released at that instant: arrivals before rows that a stage released, then by row.
     pub place: u64,
-    /// The number of its next task within the job.
+    /// The number of the next task within the job.
     pub number: u32,
-    /// How many of its tasks wait.
+    /// The number of waiting tasks.
     pub tasks: u32,
-    /// The completion time of its job on an empty, boundless cluster.
+    /// The completion time of the job on an empty, boundless cluster.
     pub ideal: Span,
-    /// Whether there is room now for its next task, or for all of a gang.
+    /// Whether there is room now for the next task, or for all of a gang.
     pub fits: bool,
 }
 
 impl Core<'_> {
-    /// The first of the sets that a user's queues would start next for which there is room, and where that is; without room for
-    /// any the first of all.
+    /// Returns the first set that has room, among the heads of a user's queues, and its machine. If no head has room, returns the first
+    /// head.
     fn first_with_room(&mut self, user: UserId, hoards: &mut Option<Hoards>) -> Option<(SetSlot, Option<MachineId>)> {
         let first = self.work.first(user)?;
         let room = self.room(first, hoards);
@@ -46,7 +46,7 @@ impl Core<'_> {
         Some((first, None))
     }
 
-    /// See [`Engine::next`](super::Engine::next).
+    /// Returns the set for [`Engine::next`](super::Engine::next).
     pub(super) fn next_of(&mut self, user: UserId, hoards: &mut Option<Hoards>) -> Option<NextSet> {
         let (slot, room) = self.first_with_room(user, hoards)?;
         let set = &self.work.sets[slot];
@@ -61,7 +61,7 @@ impl Core<'_> {
         })
     }
 
-    /// See [`Engine::start`](super::Engine::start).
+    /// Starts tasks for [`Engine::start`](super::Engine::start).
     pub(super) fn start_next(&mut self, user: UserId, hoards: &mut Option<Hoards>) -> Result<u32> {
         if self.outside.control.is_some() {
             let problem =
@@ -100,7 +100,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Serves by arrival, or none.
+    /// A policy that serves by arrival, or admits no task.
     struct ServingOrder {
         admits: bool,
     }
@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    /// Jobs of one row, or of a row and one behind it; each of a user of its own.
+    /// Returns jobs of one row, or of a row and one that depends on it; each job has its own user.
     fn workload(seed: u64) -> Workload {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut workload =

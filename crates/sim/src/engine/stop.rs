@@ -1,4 +1,7 @@
-//! Running tasks that are stopped before their end, and start again: the only path for that.
+//! Stops of running tasks that start again later; the engine has no other path for this.
+//!
+//! Stopped tasks release their room, are reported with the part of their work that they keep, and wait again at their earlier position, as
+//! a set of their own. A gang is stopped as a whole. Preemptions are subject to the limits of `preemption_limits`.
 
 use std::num::NonZeroU32;
 
@@ -13,17 +16,18 @@ use crate::policy::{PreemptsFor, Reclaims, Victims};
 use crate::record::{Fate, Salvage, Turn};
 use plimsoll_base::error::{Error, Result};
 
-/// Tasks that may be stopped: the last of one entry, or a whole gang.
+/// Tasks that may be stopped: the last tasks of one entry, or a whole gang.
 pub(super) struct Choice {
     pub tickets: Vec<Ticket>,
-    /// How many tasks are stopped.
+    /// The number of tasks to stop.
     pub count: u32,
-    /// They go together.
+    /// Whether they are a gang, which is stopped as a whole.
     pub whole: bool,
 }
 
 impl Core<'_> {
-    /// Stops what the policy takes back on its own account; whether it was anything. Errors: [`Core::displaceable`]'s.
+    /// Stops the tasks that the policy reclaims in this round. Returns whether any were stopped. Errors: the policy's, the recorder's, and
+    /// [`Core::displaceable`]'s.
     pub(super) fn reclaim(&mut self) -> Result<bool> {
         if self.round.displaces == PreemptsFor::Never {
             return Ok(false);
@@ -57,8 +61,8 @@ impl Core<'_> {
         Ok(any)
     }
 
-    /// The running tasks that a rule proposes to stop. Errors: [`Error::Mismatch`] for tasks that do not run in this number, or may not be
-    /// stopped by choice: the rule is wrong.
+    /// Returns the running tasks that a rule proposes to stop. Errors: [`Error::Mismatch`] if the rule is wrong, because they do not run in
+    /// this number or may not be preempted.
     pub(super) fn displaceable(&self, ticket: Ticket, count: u32) -> Result<Running> {
         let may = |tasks: &&Running| {
             let set = &self.work.sets[tasks.set];
@@ -74,7 +78,7 @@ impl Core<'_> {
         }
     }
 
-    /// All tasks of an entry, and of the gang that they belong to.
+    /// Returns all tasks of an entry, and of the gang that they belong to.
     pub(super) fn all_of(&self, ticket: Ticket, tasks: &Running) -> Choice {
         let gang = self.running.victims.as_ref().filter(|_| self.work.sets[tasks.set].gang);
         let tickets = gang.map_or_else(|| vec![ticket], |victims| victims.gang(tasks.set));
@@ -83,7 +87,7 @@ impl Core<'_> {
         Choice { tickets, count, whole: gang.is_some() }
     }
 
-    /// Stops the last `count` tasks of entries of one set, which wait again in their place in line.
+    /// Stops the last `count` tasks of entries of one set, which wait again at their earlier position. Errors: as [`Core::start_anew`].
     pub(super) fn stop(&mut self, tickets: &[Ticket], count: u32, fate: Fate) -> Result<()> {
         let mut left = count;
         let mut stopped: Vec<Running> = Vec::new();
@@ -101,7 +105,8 @@ impl Core<'_> {
         self.start_anew(stopped, fate)
     }
 
-    /// Tasks of one set, which have left the agenda, are stopped and wait again in their place in line.
+    /// Stops tasks of one set that are no longer in the agenda; they wait again at their earlier position. Errors: the recorder's, and
+    /// [`Error::Livelock`].
     pub(super) fn start_anew(&mut self, stopped: Vec<Running>, fate: Fate) -> Result<()> {
         let kept = self.salvage(&stopped);
         let mut stopped: Vec<(Running, Salvage)> = stopped.into_iter().zip(kept).collect();
@@ -118,8 +123,8 @@ impl Core<'_> {
             }
         }
         stopped.sort_unstable_by_key(|(tasks, _)| tasks.first);
-        // One set for each run of numbers: some tasks of a gang may have ended. If each task has a fate of its own, it may wait without its
-        // neighbours, as do tasks with different amounts of saved work.
+        // Each run of consecutive numbers becomes one set, since some tasks of a gang may have ended. Where faults are drawn per task, each
+        // task is a set of its own, as are tasks with different amounts of saved work. Tasks of a gang stay together.
         let alone = self.running.draws.is_some();
         let together = |(a, keep): &(Running, Salvage), (b, other): &(Running, Salvage)| {
             let alike = keep.kept == other.kept && keep.saved == other.saved;

@@ -17,7 +17,7 @@ pub(super) struct TieBreaker {
 const SERVED: u64 = 1 << 32;
 
 impl TieBreaker {
-    /// Returns a breaker for a run without launches so far.
+    /// Creates the state of a run without launches.
     pub fn new(rule: Ties) -> TieBreaker {
         TieBreaker { rule, ..TieBreaker::default() }
     }

@@ -6,17 +6,17 @@ use std::collections::BinaryHeap;
 use super::line::LineKey;
 use super::queues::QueueId;
 
-/// Queues with a place in line.
+/// Fresh queues with their position.
 #[derive(Default)]
 pub(super) struct UntriedQueues {
-    /// Those of the beginning of a round, the first one last: to sort them costs less than a heap, and most are taken once.
+    /// Queues of the beginning of a round, the first one last: sorting them costs less than a heap, and most are popped once.
     sorted: Vec<(LineKey, QueueId)>,
     /// Queues that joined or moved during the round.
     moved: BinaryHeap<Reverse<(LineKey, QueueId)>>,
 }
 
 impl UntriedQueues {
-    /// A queue takes part from the beginning.
+    /// Adds a queue at the beginning of the round.
     pub fn join(&mut self, at: (LineKey, QueueId)) {
         self.sorted.push(at);
     }
@@ -26,13 +26,13 @@ impl UntriedQueues {
         self.sorted.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// The first in rank order.
+    /// Returns the first queue in rank order.
     pub fn peek(&self) -> Option<(LineKey, QueueId)> {
         let moved = self.moved.peek().map(|Reverse(next)| next);
         self.sorted.last().into_iter().chain(moved).min().copied()
     }
 
-    /// Takes out what [`Fresh::peek`] has shown.
+    /// Removes the queue that [`UntriedQueues::peek`] has returned.
     pub fn pop(&mut self, next: &(LineKey, QueueId)) {
         if self.sorted.last() == Some(next) {
             self.sorted.pop();
@@ -41,7 +41,7 @@ impl UntriedQueues {
         }
     }
 
-    /// A queue comes, or comes again, in the course of the round.
+    /// Adds a queue during the round, possibly again.
     pub fn push(&mut self, place: LineKey, queue: QueueId) {
         self.moved.push(Reverse((place, queue)));
     }

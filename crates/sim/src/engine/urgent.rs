@@ -1,4 +1,4 @@
-//! Urgent tasks may stop less urgent ones, as the rule permits.
+//! Preemption by priority: urgent tasks may stop less urgent ones, of the users that the rule permits.
 //!
 //! The rules are in `docs/cluster.md`, "Priorities and giving back".
 
@@ -12,7 +12,7 @@ use plimsoll_base::named;
 use plimsoll_base::units::UserId;
 
 named! {
-    /// The users that a task may ask.
+    /// The users with tasks that may be asked.
     PreemptFrom {
         Any "any": "Anybody's",
         SameUser "same-user": "The asker's own",
@@ -22,11 +22,11 @@ named! {
     }
 }
 
-/// A task may have tasks of lower priority stopped, the least urgent first, until some machine has room.
+/// The rule that stops tasks of lower priority, the least urgent first, until some machine has room.
 pub(super) struct Urgent {
     from: PreemptFrom,
-    /// The last asker, as of this version of the running tasks, and the users that it may ask, by id and partition; it may
-    /// ask those beyond the end.
+    /// The last requesting user with the version of the running tasks, and whether each user may be asked, by id and partition; users
+    /// beyond the end may be.
     eligible: (Option<(u64, UserId)>, Vec<bool>),
 }
 
@@ -65,7 +65,8 @@ impl Preemption for Urgent {
     }
 }
 
-/// The users that may be asked, by id and partition; those beyond the end may be.
+/// Returns whether each user may be asked, by id and partition; users beyond the end may be. Errors: a policy without the required quota
+/// groups.
 fn eligible(from: PreemptFrom, asker: UserId, running: &dyn RunningView, books: &Books) -> Result<Vec<bool>> {
     let partitions = books.partitions();
     let users = 0..books.users() as u32;
@@ -88,7 +89,8 @@ fn eligible(from: PreemptFrom, asker: UserId, running: &dyn RunningView, books: 
     above_quota(groups, running, books)
 }
 
-/// The users with a group, or one above it, that uses more than its runtime quota, by id and partition.
+/// Returns for each user, by id and partition, whether its group or one above has an allocation above its runtime quota. Errors: the
+/// policy's.
 fn above_quota(groups: &dyn Groups, running: &dyn RunningView, books: &Books) -> Result<Vec<bool>> {
     let (tree, levels, dims) = (groups.tree(), groups.levels()?, books.dims());
     let group = |user: u32| tree.group_of(running.name(UserId(user)));

@@ -1,7 +1,7 @@
-//! Running tasks in the order of stopping, and the rule for tasks that may be stopped by choice.
+//! Running tasks in the order of stopping, and the rule for tasks that may be preempted.
 //!
-//! Tasks to reclaim quota from are found by user, tasks to ask for their room among all: both indexes contain only tasks that may be
-//! stopped by choice. The tasks that fail with a machine are found by machine: all tasks there.
+//! Victims of a reclaim are found by user, victims of a request for room among all tasks: both indexes contain only tasks that may be
+//! preempted. The index by machine contains all tasks, since all fail with their machine.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -11,15 +11,15 @@ use super::jobs::{ActiveSet, SetSlot};
 use super::running::Running;
 use plimsoll_base::units::{MachineId, Time, UserId};
 
-/// Whether tasks may be stopped by choice, to reclaim quota or for the room of a more urgent task: not if they are marked stable. The
-/// single rule for all stops by choice; a machine that fails stops everything on it.
+/// Returns whether tasks may be preempted, to reclaim quota or for the room of a more urgent task: not if they are marked stable. This is
+/// the single rule for all preemptions; a machine that fails stops all of its tasks.
 ///
 /// Source: the third article on FuxiMaster: resources of an online service are never revoked without its consent.
 pub(super) fn may_be_stopped(set: &ActiveSet) -> bool {
     !set.stable
 }
 
-/// The order of stopping: the least urgent first, then the latest start, then the last in the trace.
+/// The position of running tasks in the order of stopping: the least urgent first, then the latest start, then the last in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Victim {
     priority: Reverse<u8>,
@@ -29,12 +29,12 @@ pub struct Victim {
 }
 
 impl Victim {
-    /// Its priority: 0 (most urgent) to 9.
+    /// Returns the priority: 0 (most urgent) to 9.
     pub fn priority(&self) -> u8 {
         self.priority.0
     }
 
-    /// Its place in the order.
+    /// Returns the position of running tasks.
     pub fn new(set: &ActiveSet, tasks: &Running) -> Victim {
         Victim {
             priority: Reverse(set.priority),
@@ -45,21 +45,21 @@ impl Victim {
     }
 }
 
-/// Running tasks by user and by machine.
+/// Indexes of running tasks, by user, by machine and by gang.
 #[derive(Clone, Debug, Default)]
 pub struct Victims {
-    /// By user, the tasks that may be stopped by choice.
+    /// By user, the tasks that may be preempted.
     users: Vec<BTreeMap<Victim, Ticket>>,
-    /// By machine, all.
+    /// By machine, all tasks.
     machines: Vec<BTreeMap<Victim, Ticket>>,
-    /// All tasks that may be stopped by choice, if urgent tasks may ask for room.
+    /// All tasks that may be preempted; absent unless waiting tasks may request room.
     all: Option<BTreeMap<Victim, Ticket>>,
-    /// The running tasks of each gang: it is stopped as one.
+    /// By gang, its running tasks: a gang is stopped as a whole.
     gangs: HashMap<SetSlot, BTreeMap<Victim, Ticket>>,
 }
 
 impl Victims {
-    /// Keeps them all in one order too.
+    /// Creates indexes that include one of all tasks that may be preempted.
     pub fn of_all() -> Victims {
         Victims { all: Some(BTreeMap::new()), ..Victims::default() }
     }
@@ -96,38 +96,38 @@ impl Victims {
         }
     }
 
-    /// All running tasks of a gang, in no order; empty if it is none.
+    /// Returns all running tasks of a gang, in the order of stopping; empty for other sets.
     pub fn parts(&self, set: SetSlot) -> impl Iterator<Item = Ticket> {
         self.gangs.get(&set).into_iter().flat_map(BTreeMap::values).copied()
     }
 
-    /// All running tasks of a gang, the first tasks first; empty if it is none.
+    /// Returns all running tasks of a gang, the first tasks first; empty for other sets.
     pub fn gang(&self, set: SetSlot) -> Vec<Ticket> {
-        // Its tasks started at one instant, and of these the last in the trace is stopped first.
+        // The tasks started at one instant, so the last in the trace is the first in the order of stopping.
         self.gangs.get(&set).into_iter().flat_map(|gang| gang.values().rev()).copied().collect()
     }
 
-    /// All tasks that may be stopped by choice, in the order of stopping; empty unless they are indexed.
+    /// Returns all tasks that may be preempted, in the order of stopping; empty without this index.
     pub fn all(&self) -> impl Iterator<Item = (&Victim, &Ticket)> {
         self.all.iter().flatten()
     }
 
-    /// The lowest priority at which anything runs that may be stopped by choice; nothing unless all are kept.
+    /// Returns the lowest priority among running tasks that may be preempted; `None` without the index of all.
     pub fn least_urgent(&self) -> Option<u8> {
         self.all.as_ref()?.first_key_value().map(|(victim, _)| victim.priority())
     }
 
-    /// An entry on a machine, if it still runs.
+    /// Returns the ticket of an entry on a machine, if it still runs.
     pub fn find(&self, machine: MachineId, victim: &Victim) -> Option<Ticket> {
         self.machines.get(machine.index())?.get(victim).copied()
     }
 
-    /// All tasks on a machine, in the order of stopping.
+    /// Returns all tasks on a machine, in the order of stopping.
     pub fn on(&self, machine: MachineId) -> Vec<Ticket> {
         self.machines.get(machine.index()).into_iter().flat_map(BTreeMap::values).copied().collect()
     }
 
-    /// The tasks of these users that may be stopped by choice, in the order of stopping.
+    /// Returns the tasks of these users that may be preempted, in the order of stopping.
     pub fn of_users(&self, users: &[UserId]) -> Vec<(&Victim, &Ticket)> {
         let known = users.iter().filter_map(|user| self.users.get(user.index()));
         let mut all: Vec<(&Victim, &Ticket)> = known.flatten().collect();
@@ -136,7 +136,7 @@ impl Victims {
     }
 }
 
-/// The list at a place, which is made if there is none yet.
+/// Returns the list at an index; extends the lists if necessary.
 fn list(lists: &mut Vec<BTreeMap<Victim, Ticket>>, at: usize) -> &mut BTreeMap<Victim, Ticket> {
     if lists.len() <= at {
         lists.resize_with(at + 1, BTreeMap::new);

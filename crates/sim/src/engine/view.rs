@@ -1,4 +1,8 @@
-//! Running tasks as a rule that stops some of them sees them.
+//! The view of running tasks for a preemption rule.
+//!
+//! A rule visits the tasks that may be preempted, in the order of stopping, each with the number of tasks that it may propose. Tasks are
+//! omitted if their run time is too short, if they belong to a gang larger than the preemption limit, or if another request has asked them
+//! already.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -17,7 +21,7 @@ use crate::policy::{Gang, Groups, Head, Pending, Policy, RunningTasks, RunningVi
 use crate::workload::Source;
 use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 
-/// Running tasks, for a rule to look at.
+/// The running tasks that a preemption rule may visit.
 pub(super) struct TaskView<'a> {
     work: &'a Work,
     running: &'a Execution,
@@ -31,22 +35,22 @@ pub(super) struct TaskView<'a> {
 
 /// The task that victims would be stopped for.
 pub(super) struct Requester<'a> {
-    /// The machines that it may use.
+    /// The machines that the task may use.
     pub scope: ScopeId,
-    /// How many tasks of each entry are asked for by others.
+    /// The number of tasks of each entry that other requests have asked.
     pub asked: &'a HashMap<Victim, u32>,
-    /// Amounts that are to change hands, by user.
+    /// Per user, the amounts that open requests will add or remove.
     pub pending: &'a HashMap<UserId, Pending>,
     /// See [`RunningView::version`].
     pub version: u64,
-    /// Tasks have keys of the order of the run.
+    /// Whether tasks are visited with their key in the order of the run.
     pub keyed: bool,
-    /// Tasks that started at this instant are not shown.
+    /// Tasks that started at this instant are omitted.
     pub but_of: Option<Time>,
 }
 
 impl<'a> TaskView<'a> {
-    /// All tasks that may be stopped by choice.
+    /// Creates a view of all tasks that may be preempted.
     pub fn new(
         work: &'a Work,
         running: &'a Execution,
@@ -58,8 +62,8 @@ impl<'a> TaskView<'a> {
         TaskView { work, running, site, source, choosing, now, policy: None, asker: None }
     }
 
-    /// The tasks that no other request has asked, on the machines that the requesting task may use; for a rule that is not the policy's,
-    /// with the policy's view of its users.
+    /// Restricts the view to tasks that no other request has asked, on machines that the requesting task may use. A rule that is not the
+    /// policy's own also gets the policy's groups and shares.
     pub fn for_asker(self, asker: Requester<'a>, policy: Option<&'a dyn Policy>) -> TaskView<'a> {
         TaskView { policy, asker: Some(asker), ..self }
     }
@@ -105,7 +109,7 @@ impl<'a> TaskView<'a> {
         })
     }
 
-    /// The running tasks of a gang, and when the last of them started.
+    /// Returns the running tasks of a gang, and the start of the last of them.
     fn gang(&self, set: SetSlot) -> (Gang, Time) {
         let parts = self.running.victims.iter().flat_map(|victims| victims.parts(set));
         let parts = parts.filter_map(|ticket| self.running.get(ticket));

@@ -14,18 +14,18 @@ pub(super) struct Joined {
 }
 
 impl Core<'_> {
-    /// Notes that a set joined its queue.
+    /// Records that a set has joined its queue.
     pub(super) fn note_joined(&mut self, slot: SetSlot) {
         if self.outside.recorder.wants_decisions() {
             self.joined.slots.push(slot);
         }
     }
 
-    /// After the rounds of an instant: records the decision "waits" for every set that joined a queue and was not tried. Errors: the
+    /// Records the decision "waits" for every set that joined a queue and was not tried in the rounds of an instant. Errors: the
     /// recorder's.
     pub(super) fn record_untried(&mut self) -> Result<()> {
         let mut slots = std::mem::take(&mut self.joined.slots);
-        // A slot comes twice if its set ended and another one joined in its place.
+        // A slot is listed twice if its set ended and another one joined in its place.
         slots.sort_unstable_by_key(|slot| (self.work.sets[*slot].row, self.work.sets[*slot].number, *slot));
         slots.dedup();
         for slot in slots.drain(..) {

@@ -1,4 +1,7 @@
 //! The groups that a policy divides users into, for recorders: each group's minimum and maximum, and its current quota.
+//!
+//! [`Groups`] is implemented by policies with quotas; [`GroupTree`] describes the groups as configured, with one copy of the tree per
+//! partition, and [`GroupLevel`] their quotas at an instant. Metrics, tables and the preemption rules of the run read them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,52 +12,53 @@ use plimsoll_base::units::Resources;
 
 /// A policy that divides users into groups. Reading the groups changes nothing.
 pub trait Groups: std::fmt::Debug {
-    /// The groups.
+    /// Returns the groups.
     fn tree(&self) -> &GroupTree;
 
-    /// Every group's quota, resource by resource, if a round were held now. Cost: O(groups), however many users wait.
-    /// Errors: amounts too large to add.
+    /// Returns every group's quota, resource by resource, as if a round were held now. Cost: O(groups), regardless of the number of waiting
+    /// users. Errors: amounts too large to add.
     fn levels(&self) -> Result<Vec<GroupLevel>>;
 
-    /// The amounts that should have been reclaimed since the last round, but are used by tasks that may not be stopped by choice.
+    /// Returns the amounts that should have been reclaimed since the last round, but are used by tasks that are exempt from preemption.
     fn unreturned(&self) -> &[Unreturned] {
         &[]
     }
 }
 
-/// The amount that a group uses above its runtime quota and that cannot be reclaimed: only tasks that may not be stopped by choice use it.
+/// The amount that a group uses above its runtime quota and that cannot be reclaimed, because only tasks that are exempt from preemption
+/// use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreturned {
-    /// The group, by its place in [`GroupTree`].
+    /// The group, by its index in [`GroupTree`].
     pub group: usize,
-    /// How much of each resource, through the policy's lens.
+    /// The amount of each resource, through the policy's lens.
     pub amount: Resources,
 }
 
-/// The groups of a policy, in its order, as they were described before the run.
+/// The groups of a policy, in its order, as described before the run.
 #[derive(Clone, Debug)]
 pub struct GroupTree {
-    /// How minimum and ratio go together, by the name of the variant.
+    /// The name of the variant, which defines how minimum and ratio are combined.
     pub variant: &'static str,
     /// The groups, once for each partition: those of the default tree, then in the same order again for each label.
     pub groups: Vec<GroupNode>,
-    /// How many partitions there are.
+    /// Number of partitions.
     pub partitions: usize,
     owners: Arc<Owners>,
 }
 
 impl GroupTree {
-    /// Groups for a number of partitions, and the group of each user.
+    /// Creates a tree from groups for a number of partitions, and the group of each user.
     pub fn new(variant: &'static str, groups: Vec<GroupNode>, partitions: usize, owners: Owners) -> GroupTree {
         GroupTree { variant, groups, partitions, owners: Arc::new(owners) }
     }
 
-    /// The group of a user, by its place in the default tree; `None` for a user of no group.
+    /// Returns the group of a user, by its index in the default tree; `None` for a user without a group.
     pub fn group_of(&self, user: &str) -> Option<usize> {
         self.owners.group_of(user)
     }
 
-    /// The index in a partition of a group of the default tree.
+    /// Returns the index in a partition of a group of the default tree.
     pub fn place_in(&self, group: usize, partition: Partition) -> usize {
         partition.index() * (self.groups.len() / self.partitions) + group
     }
@@ -67,9 +71,9 @@ pub struct GroupNode {
     pub name: String,
     /// The label that this tree belongs to; `None` in the default tree.
     pub label: Option<String>,
-    /// Whether the tree says anything of it; else it may use nothing there.
+    /// Whether the tree declares the group; if not, it may use nothing there.
     pub stated: bool,
-    /// The group above it, by place; `None` right under the cluster.
+    /// The index of the parent group; `None` directly under the cluster.
     pub parent: Option<usize>,
     /// Its minimum and maximum of each resource.
     pub limits: Vec<GroupLimits>,
@@ -82,36 +86,36 @@ pub struct GroupLimits {
     pub min: u64,
     /// The largest amount it may use; `u64::MAX` for no limit.
     pub max: u64,
-    /// How wide its bucket is, in millionths.
+    /// The width of its bucket for the water level, in millionths.
     pub ratio: u64,
 }
 
 /// A group's quota of one resource, in base units.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GroupLevel {
-    /// The amount shared with its siblings: its tree's capacity, or the runtime quota of the group above.
+    /// The amount shared with its siblings: its tree's capacity, or the runtime quota of its parent.
     pub total: u64,
-    /// Its quota whatever the others request.
+    /// Its quota regardless of the requests of other groups.
     pub base: u64,
-    /// Its quota when there is enough for all.
+    /// Its quota if there is enough for all.
     pub reach: u64,
-    /// Its quota now, rounded down.
+    /// Its current quota, rounded down.
     pub runtime: u64,
-    /// How high the water stands among it and its siblings, in base units per millionth of ratio.
+    /// The water level among the group and its siblings, in base units per millionth of ratio.
     pub level: f64,
 }
 
-/// The group of a user: by name, by the beginning of the name (the longest), or the default group.
+/// The rule that assigns a group to each user: by name, by the longest matching prefix, or the default group.
 #[derive(Clone, Debug, Default)]
 pub struct Owners {
     names: HashMap<String, u32>,
-    /// Beginnings of names, the longest first.
+    /// Prefixes of names, the longest first.
     beginnings: Vec<(String, u32)>,
     default: Option<u32>,
 }
 
 impl Owners {
-    /// Users of each group, as names or as beginnings of names with a `*` behind, and the group of all others.
+    /// Creates the rule from the users of each group, as names or as prefixes followed by `*`, and the group of all other users.
     pub fn new<'a>(users: impl IntoIterator<Item = (usize, &'a str)>, default: Option<usize>) -> Owners {
         let mut owners = Owners { default: default.map(|group| group as u32), ..Owners::default() };
         for (group, user) in users {
@@ -124,7 +128,7 @@ impl Owners {
         owners
     }
 
-    /// The group of a user; `None` for a user of no group.
+    /// Returns the group of a user; `None` for a user without a group.
     pub fn group_of(&self, user: &str) -> Option<usize> {
         let begins = || self.beginnings.iter().find(|(beginning, _)| user.starts_with(beginning));
         let owner = self.names.get(user).copied().or_else(|| begins().map(|(_, group)| *group)).or(self.default);

@@ -1,8 +1,8 @@
 //! The order of task sets inside a user, chosen separately from the policy among users (`drf/srpt`).
 //!
-//! The default order, `priority`, is by priority, release, arrivals before rows that a stage released, and row. All others are here, each
-//! by one number, and break ties by the default order. If two queues of a user tie (it has one for each kind of machine that its tasks
-//! require), the older queue is first.
+//! The default order, `priority`, is by priority, release, arrivals before rows that a stage released, and row. All others are defined
+//! here, each by one number, with ties broken by the default order. If two queues of a user tie (it has one for each kind of machine that
+//! its tasks require), the older queue is first.
 //!
 //! A job's *size* is the sum of tasks times duration over all its rows. Its *attained service* is the total time that its tasks have run so
 //! far, including stopped tasks. Sizes use the user's estimate (the trace's `estimate_s`); `sjf:true` and `srpt:true` use the true
@@ -16,23 +16,23 @@ use plimsoll_base::units::{JobId, Span, Time, UserId, span};
 /// A job as an order sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobView {
-    /// Its tasks that wait in line.
+    /// Number of its waiting tasks.
     pub waiting: u64,
-    /// Its tasks that run.
+    /// Number of its running tasks.
     pub running: u64,
     /// Task-microseconds: the size by the users' estimates; 0 unless [`Inside::goes_by`] requires it.
     pub size: u128,
     /// Task-microseconds: the remaining size of unfinished tasks, less the time that running tasks have run so far; at least 0.
     pub left: u128,
-    /// The attained service: in task-microseconds, or in microseconds of the whole cluster times [`WHOLE`] by an order that is
-    /// [`Inside::by_demand`].
+    /// The attained service: in task-microseconds or, by an order that is [`Inside::by_demand`], in microseconds of the whole cluster times
+    /// [`WHOLE`].
     pub attained: u128,
 }
 
-/// The whole cluster, in the steps of a task's part of it.
+/// The number of steps of the whole cluster; the part of a task is counted in these steps.
 pub const WHOLE: u64 = 1 << 20;
 
-/// A task set that waits, as an order sees it.
+/// A waiting task set as an order sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetView {
     /// The user that it belongs to.
@@ -45,11 +45,11 @@ pub struct SetView {
     pub release: Time,
     /// Position among all sets released at that instant: arrivals before rows that a stage released, then by row.
     pub place: u64,
-    /// Its tasks that wait.
+    /// Number of its waiting tasks.
     pub waiting: u32,
     /// Its priority, 0 (most urgent) to 9.
     pub priority: u8,
-    /// By when its tasks should have ended.
+    /// The deadline of its tasks.
     pub deadline: Option<Time>,
     /// The duration of each of its tasks, as the user estimates it.
     pub estimate: Option<Span>,
@@ -57,10 +57,10 @@ pub struct SetView {
     pub job: JobView,
 }
 
-/// The duration that sizes of jobs are made of.
+/// The duration used for job sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeSource {
-    /// Sizes play no part.
+    /// No duration: the order does not use sizes.
     Nothing,
     /// The user's estimate: a row without one is an error.
     Estimate,
@@ -68,39 +68,39 @@ pub enum SizeSource {
     Truth,
 }
 
-/// An order of a user's task sets. It must not remember anything: a set's key is a matter of the set and the instant alone, and
-/// changes only when tasks of its job start, end or are stopped, unless [`Inside::moves`].
+/// An order of a user's task sets. It must be stateless: a set's key is a function of the set and the instant alone, and changes only when
+/// tasks of its job start, end or are stopped, unless [`Inside::moves`].
 pub trait Inside: Sync {
-    /// How it is written behind the slash.
+    /// Returns the name behind the slash.
     fn name(&self) -> &str;
 
-    /// A description in one sentence.
+    /// Returns a description in one sentence.
     fn meaning(&self) -> &'static str;
 
-    /// Where it comes from.
+    /// Returns the publication.
     fn source(&self) -> &'static str;
 
-    /// The lowest key is next.
+    /// Returns the key of a set; the set with the lowest key is next.
     fn key(&self, set: &SetView, now: Time) -> u128;
 
-    /// The durations that [`JobView::size`] and [`JobView::left`] are made of.
+    /// Returns the durations used for [`JobView::size`] and [`JobView::left`].
     fn goes_by(&self) -> SizeSource {
         SizeSource::Nothing
     }
 
-    /// Whether a task's service counts by the largest part of the cluster that it demands of any resource: in two dimensions. A task
-    /// that demands less than a step of [`WHOLE`] counts as one.
+    /// Returns whether a task's service is weighted by the largest part of the cluster that it demands of any resource: in two dimensions.
+    /// A task that demands less than a step of [`WHOLE`] counts as one step.
     fn by_demand(&self) -> bool {
         false
     }
 
-    /// When the key of a job's sets next changes without a start or end of its tasks, which add this service per microsecond; `None` if it
-    /// never does, or continuously.
+    /// Returns the time at which the key of a job's sets next changes without a start or end of its tasks, which add this service per
+    /// microsecond; `None` if it never does, or does so continuously.
     fn changes(&self, _job: &JobView, _rate: u128, _now: Time) -> Option<Time> {
         None
     }
 
-    /// Whether keys change with time while tasks of the job run: they are then recomputed before every round.
+    /// Returns whether keys change with time while tasks of the job run: they are then recomputed before every round.
     fn moves(&self) -> bool {
         false
     }
@@ -156,7 +156,7 @@ impl Inside for SetOrder {
     }
 }
 
-/// The usual order, which needs no key: see the head of this file.
+/// The name of the default order, which needs no key: see the header of this file.
 pub const USUAL: &str = "priority";
 
 static FIFO: SetOrder = SetOrder {
@@ -214,11 +214,11 @@ static EDF: SetOrder = SetOrder {
     key: |set, _| set.deadline.map_or(u128::MAX, |deadline| u128::from(deadline.0)),
 };
 
-/// Two-dimensional attained service in queues, as in Tiresias: a job falls into the next queue at each of these amounts of service, and
+/// Two-dimensional attained service in queues, as in Tiresias: a job moves to the next queue at each of these amounts of service, and
 /// within a queue jobs are ordered by arrival.
 struct Queues {
     name: String,
-    /// In microseconds of the whole cluster, rising.
+    /// The thresholds in microseconds of the whole cluster, rising.
     thresholds: Vec<u64>,
 }
 
@@ -259,7 +259,7 @@ impl Inside for Queues {
 
 const QUEUES: &str = "tiresias:";
 
-/// The order `tiresias:SPAN[,SPAN...]`, which lives as long as the program: each once. Errors: the expected form.
+/// Returns the order `tiresias:SPAN[,SPAN...]`, which is allocated once per name and never freed. Errors: the expected form.
 fn queues(name: &str) -> Result<&'static dyn Inside> {
     static KNOWN: Mutex<Vec<&'static Queues>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -277,14 +277,14 @@ fn queues(name: &str) -> Result<&'static dyn Inside> {
     Ok(order)
 }
 
-/// All orders but the usual one, as they are listed, and one with parameters for each that has any.
+/// All orders except the default one, as listed for users; an order with parameters appears with example values.
 pub static ORDERS: LazyLock<Vec<&'static dyn Inside>> = LazyLock::new(|| {
     let tiresias = queues("tiresias:10s,2m").expect("rising spans");
     vec![&FIFO, &SJF, &SJF_TRUE, &SRPT, &SRPT_TRUE, &LAS, &EDF, tiresias]
 });
 
-/// Splits a policy's name into the part before its last slash, and the order behind it; `None` is the default order. Text behind a slash
-/// that is no order belongs to the name behind a colon, such as a file of quotas. Errors: [`Error::Plan`] for text that is no order,
+/// Splits a policy's name into the part before its last slash and the order behind it; `None` is the default order. Text behind a slash
+/// that is no order belongs to the argument behind a colon, such as a file of quotas. Errors: [`Error::Plan`] for text that is no order,
 /// without a colon before it.
 pub fn split(name: &str) -> Result<(&str, Option<&'static dyn Inside>)> {
     let Some((policy, suffix)) = name.rsplit_once('/') else { return Ok((name, None)) };

@@ -1,7 +1,9 @@
-//! The seam between the engine and a policy: which user is served next.
+//! The interface between the engine and a policy: the user that is served next.
 //!
-//! The engine keeps the books and asks the policy, before every launch, for the place in line of the users concerned;
-//! everything else (placement, gangs, blocking, retries) stays out of a policy.
+//! The engine keeps the books ([`Books`]) and requests, before every launch, the rank of the users concerned from the policy
+//! ([`Policy::rank`]). A policy declares in [`Needs`] the data that it reads, and may reject a task ([`Policy::admit`]), divide users into
+//! groups ([`Groups`]) and preempt running tasks ([`Preemption`]). Everything else (placement, gangs, blocking, retries) is not part of a
+//! policy.
 
 mod groups;
 pub mod inside;
@@ -17,7 +19,7 @@ use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
 
-/// A place in line: lowest is served first. Opaque; 256 bits, so that any share a policy computes is exact.
+/// The rank of a user: the lowest is served first. Opaque; 256 bits, so that any share a policy computes is exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     high: u128,
@@ -25,20 +27,20 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// A rank from one number.
+    /// Creates a rank from one number.
     pub fn new(low: u128) -> Rank {
         Rank { high: 0, low }
     }
 
-    /// Returns the rank for a log: its words of 64 bits in decimal, the leading zeros left out, such as `5000000:1`. More words are
-    /// later; equal ranks read the same.
+    /// Returns the rank for a log: its words of 64 bits in decimal without leading zeros, such as `5000000:1`. A rank with more words is
+    /// higher; equal ranks have equal texts.
     pub fn text(&self) -> String {
         let words = [self.high >> 64, self.high, self.low >> 64, self.low].map(|word| word as u64);
         let first = words.iter().position(|word| *word > 0).unwrap_or(words.len() - 1);
         words[first..].iter().map(u64::to_string).collect::<Vec<_>>().join(":")
     }
 
-    /// A rank from two numbers, the first decides.
+    /// Creates a rank from two numbers, of which the first is more significant.
     pub fn wide(high: u128, low: u128) -> Rank {
         Rank { high, low }
     }
@@ -47,10 +49,9 @@ impl Rank {
 /// A user's queue of waiting tasks as policies see it. It is not empty when it is ranked.
 #[derive(Clone, Copy, Debug)]
 pub struct Queue {
-    /// The user that waits in it.
+    /// The user with the waiting tasks.
     pub user: UserId,
-    /// The partition that the task at its head is booked under besides its user; [`Partition::DEFAULT`] unless the
-    /// policy keeps labels apart.
+    /// The partition of the task at its head; [`Partition::DEFAULT`] unless the policy keeps labels apart.
     pub partition: Partition,
     /// When the task at its head could have started at the earliest.
     pub release: Time,
@@ -58,7 +59,7 @@ pub struct Queue {
     pub place: u64,
     /// Priority of that task, 0 (most urgent) to 9.
     pub priority: u8,
-    /// Its key under the run's order inside users ([`Inside::key`]); none under the usual order.
+    /// Its key in the run's order inside users ([`Inside::key`]); `None` in the default order.
     pub key: Option<u128>,
 }
 
@@ -69,27 +70,27 @@ pub struct Ask<'a> {
     pub footprint: &'a [u64],
     /// The true demand of each task.
     pub demand: &'a [u64],
-    /// How many tasks at once.
+    /// Number of tasks that start together.
     pub tasks: u32,
 }
 
-/// Why a task does not start now, as data for the decision log.
+/// The reason why a task does not start now, as data for the decision log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A group, by its place in [`GroupTree`], has too little left of its quota of a resource: the shortage, in base units.
+    /// A group, by its index in [`GroupTree`], has too little of its quota of a resource left: the shortage, in base units.
     Quota {
-        /// The user's group, or one above it.
+        /// The user's group, or one of its ancestors.
         group: u32,
-        /// The resource, by its place among the dimensions.
+        /// The index of the resource among the dimensions.
         resource: u8,
-        /// The amount that is missing.
+        /// The missing amount.
         short: u64,
     },
     /// A rule of the policy's own.
     Rule(&'static str),
 }
 
-/// A machine that a task might start on; a pool is one.
+/// A machine that a task might start on; a pooled cluster is one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot<'a> {
     /// Its capacity, through the policy's lens.
@@ -98,53 +99,53 @@ pub struct Spot<'a> {
     pub free: &'a [u64],
 }
 
-/// A policy's answer to an ask.
+/// A policy's answer to an [`Ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It may start if it fits.
     Yes,
-    /// Not now; it is asked again in the next round.
+    /// Not now; the policy is called again in the next round.
     No(Reason),
-    /// Not before [`Policy::prepare`] names the user as stale, or its next task is another one.
+    /// Not before [`Policy::prepare`] returns the user as stale, or its next task is another one.
     Wait(Reason),
 }
 
-/// Users with a rank that may have changed, besides those that changed since the last round, and waiting users ([`Verdict::Wait`]) to try
-/// again.
+/// Users with a rank that may have changed, in addition to those that changed since the last round, and waiting users ([`Verdict::Wait`])
+/// to try again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stale {
-    /// No user's.
+    /// No users.
     None,
-    /// These users'.
+    /// These users.
     Some(Vec<UserId>),
-    /// Every user's.
+    /// All users.
     All,
 }
 
-/// How a policy counts machines and demands: the reservation for a task may differ from its demand.
+/// The rule by which a policy counts machines and demands: the reservation for a task may differ from its demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lens {
-    /// In the resources themselves.
+    /// The resources themselves.
     #[default]
     Plain,
-    /// Machines have this number of slots, and a task takes one whatever its demand. Slots are counted in the first dimension.
+    /// Machines have this number of slots, and a task takes one regardless of its demand. Slots are counted in the first dimension.
     Slots(u32),
-    /// In one resource, by its place among the dimensions; the others are not reserved.
+    /// One resource, by its index among the dimensions; the others are not reserved.
     Only(usize),
 }
 
 impl Lens {
-    /// Whether machines and demands are seen as they are.
+    /// Returns whether machines and demands are unchanged.
     pub fn is_plain(self) -> bool {
         self == Lens::Plain
     }
 
-    /// The amounts that a machine of this capacity offers.
+    /// Returns the amounts that a machine of this capacity offers.
     pub fn machine(self, capacity: Resources) -> Resources {
         self.see(capacity, u64::from)
     }
 
-    /// The amounts that a task of this demand reserves: its footprint.
+    /// Returns the amounts that a task of this demand reserves: its footprint.
     pub fn demand(self, demand: Resources) -> Resources {
         self.see(demand, |_| 1)
     }
@@ -165,52 +166,52 @@ impl Lens {
 pub struct Status {
     /// The group or user.
     pub name: String,
-    /// Names and values: for people and tests, while integers decide.
+    /// Names and values for display and tests; decisions use integers.
     pub values: Vec<(String, f64)>,
-    /// The amounts that it may claim whatever others hold, in base units, of the resources with such a promise.
+    /// The guaranteed amounts, in base units, regardless of the allocations of others; `None` for resources without a guarantee.
     pub guaranteed: [Option<u64>; MAX_DIMS],
-    /// The most that it may hold, in base units, of the resources with such a limit.
+    /// The maximum allocation, in base units; `None` for resources without a limit.
     pub limit: [Option<u64>; MAX_DIMS],
 }
 
 /// The requirements of a policy on the engine; the engine maintains no data that no policy requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// How it counts machines and demands.
+    /// The lens through which it counts machines and demands.
     pub lens: Lens,
     /// The labels with separate books ([`Books::partition`]), in order of precedence: a task set belongs to the first of them that its
     /// label expression requires.
     pub labels: Vec<String>,
-    /// It reads [`Books::wanted`].
+    /// Whether it reads [`Books::wanted`].
     pub waiting_demand: bool,
-    /// It reads [`Books::machines`].
+    /// Whether it reads [`Books::machines`].
     pub machines: bool,
-    /// It reads [`Books::service`].
+    /// Whether it reads [`Books::service`].
     pub integrals: bool,
-    /// A launch may move others than the user that was served, within the round and only further behind.
+    /// Whether a launch may change the ranks of users other than the one that was served, within the round and only upwards.
     pub moves_others: bool,
-    /// [`Policy::prepare`] is called after every launch as well, so that ranks may change in any way within a round.
+    /// Whether [`Policy::prepare`] is called after every launch as well, so that ranks may change in any way within a round.
     pub after_launches: bool,
-    /// It serves task sets in the order of the run alone, of any user.
+    /// Whether it serves task sets of all users in the order of the run alone.
     pub one_line: bool,
-    /// It ranks users by machine ([`Policy::rank_on`]): of all pairs of a user's next task and a machine with room for it the
-    /// first in rank order is served, whatever the placement rule.
+    /// Whether it ranks users by machine ([`Policy::rank_on`]): of all pairs of a user's next task and a machine with room for it, the
+    /// first in rank order is served, regardless of the placement rule.
     pub by_machine: bool,
-    /// Whether it stops running tasks ([`Policy::preemption`]): an index of them is maintained then.
+    /// Whether it preempts running tasks ([`Policy::preemption`]): an index of them is then maintained.
     pub displaces: PreemptsFor,
-    /// It plans the machines of launches ([`Policy::nominated`]).
+    /// Whether it plans the machines of launches ([`Policy::nominated`]).
     pub nominates: bool,
 }
 
-/// Whether a policy stops running tasks, and for which purpose.
+/// Whether a policy preempts running tasks, and for which purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PreemptsFor {
     /// It never does.
     #[default]
     Never,
-    /// On its own account, by [`Preemption::reclaim`].
+    /// To reclaim resources, by [`Preemption::reclaim`].
     Reclaims,
-    /// That, and for tasks that fit nowhere, by [`Preemption::propose`].
+    /// To reclaim resources, and for tasks that fit nowhere, by [`Preemption::propose`].
     ForOthers,
 }
 
@@ -219,19 +220,19 @@ pub enum PreemptsFor {
 /// Within a round a rank may change only for the user that was just served, unless [`Needs::moves_others`] or
 /// [`Needs::after_launches`]; values that depend on all users are recomputed in [`Policy::prepare`].
 pub trait Policy: Send {
-    /// The things it needs; asked before the run, and the same whenever asked.
+    /// Returns its requirements; called before the run, with the same result at any time.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// A user appears for the first time; ids are dense. Errors: it must not.
+    /// Adds a user at its first appearance; ids are dense. Errors: the user is not allowed.
     fn open(&mut self, _user: UserId, _name: &str) -> Result<()> {
         Ok(())
     }
 
-    /// Recomputes the values that depend on all users (prices, targets, quotas) at the start of a round, given the
-    /// users that changed since the last one, and returns the other users with a rank that may have changed. Called again
-    /// in the same round when running tasks were stopped, and after launches ([`Needs::after_launches`]).
+    /// Recomputes the values that depend on all users (prices, targets, quotas) at the start of a round, given the users that changed since
+    /// the last one, and returns the other users with a rank that may have changed. Called again in the same round if running tasks were
+    /// stopped, and after launches ([`Needs::after_launches`]).
     ///
     /// Errors end the run: a solver that does not converge.
     fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
@@ -241,25 +242,25 @@ pub trait Policy: Send {
     /// Returns the rank of a user's next task, lowest first; the run's tie rule orders equal ranks.
     fn rank(&self, queue: &Queue, books: &Books) -> Rank;
 
-    /// The place in line of a user's next task on a machine ([`Needs::by_machine`]). Within a round it may only fall back where
-    /// others start there.
+    /// Returns the rank of a user's next task on a machine ([`Needs::by_machine`]). Within a round it may only rise when other tasks start
+    /// there.
     fn rank_on(&self, queue: &Queue, _ask: &Ask, _spot: &Spot, books: &Books) -> Rank {
         self.rank(queue, books)
     }
 
-    /// May this head start now? Asked before every launch, whether or not there is room.
+    /// Returns whether this head may start now. Called before every launch, whether or not there is room.
     fn admit(&self, _queue: &Queue, _ask: &Ask, _books: &Books) -> Verdict {
         Verdict::Yes
     }
 
-    /// A head was launched; the books know already.
+    /// Records the launch of a head; the books contain it already.
     fn launched(&mut self, _queue: &Queue, _ask: &Ask, _books: &Books) {}
 
-    /// A head has to wait ([`Verdict::Wait`]), for this reason.
+    /// Records that a head has to wait ([`Verdict::Wait`]), for this reason.
     fn refused(&mut self, _queue: &Queue, _ask: &Ask, _reason: Reason, _books: &Books) {}
 
-    /// The instant `now` is over, and what the books say holds until the next one; users in `changed` hold or wait for
-    /// something else than before it. Returns when to hold a round though nothing happens, later than `now`: the end of a
+    /// Records the end of the instant `now`: the books stay unchanged until the next one. Users in `changed` have another allocation or
+    /// pending demand than before it. Returns the time, later than `now`, of a round to be held even without an event: the end of a
     /// quantum, a deadline.
     fn settled(&mut self, _now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
         None
@@ -271,17 +272,17 @@ pub trait Policy: Send {
         &[]
     }
 
-    /// Its half that stops running tasks, if it has one; see [`Needs::displaces`].
+    /// Returns its rule for preemption, if it has one; see [`Needs::displaces`].
     fn preemption(&mut self) -> Option<&mut dyn Preemption> {
         None
     }
 
-    /// Its ranks of what users might hold, if a user's rank is a share: for a rule that stops tasks for fairness.
+    /// Returns its ranks for hypothetical allocations, if a user's rank is a share: for a rule that preempts tasks for fairness.
     fn shares(&self) -> Option<&dyn Shares> {
         None
     }
 
-    /// The groups of users that it keeps, if it does: for metrics and tables.
+    /// Returns its groups of users, if it has groups: for metrics and tables.
     fn groups(&self) -> Option<&dyn Groups> {
         None
     }
@@ -291,8 +292,8 @@ pub trait Policy: Send {
         Vec::new()
     }
 
-    /// Whether one user goes before another by the rule as it is written, if it compares users one by one: an order has to say the
-    /// opposite the other way round.
+    /// Returns whether one user goes before another by the rule as published, if the rule compares users pairwise. The rule is an order
+    /// only if the reverse comparison has the opposite result.
     fn compare_users(&self, _one: UserId, _other: UserId, _books: &Books) -> Option<bool> {
         None
     }

@@ -1,4 +1,4 @@
-//! The interface between the engine and a rule that stops running tasks by choice: the victims, and the reason.
+//! The interface between the engine and a rule that preempts running tasks: the victims, and the reason.
 //!
 //! A rule proposes and the engine decides: it checks a proposal, gives notice, stops the tasks, and reserves their room or leaves it
 //! available, as the proposal requires. Tasks marked stable are never preempted, and are hidden from rules; a gang is stopped as a whole or
@@ -12,52 +12,52 @@ use crate::cluster::PlannedRoom;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
 
-/// A gang that has running tasks.
+/// A gang with running tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gang {
-    /// Tasks of one gang have the same number.
+    /// The number of the gang, which all its tasks share.
     pub number: u32,
-    /// How many of it run.
+    /// Number of its running tasks.
     pub tasks: u32,
 }
 
-/// Equal running tasks that may be stopped by choice: they started together on one machine.
+/// Equal running tasks that may be preempted: they started together on one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningTasks<'a> {
-    /// The key of these tasks in a proposal.
+    /// The key that identifies these tasks in a proposal.
     pub key: u64,
     /// The user that they belong to.
     pub user: UserId,
-    /// The partition that they are booked under besides their user.
+    /// The partition of their account, besides the user.
     pub partition: Partition,
     /// Their priority, 0 (most urgent) to 9.
     pub priority: u8,
-    /// The key of the order inside users ([`Inside`](super::Inside)): the higher, the further behind; 0 unless the rule uses it.
+    /// Their key in the order inside users ([`Inside`](super::Inside)): a higher key is later; 0 unless the rule uses it.
     pub order: u128,
-    /// Where they run.
+    /// Their machine.
     pub machine: MachineId,
     /// Their row in the trace.
     pub row: u64,
-    /// When they could have started at the earliest, and their place among those of that instant.
+    /// When they could have started at the earliest, and their position among the tasks of that instant.
     pub since: (Time, u64),
     /// When they started.
     pub start: Time,
-    /// The number of tasks that are not asked yet.
+    /// Number of tasks without a notice.
     pub count: u32,
-    /// The amount that each reserves, through the policy's lens.
+    /// The amount that each task reserves, through the policy's lens.
     pub footprint: &'a [u64],
-    /// The gang that they belong to, if they do: with any of them the whole gang is stopped.
+    /// Their gang, if they belong to one: it can only be stopped as a whole.
     pub gang: Option<Gang>,
 }
 
 /// The task set that a user would start next.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
-    /// The user's line, as it is ranked.
+    /// The user's queue, as it is ranked.
     pub queue: Queue,
     /// The amount that each task reserves, through the policy's lens.
     pub footprint: Resources,
-    /// How many tasks of it wait.
+    /// Number of its waiting tasks.
     pub tasks: u32,
     /// Whether all of them start together or none.
     pub gang: bool,
@@ -66,16 +66,16 @@ pub struct Head {
 /// The running tasks that a rule may choose from, in the order of stopping: the least urgent first, then the latest start, then the last in
 /// the trace.
 pub trait RunningView {
-    /// Calls `hear` for each, until it breaks.
+    /// Calls `hear` for each group of running tasks, until it returns a break.
     fn all(&self, hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
 
-    /// The same of these users' alone.
+    /// Calls `hear` for each group of running tasks of these users, until it returns a break.
     fn of_users(&self, users: &[UserId], hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
 
-    /// The task set that a user would start next, if it waits for anything.
+    /// Returns the task set that a user would start next, if it has waiting tasks.
     fn next(&self, user: UserId) -> Option<Head>;
 
-    /// The amounts that a machine has free, through the policy's lens.
+    /// Returns the free amounts of a machine, through the policy's lens.
     fn free(&self, machine: MachineId) -> Resources;
 
     /// Returns the machine that the run's placement rule chooses for a task that reserves these amounts if the machines in
@@ -86,74 +86,75 @@ pub trait RunningView {
     /// Returns whether the placement rule chooses the first machine with room.
     fn is_first_fit(&self) -> bool;
 
-    /// The user's name.
+    /// Returns the user's name.
     fn name(&self, user: UserId) -> &str;
 
-    /// The groups of users that the policy keeps, if it does and the rule is not its own.
+    /// Returns the groups of users of the policy, if it has groups and the rule is not its own.
     fn groups(&self) -> Option<&dyn Groups>;
 
-    /// The policy's shares, if its ranks are such and the rule is not its own.
+    /// Returns the policy's shares, if its ranks are shares and the rule is not its own.
     fn shares(&self) -> Option<&dyn Shares>;
 
-    /// The amounts that a user has asked for and not got yet, and those of its running tasks that were asked for.
+    /// Returns the amounts that a user is about to gain and to lose by preemptions that were requested.
     fn pending(&self, user: UserId) -> Pending;
 
-    /// A number that changes whenever tasks may have been started or stopped while tasks are proposed for others: what a rule has
-    /// worked out holds as long.
+    /// Returns a number that changes whenever tasks may have been started or stopped while preemptions for others are proposed: results
+    /// that a rule has cached are valid as long as it stays the same.
     fn version(&self) -> u64;
 }
 
-/// The amounts that are to change hands, through the policy's lens.
+/// The amounts that are about to change hands, through the policy's lens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// Of the tasks that a user will start.
+    /// The amounts of tasks that the user will start.
     pub gains: Resources,
-    /// Of its running tasks that will be stopped; of a gang all of them.
+    /// The amounts of its running tasks that will be stopped; for a gang, of all its tasks.
     pub losses: Resources,
 }
 
-/// A policy whose rank of a user is a share: a function of the user's allocation alone.
+/// A policy that ranks users by a share, which is a function of the user's allocation alone.
 pub trait Shares {
-    /// The rank of a user if it held these amounts, through the policy's lens. More of anything ranks no earlier.
+    /// Returns the rank of a user if its allocation were these amounts, through the policy's lens. The rank must not fall if an amount
+    /// grows.
     fn rank_with(&self, user: UserId, held: &[u64], books: &Books) -> Rank;
 }
 
 /// The use of the room of stopped tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// It is kept for the task that they are stopped for.
+    /// It is reserved for the task that they are stopped for.
     Kept,
-    /// Whichever task is first in line may have it.
+    /// It is available to the task with the lowest rank.
     Open,
 }
 
-/// A proposal: tasks to stop, by key, and how many of each; the last are spared first if not all are needed.
+/// A proposal: tasks to stop, by key, with the number of each; if not all are needed, the last are spared first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victims {
     /// The tasks.
     pub tasks: Vec<(u64, u32)>,
     /// The use of their room.
     pub room: Room,
-    /// The beneficiary and the rule, if the policy states them: for the log of decisions.
+    /// The beneficiary and the rule, if the policy states them: for the decision log.
     pub cause: Option<Cause>,
 }
 
 /// The beneficiary of a preemption, and the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// The user that is to have their room.
+    /// The user that is to get their room.
     pub user: UserId,
-    /// The rule, in the policy's own words.
+    /// The rule, in the policy's wording.
     pub rule: &'static str,
 }
 
-/// The answer of [`Preemption::reclaim`]: tasks to stop, and users to look at again.
+/// The result of [`Preemption::reclaim`]: tasks to stop, and users to rank again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reclaims {
     /// Tasks to stop.
     pub victims: Vec<Victims>,
-    /// Users with a rank that may have changed, or waiting users to try again, as in [`Policy::prepare`](super::Policy::prepare): a policy
-    /// may decide only here, where it sees the running tasks.
+    /// Users with a rank that may have changed, or waiting users to try again, as in [`Policy::prepare`](super::Policy::prepare): some
+    /// policies decide only here, where the running tasks are available.
     pub stale: Stale,
 }
 
@@ -163,13 +164,13 @@ impl Default for Reclaims {
     }
 }
 
-/// A rule that stops running tasks by choice. Every method defaults to nothing.
+/// A rule that preempts running tasks. By default, every method does nothing.
 pub trait Preemption {
-    /// Proposes tasks to stop for the next task of a queue, which fits nowhere: tasks of *one* machine on which it fits then. `running`
-    /// contains the tasks on machines that it may use, except tasks that started at this instant: otherwise two tasks could stop each other
-    /// without time advancing.
+    /// Proposes tasks to stop for the next task of a queue, which fits nowhere. They must run on *one* machine, which the task then fits.
+    /// `running` contains the tasks on machines that it may use, except tasks that started at this instant: otherwise two tasks could
+    /// preempt each other without time advancing.
     ///
-    /// Errors end the run: a rule that makes no sense with the policy.
+    /// Errors end the run: a rule that cannot be combined with the policy.
     fn propose(
         &mut self,
         _queue: &Queue,
@@ -180,14 +181,14 @@ pub trait Preemption {
         Ok(None)
     }
 
-    /// Returns tasks to stop at once on the policy's own account, with room that is open to all. Called after every
+    /// Returns tasks to stop at once to reclaim resources, with room that is open to all. Called after every
     /// [`Policy::prepare`](super::Policy::prepare), which is called again if tasks were stopped. Errors end the run.
     fn reclaim(&mut self, _now: Time, _running: &dyn RunningView, _books: &Books) -> Result<Reclaims> {
         Ok(Reclaims::default())
     }
 }
 
-/// Tasks to stop, as chosen so far.
+/// Tasks that have been chosen to be stopped.
 struct Chosen {
     key: u64,
     gang: Option<Gang>,
@@ -195,9 +196,9 @@ struct Chosen {
     footprint: [u64; MAX_DIMS],
 }
 
-/// Returns the running tasks of these users that have to be stopped, in the order of stopping, until this much is free. Tasks that use none
-/// of a short resource are skipped, and tasks that turn out not to be needed are spared, the last first. Empty if no task with any of it
-/// may be stopped.
+/// Returns the running tasks of these users that have to be stopped, in the order of stopping, until this amount is free. Tasks that use
+/// none of a missing resource are skipped, and tasks that turn out to be unnecessary are spared, the last first. `None` if no task that
+/// uses a missing resource may be stopped.
 pub fn enough(
     running: &dyn RunningView,
     users: &[UserId],
@@ -229,7 +230,7 @@ pub fn enough(
     (!tasks.is_empty()).then_some(Victims { tasks, room: Room::Open, cause: None })
 }
 
-/// Removes the tasks that the others have made unnecessary: the ones to be stopped last are spared first.
+/// Removes the tasks that others have made unnecessary: the ones to be stopped last are spared first.
 fn spare(chosen: &mut [Chosen], wanted: &Resources, short: &Resources) {
     let mut surplus = [0u64; MAX_DIMS];
     for one in chosen.iter() {

@@ -1,4 +1,8 @@
-//! Shared by all readers of a canonical trace: dense ids, order, and jobs with consecutive rows.
+//! Shared by all readers of a canonical trace: dense ids, the order of rows, and jobs with adjacent rows.
+//!
+//! The [`Assembler`] gives users and jobs dense ids in order of first appearance. It rejects rows that are not sorted by submit time, jobs
+//! with rows that are neither adjacent nor of one instant, and preceding jobs without an earlier row. It stores one bit or one small key
+//! per finished job, so that long traces can be streamed.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -7,36 +11,36 @@ use super::Texts;
 use super::names::{JobName, JobNames, Names, split};
 use plimsoll_base::units::{JobId, Time, UserId};
 
-/// Gives jobs and users their ids and checks a row's place in the trace.
+/// Assigns ids to jobs and users and checks a row's position in the trace.
 #[derive(Clone, Debug, Default)]
 pub struct Assembler {
-    /// Users met so far.
+    /// Users seen so far.
     pub users: Names,
     /// Prefixes of job names.
     pub job_names: JobNames,
-    /// Stages met so far.
+    /// Stages seen so far.
     pub stages: Names,
-    /// Labels met so far.
+    /// Labels seen so far.
     pub labels: Names,
-    /// Locations met so far.
+    /// Locations seen so far.
     pub locations: Names,
     numbered_users: NumberedUsers,
     last_job: Option<(JobName, JobId)>,
     last_submit: Time,
     jobs: u32,
-    /// Jobs that appeared at this instant: rows of theirs may still follow among those of others.
+    /// Jobs that appeared at this instant: further rows of them may follow among those of others.
     instant: Instant,
     seen: SeenJobs,
 }
 
 impl Assembler {
-    /// The names in its rows.
+    /// Returns the names in its rows.
     pub fn texts(&self) -> Texts<'_> {
         let Assembler { job_names, stages, labels, locations, .. } = self;
         Texts { job_names, stages, labels, locations }
     }
 
-    /// The id of a user. Errors: why the name is not acceptable.
+    /// Returns the id of a user. Errors: the reason why the name is not valid.
     pub fn user(&mut self, name: &[u8]) -> Result<UserId, String> {
         let split = split(name).filter(|(_, number)| *number < NumberedUsers::DENSE);
         let place = split.and_then(|(prefix, number)| self.numbered_users.place(prefix, number));
@@ -51,7 +55,7 @@ impl Assembler {
         Ok(UserId(id))
     }
 
-    /// Checks that rows come in order. Errors: a description of the problem.
+    /// Checks that rows are in order of submission. Errors: a description of the problem.
     pub fn submitted(&mut self, submit: Time) -> Result<(), String> {
         if submit < self.last_submit {
             return Err(format!(
@@ -67,7 +71,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// The id and the name of a job; call [`Assembler::submitted`] first. Errors: why the job is not valid here.
+    /// Returns the id and the name of a job; call [`Assembler::submitted`] first. Errors: the reason why the job is not valid here.
     pub fn job(&mut self, name: &[u8]) -> Result<(JobId, JobName), String> {
         if let Some((JobName::Text(last), id)) = &self.last_job
             && last.as_bytes() == name
@@ -98,7 +102,7 @@ impl Assembler {
         Ok((id, job))
     }
 
-    /// The job that precedes the job `own`, by its name. Errors: why it is not acceptable.
+    /// Returns the job that precedes the job `own`, by its name. Errors: the reason why it is not valid.
     pub fn preceding(&mut self, name: &[u8], own: &JobName) -> Result<JobName, String> {
         let Some(job) = self.job_names.parse(name) else { return Err(text(name).err().unwrap_or_default()) };
         if job == *own {
@@ -111,11 +115,11 @@ impl Assembler {
     }
 }
 
-/// The jobs of one instant, looked up only for a row of a job that was there before.
+/// The jobs of one instant, searched only for a row of a job that has an earlier row.
 #[derive(Clone, Debug, Default)]
 struct Instant {
     list: Vec<(JobName, JobId)>,
-    /// Those of the list that have been needed so far.
+    /// The entries of `list` at the time of the last search.
     map: HashMap<JobName, JobId>,
 }
 
@@ -131,7 +135,7 @@ impl Instant {
     }
 }
 
-/// Ids of users with names of text and a number (`u17`), found without hashing.
+/// Ids of users with names that consist of text and a number (`u17`), found without hashing.
 #[derive(Clone, Debug, Default)]
 struct NumberedUsers {
     prefixes: Vec<(Box<[u8]>, Vec<u32>)>,
@@ -141,11 +145,11 @@ struct NumberedUsers {
 const UNKNOWN: u32 = u32::MAX;
 
 impl NumberedUsers {
-    /// Numbers below this are looked up by place: at most 16 MiB a prefix.
+    /// Numbers below this are used as an index: at most 16 MiB per prefix.
     const DENSE: u64 = 1 << 22;
     const PREFIXES: usize = 8;
 
-    /// Where the id of a user stands; [`UNKNOWN`] if it is met for the first time. `None` after too many prefixes.
+    /// Returns the entry for the id of a user; [`UNKNOWN`] if the user is new. `None` if there are too many prefixes.
     fn place(&mut self, prefix: &[u8], number: u64) -> Option<&mut u32> {
         if self.prefixes.get(self.last).is_none_or(|(last, _)| **last != *prefix) {
             self.last = match self.prefixes.iter().position(|(known, _)| **known == *prefix) {
@@ -165,7 +169,7 @@ impl NumberedUsers {
     }
 }
 
-/// A name as text that people can read.
+/// Converts a name to text. Errors: it is empty or not UTF-8.
 fn text(name: &[u8]) -> Result<&str, String> {
     if name.is_empty() {
         return Err("is empty; expected a name".to_owned());
@@ -173,14 +177,14 @@ fn text(name: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(name).map_err(|_| format!("'{}' is not UTF-8", shorten(name)))
 }
 
-/// A value for a message: at most 40 characters of it.
+/// Shortens a value for a message to at most 40 characters.
 pub fn shorten(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(&value[..value.len().min(200)]);
     let short: String = text.chars().take(40).collect();
     if short.len() < value.len() && text.chars().count() >= 40 { format!("{short}...") } else { short }
 }
 
-/// Which jobs there have been: one bit for numbered ones, a hash for others, so that a long trace stays cheap.
+/// The set of all jobs so far: one bit for a numbered job, a hash for any other, so that a long trace needs little memory.
 #[derive(Clone, Debug, Default)]
 struct SeenJobs {
     bits: Vec<Vec<u64>>,
@@ -189,7 +193,7 @@ struct SeenJobs {
     keys: (RandomState, RandomState),
 }
 
-/// Numbers below this have a bit each: at most 8 MiB a prefix.
+/// Numbers below this have a bit each: at most 8 MiB per prefix.
 const DENSE: u64 = 1 << 26;
 
 impl SeenJobs {
@@ -204,7 +208,7 @@ impl SeenJobs {
         }
     }
 
-    /// Whether the job is new. Two texts are taken for one only if 128 random bits agree.
+    /// Adds a job; returns whether it is new. Two different texts are confused only if 128 random bits agree.
     fn insert(&mut self, job: &JobName) -> bool {
         match job {
             JobName::Numbered { prefix, number } if *number < DENSE => {

@@ -1,4 +1,7 @@
 //! The columns of a canonical trace, CSV or Parquet, found by their names.
+//!
+//! A header must have a job, a user, a submit time, a duration and at least one resource, each once; the order is free. Resources other
+//! than the usual ones must be declared, so that a misspelt column is an error with a suggestion and not a new resource.
 
 use std::path::Path;
 
@@ -18,19 +21,19 @@ pub enum TraceColumn {
     Submit(u64),
     /// The duration of each task, in units of this many microseconds.
     Duration(u64),
-    /// How many tasks.
+    /// The number of tasks.
     Tasks,
     /// The stage of this row.
     Stage,
     /// The stages that must have ended first.
     After,
-    /// 0 to 9.
+    /// The priority, 0 to 9.
     Priority,
-    /// All or nothing.
+    /// Whether all tasks start together or none.
     Gang,
-    /// Where the tasks would run best.
+    /// The location where the tasks would run best.
     Location,
-    /// Whether more urgent tasks may not ask for their room.
+    /// Whether the tasks are exempt from preemption by more urgent tasks.
     Stable,
     /// A label expression for the machine.
     Label,
@@ -58,10 +61,10 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// The resources that a trace may have without saying so.
+    /// The resources that a trace may have without a declaration.
     pub const USUAL: [&'static str; 5] = ["cpu", "memory", "gpu", "disk", "network"];
 
-    /// The columns beside those of resources, with their content.
+    /// The columns other than those of resources, with their content.
     const OTHERS: [(&'static str, TraceColumn); 26] = [
         ("job", TraceColumn::Job),
         ("user", TraceColumn::User),
@@ -91,7 +94,7 @@ impl Columns {
         ("deadline_us", TraceColumn::Deadline(1)),
     ];
 
-    /// The column of this name, if it is not one of resources.
+    /// Returns the content of the column with this name, if it is not one of resources.
     fn other(name: &str) -> Option<TraceColumn> {
         Columns::OTHERS.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
     }
@@ -102,15 +105,14 @@ impl Columns {
         level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
-    /// Whether a column is one of a trace that may have these resources beside the usual ones.
+    /// Returns whether a column is valid in a trace that may have these resources in addition to the usual ones.
     pub fn knows(name: &str, resources: &[String]) -> bool {
         let resource = || Dim::parse(name).0.name;
         let declared = |resource: String| resources.iter().any(|known| Dim::parse(known).0.name == resource);
         Columns::other(name).is_some() || Columns::USUAL.contains(&&*resource()) || declared(resource())
     }
 
-    /// Reads the header of a trace that may have these `resources` beside the usual ones. Errors: [`Error::Trace`] on
-    /// line 1.
+    /// Parses the header of a trace that may have these `resources` in addition to the usual ones. Errors: [`Error::Trace`] on line 1.
     pub fn find<'a>(path: &Path, header: impl IntoIterator<Item = &'a str>, resources: &[String]) -> Result<Columns> {
         let mut columns = Columns { kinds: Vec::new(), names: Vec::new(), dims: Vec::new() };
         let header: Vec<&str> = header.into_iter().map(str::trim).collect();
@@ -137,7 +139,7 @@ impl Columns {
         Ok(columns)
     }
 
-    /// Whether a trace is no trace without this column (or the same in another unit).
+    /// Returns whether a trace must have this column (or the same in another unit).
     pub(super) fn is_required(name: &str) -> bool {
         use TraceColumn::{Duration, Job, Submit, User};
         matches!(Columns::other(name), Some(Job | User | Submit(_) | Duration(_)))
@@ -184,7 +186,7 @@ impl Columns {
         Ok(TraceColumn::Resource(self.dims.len() - 1, scale))
     }
 
-    /// Errors: the header lacks the job, the user, the submit time or the duration.
+    /// Checks that the header has the job, the user, the submit time and the duration. Errors: a column is missing.
     fn require_main(&self, path: &Path, header: &[&str]) -> Result<()> {
         let has = |wanted: fn(TraceColumn) -> bool| header.iter().any(|name| Columns::other(name).is_some_and(wanted));
         let missing = if !has(|kind| matches!(kind, TraceColumn::Job)) {
@@ -201,7 +203,7 @@ impl Columns {
         Err(Columns::missing(path, missing, header.iter().copied()))
     }
 
-    /// Errors: no column is a resource.
+    /// Checks that a column is a resource. Errors: there is none.
     fn require_resource(&self, path: &Path) -> Result<()> {
         if self.dims.is_empty() {
             return Err(Columns::missing(path, "cpu", self.names.iter().map(String::as_str)));

@@ -1,6 +1,6 @@
-//! Distributions and demands of a workload as points of figures, and the published ones beside them.
+//! Distributions and demands of a workload as points of figures, and the published ones for comparison.
 //!
-//! One pass over a source; memory grows with distinct demands and buckets, not with rows. Floats only report.
+//! One pass over a source; memory grows with distinct demands and buckets, not with rows. Floats are used for reports only.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use plimsoll_base::units::MAX_DIMS;
 /// Points of a distribution: a value, and the fraction of tasks at or below it.
 pub type Curve = Vec<(f64, f64)>;
 
-/// The tasks of one kind: of all, or of one stage.
+/// The tasks of one kind: all tasks, or those of one stage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curves {
     /// `all`, a stage's name, or `no stage`.
     pub kind: String,
-    /// How long tasks run, in seconds; empty where that is not known.
+    /// The duration of tasks, in seconds; empty if it is not known.
     pub duration_s: Curve,
-    /// Demands of tasks, one curve a resource, in the unit people write.
+    /// Demands of tasks, one curve per resource, in the unit for display.
     pub demand: Vec<Curve>,
     /// Demands of tasks for the first two resources, and the number of tasks (published: millions) with each demand.
     pub pairs: Vec<(f64, f64, f64)>,
 }
 
-/// Distributions of one kind of tasks, as they are counted.
+/// Distributions of one kind of tasks while they are counted.
 #[derive(Default)]
 struct Counting {
     duration: Histogram,
@@ -34,8 +34,7 @@ struct Counting {
     pairs: BTreeMap<(u64, u64), u64>,
 }
 
-/// Reads a source to its end: the curves of all tasks, then, if there are stages, those of each and of tasks without
-/// one.
+/// Reads a source to its end and returns the curves of all tasks, then, if there are stages, those of each stage and of tasks without one.
 ///
 /// Errors: those of the source.
 pub fn curves(source: &mut dyn Source) -> Result<Vec<Curves>> {
@@ -72,8 +71,7 @@ pub fn curves(source: &mut dyn Source) -> Result<Vec<Curves>> {
     Ok(curves)
 }
 
-/// The curves that were published about Facebook's cluster of October 2010: all tasks, maps, reduces; durations of all
-/// tasks only.
+/// Returns the published curves of Facebook's cluster of October 2010: all tasks, maps, reduces; durations of all tasks only.
 pub fn published_curves() -> Vec<Curves> {
     let (map, reduce) = (&published::MAP.points, &published::REDUCE.points);
     let both: Vec<Demand> = map.iter().chain(reduce).copied().collect();

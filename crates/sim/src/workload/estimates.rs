@@ -17,34 +17,34 @@ use plimsoll_base::units::{Dim, JobId, Rounding, Span, Time, UserId, decimal};
 /// One, in millionths.
 const ONE: u64 = 1_000_000;
 
-/// The most that a factor may be.
+/// The largest factor.
 const FACTOR_MOST: u64 = 1000 * ONE;
 
-/// The most that a sigma may be.
+/// The largest sigma.
 const SIGMA_MOST: u64 = 5 * ONE;
 
-/// The longest estimate: tables hold no more microseconds.
+/// The longest estimate: tables cannot store more microseconds.
 const LONGEST: u64 = i64::MAX as u64;
 
-/// How users estimate. As text: `as-given`, `exact`, `uniform:3`, `lognormal:0.5`.
+/// The model of the users' estimates. As text: `as-given`, `exact`, `uniform:3`, `lognormal:0.5`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Estimates {
-    /// As the workload has them, if it has any.
+    /// The estimates of the workload, if it has any.
     #[default]
     AsGiven,
     /// The true duration.
     Exact,
-    /// The true duration times a number drawn evenly from 1 up to a factor, in millionths: no estimate is too low. This is the f-model of
-    /// Mu'alem and Feitelson (IEEE TPDS 2001), whose f is the factor less 1. Computed in whole numbers, and rounded down to the
-    /// microsecond.
+    /// The true duration times a uniformly distributed number from 1 to a factor, in millionths: no estimate is too low. This is the
+    /// f-model of Mu'alem and Feitelson (IEEE TPDS 2001) with f equal to the factor less 1. Computed in whole numbers, and rounded down to
+    /// the microsecond.
     Uniform(u64),
-    /// The true duration times e to the power of a normally distributed number with mean 0 and this standard deviation, in
-    /// millionths: half of all estimates are too low, and the median error is none. Rounded to the nearest microsecond.
+    /// The true duration times e to the power of a normally distributed number with mean 0 and this standard deviation, in millionths: half
+    /// of all estimates are too low, and the median error is 0. Rounded to the nearest microsecond.
     Lognormal(u64),
 }
 
 impl Estimates {
-    /// Returns whether they differ from seed to seed: a factor of 1 and a sigma of 0 leave the true durations.
+    /// Returns whether estimates differ from seed to seed: a factor of 1 and a sigma of 0 keep the true durations.
     pub fn are_drawn(self) -> bool {
         match self {
             Estimates::AsGiven | Estimates::Exact => false,
@@ -53,7 +53,7 @@ impl Estimates {
         }
     }
 
-    /// The estimate of a task set that takes so long, with draws of its own; at least a microsecond where it takes any time.
+    /// Returns the estimate of a task set, with draws of its own; at least a microsecond if the duration is not 0.
     fn estimate(self, set: &TaskSet, draws: impl FnOnce() -> ChaCha8Rng) -> Option<Span> {
         let duration = set.duration.0;
         let estimate = match self {
@@ -67,7 +67,7 @@ impl Estimates {
             }
             Estimates::Lognormal(sigma) => {
                 let normal: f64 = draws().sample(StandardNormal);
-                // A cast of a float that is too large gives the largest number.
+                // A cast of a float that is too large saturates.
                 (duration as f64 * (normal * sigma as f64 / ONE as f64).exp()).round() as u64
             }
         };
@@ -113,24 +113,24 @@ impl std::str::FromStr for Estimates {
     }
 }
 
-/// A source with estimates by a model in place of its own.
+/// A source with the estimates of a model in place of its own.
 pub struct Estimated<'a> {
     source: Box<dyn Source + 'a>,
     model: Estimates,
     draws: ChaCha8Rng,
-    /// How many task sets of each user were taken.
+    /// Number of task sets taken, by user.
     taken: Vec<u32>,
-    /// The next row, once it was looked at.
+    /// The next row, once it was peeked.
     ahead: Option<TaskSet>,
 }
 
 impl<'a> Estimated<'a> {
-    /// Gives a source the estimates of a seed.
+    /// Creates a source with the estimates of a seed.
     pub fn new(source: Box<dyn Source + 'a>, model: Estimates, seed: u64) -> Estimated<'a> {
         Estimated { source, model, draws: stream(seed, "estimates"), taken: Vec::new(), ahead: None }
     }
 
-    /// The number of a user's next task set among all substreams.
+    /// Returns the number of a user's next task set among all substreams.
     fn substream(&self, user: UserId) -> u64 {
         u64::from(user.0) << 32 | u64::from(self.taken.get(user.index()).copied().unwrap_or(0))
     }
@@ -179,7 +179,7 @@ impl Source for Estimated<'_> {
     }
 
     fn job_finished(&mut self, job: JobId, user: UserId, now: Time) {
-        // Of a closed loop the next row may be another one now.
+        // In a closed loop the next row may be another one now.
         self.ahead = None;
         self.source.job_finished(job, user, now);
     }
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::workload::Workload;
 
-    /// Estimates over true durations of 1000 s.
+    /// Returns the ratios of estimates to true durations of 1000 s.
     fn factors(model: &str, seed: u64) -> Vec<f64> {
         let mut workload = Workload { dims: vec![Dim::parse("cpu").0], ..Workload::default() };
         for number in 0..4000 {

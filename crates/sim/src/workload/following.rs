@@ -1,7 +1,7 @@
 //! Jobs that are submitted when another job has ended: feedback within a trace.
 //!
-//! A job with a [`Preceding`] job is submitted at its own submit time or when the preceding job has ended and the think
-//! time has passed, whichever is later.
+//! A job with a [`Preceding`] job is submitted at its own submit time, or when the preceding job has ended and the think time has passed,
+//! whichever is later. [`Following`] keeps the rows of such jobs back; memory grows with the jobs of the source.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,41 +21,41 @@ pub struct Preceding {
 }
 
 impl Preceding {
-    /// The error for rows of one job with different preceding jobs.
+    /// Returns the error for rows of one job with different preceding jobs.
     pub(super) fn differs(place: &str) -> Error {
         let problem = "the preceding job or the think time differs from the job's earlier rows";
         Error::Mismatch { problem: format!("{place}, column 'after_job': {problem}") }
     }
 }
 
-/// A row that waits for its time.
+/// A row that waits for its submission.
 struct WaitingRow {
     set: TaskSet,
     name: JobName,
-    /// The number of its job in the source.
+    /// The id of its job in the source.
     job: JobId,
 }
 
-/// A source with rows that wait until the preceding jobs have ended. Rows keep their numbers and users their ids; jobs are
-/// numbered in order of submission. Memory grows with the jobs of the source.
+/// A source with rows that wait until the preceding jobs have ended. Rows keep their numbers and users their ids; jobs are numbered in
+/// order of submission. Memory grows with the jobs of the source.
 pub struct Following<'a> {
     source: Box<dyn Source + 'a>,
-    /// Rows with a known time of submission, by that of their job and by their numbers.
+    /// Rows with a known time of submission, by the time of their job and by their numbers.
     ready: BTreeMap<(Time, u64), WaitingRow>,
     /// Rows of each job that waits, by the name of the preceding job.
     held: HashMap<JobName, Vec<Vec<WaitingRow>>>,
-    /// The ends of jobs.
+    /// The end times of jobs.
     ended: HashMap<JobName, Time>,
-    /// The numbers here of jobs that have begun, by those in the source.
+    /// The ids here of jobs that have begun, by their ids in the source.
     numbers: HashMap<JobId, JobId>,
-    /// Names of these jobs and their numbers in the source, by the numbers here.
+    /// The names of these jobs and their ids in the source, by the ids here.
     begun: HashMap<JobId, (JobName, JobId)>,
     jobs: u32,
     last: JobName,
 }
 
 impl<'a> Following<'a> {
-    /// Keeps rows of `source` back until the jobs that precede theirs have ended.
+    /// Keeps rows of `source` back until their preceding jobs have ended.
     pub fn new(source: Box<dyn Source + 'a>) -> Following<'a> {
         Following {
             source,
@@ -85,8 +85,8 @@ impl<'a> Following<'a> {
         Ok(())
     }
 
-    /// Reads the jobs that the source has at an instant. Errors: those of the source, and [`Error::Mismatch`] for rows of a
-    /// job with different preceding jobs.
+    /// Reads the jobs of the source at an instant. Errors: those of the source, and [`Error::Mismatch`] for rows of a job with different
+    /// preceding jobs.
     fn read_instant(&mut self, now: Time) -> Result<()> {
         let mut jobs: BTreeMap<JobId, Vec<WaitingRow>> = BTreeMap::new();
         let mut last = None;
@@ -114,7 +114,7 @@ impl<'a> Following<'a> {
         Ok(())
     }
 
-    /// Submits the rows of a job at their submit times, or as much later as the first would be before `from`.
+    /// Submits the rows of a job at their submit times, all delayed equally if the first would be before `from`.
     fn release(&mut self, rows: Vec<WaitingRow>, from: Time) {
         let Some(first) = rows.first().map(|row| row.set.submit) else { return };
         let release = first.max(from);

@@ -1,7 +1,7 @@
-//! Whether a workload can run: jobs that are whole, stages that can end, tasks that fit a machine.
+//! Checks whether a workload can run: jobs without errors, stages that can end, tasks that fit a machine.
 //!
-//! A run finds these out one job at a time; here all rows are read first. Memory grows with the jobs of one instant, and with
-//! all jobs where jobs are submitted after others.
+//! A run finds these problems one job at a time; here all rows are read before it. Memory grows with the jobs of one instant, and with all
+//! jobs if jobs are submitted after others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use super::{JobName, Preceding, Source, TaskSet, describe};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Resources, Span, Time, UserId};
 
-/// Findings in a workload with sound rows.
+/// Findings in a workload with valid rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadFindings {
     /// Rows read.
@@ -28,7 +28,7 @@ struct JobShape {
     name: JobName,
     user: UserId,
     stages: BTreeSet<u32>,
-    /// Which stages wait for which, and the row with the dependency.
+    /// Dependencies among stages: the waiting stage, the stage it waits for, and the row.
     waits: Vec<(Option<u32>, u32, u64)>,
     /// Rows that have a stage or wait for one.
     rows: Vec<StageRow>,
@@ -46,10 +46,10 @@ struct StageRow {
     duration: Span,
 }
 
-/// Reads a source to its end. `machines` are the kinds of machines there are; without any, sizes are not checked.
+/// Reads a source to its end and returns the findings. `machines` are the kinds of machines; without any, sizes are not checked.
 ///
-/// Errors: those of the source, and [`Error::Mismatch`] for a row that waits for a stage that its job lacks or has
-/// another user than its job.
+/// Errors: those of the source, and [`Error::Mismatch`] for a row that waits for a stage that its job does not have or that has a different
+/// user than its job.
 pub fn inspect(source: &mut dyn Source, machines: &[Resources]) -> Result<WorkloadFindings> {
     let mut findings = WorkloadFindings::default();
     let mut open: BTreeMap<JobId, JobShape> = BTreeMap::new();
@@ -104,7 +104,7 @@ fn add(open: &mut BTreeMap<JobId, JobShape>, set: &TaskSet, source: &dyn Source)
     Ok(())
 }
 
-/// Looks at jobs with all their rows. `ends` has the ends of the jobs before, if other jobs may wait for them.
+/// Checks jobs with all their rows. `ends` contains the ends of earlier jobs, if other jobs may wait for them.
 fn close(
     open: &mut BTreeMap<JobId, JobShape>,
     source: &dyn Source,
@@ -142,7 +142,8 @@ fn close(
 }
 
 impl JobShape {
-    /// When its last stage ends if each row starts once it is submitted and the stages before it have ended. No stage waits for itself.
+    /// Returns when its last stage ends if each row starts once it is submitted and the stages before it have ended. There must be no cycle
+    /// of stages.
     fn earliest_end(&self) -> Time {
         let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
         loop {
@@ -163,11 +164,11 @@ impl JobShape {
         }
     }
 
-    /// Whether some stage waits for itself, maybe by way of others.
+    /// Returns whether a stage waits for itself, directly or through others.
     fn is_deadlocked(&self) -> bool {
         let mut left = self.stages.clone();
         loop {
-            // A stage can end once all its rows wait for ended stages only.
+            // A stage can end once all its rows wait only for ended stages.
             let held: BTreeSet<u32> = self
                 .waits
                 .iter()
@@ -249,7 +250,7 @@ mod tests {
             let message = found(rows, &[]).unwrap_err().to_string();
             assert!(message.contains(want), "{message}");
         }
-        // Rows of a job that stand together count as one job whatever their submit times.
+        // Adjacent rows of a job count as one job regardless of their submit times.
         assert!(found("a,u,0,1,1,1,1,x,\na,u,5,1,1,1,1,,x\n", &[]).is_ok());
     }
 }

@@ -1,8 +1,8 @@
 //! The arrivals: task sets of jobs of users, in order of submission.
 //!
 //! A [`Source`] yields one [`TaskSet`] at a time, so that memory grows with the active tasks. It is notified of finished jobs, so that
-//! closed-loop users can submit their next one. [`Workload`] is a whole small or generated workload in memory: importers and generators
-//! build one, and it can be replayed or written as a canonical trace.
+//! closed-loop users can submit their next one. [`Workload`] is a small or generated workload in memory: importers and generators build
+//! one, and it can be replayed or written as a canonical trace.
 
 mod assemble;
 mod columns;
@@ -40,7 +40,7 @@ use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, UserId};
 /// One row of a trace: equal tasks of one stage of one job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskSet {
-    /// Position in the trace, from 0; the last tie-break of everything.
+    /// Position in the trace, from 0; the last tie-break in every order.
     pub row: u64,
     /// The job that the tasks belong to.
     pub job: JobId,
@@ -48,103 +48,103 @@ pub struct TaskSet {
     pub user: UserId,
     /// When the row is submitted.
     pub submit: Time,
-    /// How long each task runs once launched.
+    /// The duration of each task.
     pub duration: Span,
-    /// How many equal tasks (at least 1).
+    /// Number of equal tasks (at least 1).
     pub tasks: u32,
     /// The demand of each task, in the order of the source's dimensions.
     pub demand: Resources,
-    /// The stage this row belongs to, an index into [`Source::stage_name`].
+    /// The stage of this row, an index into [`Source::stage_name`].
     pub stage: Option<u32>,
     /// Stages of the same job that must have ended with all their rows before this row is released.
     pub after: Vec<u32>,
-    /// 0 (most urgent) to 9.
+    /// The priority, from 0 (most urgent) to 9.
     pub priority: u8,
-    /// All tasks start together, or none.
+    /// Whether all tasks start together or none.
     pub gang: bool,
     /// A label expression that the machine must satisfy, an index into [`Source::label_name`].
     pub label: Option<u32>,
     /// The machine, rack or room where the tasks would run best, an index into [`Source::location_name`].
     pub location: Option<u32>,
-    /// The tasks are never stopped by choice: neither to take back quota nor for the room of more urgent tasks.
+    /// Whether the tasks are exempt from preemption: both to reclaim quota and for more urgent tasks.
     pub stable: bool,
     /// The user's estimate of each task's duration: used by orders inside a user, backups and backfilling.
     pub estimate: Option<Span>,
-    /// The deadline of its tasks; only orders inside a user use it.
+    /// The deadline of the tasks; only orders inside a user use it.
     pub deadline: Option<Time>,
     /// The job that must have ended before this row's job is submitted; the same in every row of a job.
     pub preceding: Option<Box<Preceding>>,
 }
 
-/// The names in the rows of a source, by number.
+/// The names in the rows of a source, by index.
 #[derive(Clone, Copy, Debug)]
 pub struct Texts<'a> {
-    /// Text of the names of jobs.
+    /// Names of jobs.
     pub job_names: &'a JobNames,
-    /// Stages.
+    /// Names of stages.
     pub stages: &'a Names,
     /// Label expressions.
     pub labels: &'a Names,
-    /// Locations.
+    /// Names of locations.
     pub locations: &'a Names,
 }
 
-/// Where task sets come from: sorted by submit time, ids dense in order of first appearance.
+/// A stream of task sets, sorted by submit time, with ids that are dense in order of first appearance.
 ///
-/// A job's rows stand together or share a submit time; a reader reports anything else as an error.
+/// A job's rows are adjacent or share a submit time; a reader reports anything else as an error.
 pub trait Source: Send {
-    /// The resource dimensions, in the order of every [`TaskSet::demand`].
+    /// Returns the resource dimensions, in the order of every [`TaskSet::demand`].
     fn dims(&self) -> &[Dim];
 
-    /// The next task set without taking it, or `None` at the end (for a closed loop: none for now).
+    /// Returns the next task set without taking it, or `None` at the end (for a closed loop: none at present).
     fn peek(&mut self) -> Result<Option<&TaskSet>>;
 
-    /// Takes the task set that [`Source::peek`] showed. `None` exactly when `peek` returns it.
+    /// Takes the task set that [`Source::peek`] returns. `None` exactly when `peek` returns it.
     fn next_set(&mut self) -> Result<Option<TaskSet>>;
 
-    /// The name of the job of the task set taken last.
+    /// Returns the name of the job of the task set taken last.
     fn job_name(&self) -> JobName;
 
-    /// The names of all users met so far, indexed by [`UserId`].
+    /// Returns the names of all users seen so far, indexed by [`UserId`].
     fn users(&self) -> &Names;
 
-    /// All other names met so far.
+    /// Returns all other names seen so far.
     fn texts(&self) -> Texts<'_>;
 
-    /// Text of job names; see [`JobNames::render`].
+    /// Returns the names of jobs; see [`JobNames::render`].
     fn job_names(&self) -> &JobNames {
         self.texts().job_names
     }
 
-    /// The name of a stage.
+    /// Returns the name of a stage.
     fn stage_name(&self, stage: u32) -> &str {
         self.texts().stages.name(stage)
     }
 
-    /// A label expression.
+    /// Returns a label expression.
     fn label_name(&self, label: u32) -> &str {
         self.texts().labels.name(label)
     }
 
-    /// The name of a location.
+    /// Returns the name of a location.
     fn location_name(&self, location: u32) -> &str {
         self.texts().locations.name(location)
     }
 
-    /// A job has ended: a closed-loop user submits its next one.
+    /// Records the end of a job: a closed-loop user submits its next one.
     fn job_finished(&mut self, _job: JobId, _user: UserId, _now: Time) {}
 
-    /// Whether rows may have a [`TaskSet::preceding`] job; a run then reads them through [`Following`].
+    /// Returns whether rows may have a [`TaskSet::preceding`] job; a run then reads them through [`Following`].
     fn has_preceding(&self) -> bool {
         false
     }
 
-    /// How many jobs wait for the end of another job before they are submitted.
+    /// Returns the number of jobs that wait for the end of another job before they are submitted.
     fn held_jobs(&self) -> u64 {
         0
     }
 
-    /// Where a row stands, for a message (`trace.csv, line 12`, or `row 11 of the generated workload`).
+    /// Returns the location of a row, for a message (`trace.csv, line 12`, or `row 11 of the generated workload`).
     fn locate(&self, row: u64) -> String {
         format!("row {row}")
     }

@@ -1,4 +1,7 @@
-//! Names in, dense ids through, names out again.
+//! Interned names: dense ids in place of names, and job names stored as a prefix and a number.
+//!
+//! [`Names`] maps names to ids and back; its memory grows with the number of distinct names. [`JobNames`] stores only the prefixes of job
+//! names, so that the names of a trace with numbered jobs need no allocation.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -8,16 +11,16 @@ use plimsoll_base::names::NameList;
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     names: NameList,
-    /// Ids by the hash of their name, each at the first free place from there on; a power of two, at most half full.
+    /// Ids at the hash of their name or the first free place after it (open addressing); a power of two, at most half full.
     places: Vec<u32>,
     keys: RandomState,
 }
 
-/// A place that is free.
+/// The value of a free place.
 const FREE: u32 = u32::MAX;
 
 impl Names {
-    /// The id of `name`, a new one if it is met for the first time.
+    /// Returns the id of `name`, a new one if the name is new.
     pub fn intern(&mut self, name: &str) -> u32 {
         if 2 * self.names.len() >= self.places.len() {
             self.grow();
@@ -31,7 +34,7 @@ impl Names {
         self.places[place]
     }
 
-    /// The id of a known name.
+    /// Returns the id of a known name.
     pub fn id(&self, name: &str) -> Option<u32> {
         if self.places.is_empty() {
             return None;
@@ -39,7 +42,7 @@ impl Names {
         Some(self.places[self.place(name)]).filter(|id| *id != FREE)
     }
 
-    /// Where the id of a name stands, or would stand.
+    /// Returns the place of a name's id, or the free place for it.
     fn place(&self, name: &str) -> usize {
         let last = self.places.len() - 1;
         let mut place = self.keys.hash_one(name) as usize & last;
@@ -53,7 +56,7 @@ impl Names {
         self.places = vec![FREE; (2 * self.places.len()).max(16)];
         let last = self.places.len() - 1;
         for id in 0..self.names.len() {
-            // All are different, so that none need be compared.
+            // All names differ, so that none need be compared.
             let mut place = self.keys.hash_one(self.names.get(id)) as usize & last;
             while self.places[place] != FREE {
                 place = (place + 1) & last;
@@ -62,35 +65,36 @@ impl Names {
         }
     }
 
-    /// The name of an id that [`Names::intern`] gave. Panics: on any other id.
+    /// Returns the name of an id that [`Names::intern`] returned. Panics: on any other id.
     pub fn name(&self, id: u32) -> &str {
         self.names.get(id as usize)
     }
 
-    /// How many distinct names there are.
+    /// Returns the number of distinct names.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether nothing was interned yet.
+    /// Returns whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// All names in id order.
+    /// Returns all names in id order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.names.iter()
     }
 }
 
-/// A job's name, kept only while the job is active: most traces number their jobs, so text and number are separate and cost no allocation.
+/// A job's name, stored only while the job is active: most traces number their jobs, so text and number are separate and cost no
+/// allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum JobName {
     /// A known prefix followed by a number without leading zeros (`job17`, `17`).
     Numbered {
-        /// Which prefix of [`JobNames`].
+        /// The index of the prefix in [`JobNames`].
         prefix: u32,
-        /// The number behind it.
+        /// The number behind the prefix.
         number: u64,
     },
     /// Any other name.
@@ -104,8 +108,8 @@ pub struct JobNames {
     last: (Vec<u8>, u32),
 }
 
-/// Splits a name into text and the number behind it, if it ends in one that reads back the same: no leading zeros, at
-/// most 18 digits.
+/// Splits a name into text and the number behind it, if it ends in a number that is rendered identically: no leading zeros, at most 18
+/// digits.
 pub(super) fn split(name: &[u8]) -> Option<(&[u8], u64)> {
     let (mut at, mut number, mut place) = (name.len(), 0u64, 1u64);
     for digit in name.iter().rev().take(18).map(|byte| byte.wrapping_sub(b'0')).take_while(|digit| *digit <= 9) {
@@ -121,13 +125,13 @@ pub(super) fn split(name: &[u8]) -> Option<(&[u8], u64)> {
 }
 
 impl JobNames {
-    /// More distinct prefixes than this and names are kept as text.
+    /// The maximum number of distinct prefixes; names with further prefixes are stored as text.
     pub const PREFIXES: usize = 64;
 
-    /// Takes a name apart. Errors: `None` if it is not UTF-8.
+    /// Parses a name into prefix and number. Returns `None` if it is not UTF-8.
     pub fn parse(&mut self, name: &[u8]) -> Option<JobName> {
         match split(name) {
-            // Text that was seen before is UTF-8.
+            // A known prefix is UTF-8.
             Some((prefix, number)) if !self.prefixes.is_empty() && self.last.0 == prefix => {
                 Some(JobName::Numbered { prefix: self.last.1, number })
             }
@@ -135,7 +139,7 @@ impl JobNames {
         }
     }
 
-    /// Takes a name apart.
+    /// Splits a name into prefix and number.
     pub fn split(&mut self, name: &str) -> JobName {
         let Some((prefix, number)) = split(name.as_bytes()) else { return JobName::Text(name.into()) };
         if self.prefixes.is_empty() || self.last.0 != prefix {
@@ -150,7 +154,7 @@ impl JobNames {
         JobName::Numbered { prefix: self.last.1, number }
     }
 
-    /// Appends the name as it was written in the trace.
+    /// Appends the name as in the trace.
     pub fn render(&self, name: &JobName, into: &mut String) {
         match name {
             JobName::Numbered { prefix, number } => {
@@ -161,7 +165,7 @@ impl JobNames {
         }
     }
 
-    /// The name as a new string.
+    /// Returns the name as a new string.
     pub fn text(&self, name: &JobName) -> String {
         let mut text = String::new();
         self.render(name, &mut text);

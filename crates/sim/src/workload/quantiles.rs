@@ -1,19 +1,19 @@
-//! Weighted quantiles of whole numbers in one pass, from buckets 1.6 % wide. Floats only report.
+//! Weighted quantiles of whole numbers in one pass, from buckets 1.6 % wide. Floats are used for reports only.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Some points of a distribution.
+/// Selected quantiles of a distribution, and its mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Quantiles {
-    /// A tenth lies at or below.
+    /// The 10th percentile.
     pub p10: f64,
     /// The median.
     pub p50: f64,
-    /// Nine tenths lie at or below.
+    /// The 90th percentile.
     pub p90: f64,
-    /// All but a hundredth lie at or below.
+    /// The 99th percentile.
     pub p99: f64,
     /// The mean.
     pub mean: f64,
@@ -27,7 +27,7 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    /// Buckets between two powers of 2.
+    /// Number of buckets between two powers of 2, as a power of 2.
     const PER_OCTAVE_BITS: u32 = 6;
 
     pub(super) fn add(&mut self, value: u64, weight: u64) {
@@ -42,7 +42,7 @@ impl Histogram {
         *sum = sum.saturating_add(u128::from(value) * u128::from(weight));
     }
 
-    /// The distribution as points `(value / scale, fraction at or below it)`, one a bucket.
+    /// Returns the distribution as points `(value / scale, fraction at or below it)`, one per bucket.
     pub(super) fn cdf(&self, scale: f64) -> Vec<(f64, f64)> {
         let total: u128 = self.buckets.values().map(|(weight, _)| weight).sum();
         let mut below = 0;
@@ -53,21 +53,21 @@ impl Histogram {
         self.buckets.values().map(point).collect()
     }
 
-    /// The quantiles, divided by `scale`.
+    /// Returns the quantiles, divided by `scale`.
     pub(super) fn quantiles(&self, scale: f64) -> Quantiles {
         let points = self.buckets.values().map(|&(weight, sum)| (sum as f64 / weight as f64 / scale, weight as f64));
         weighted_quantiles(&points.collect::<Vec<_>>())
     }
 }
 
-/// Quantiles of values in ascending order with their weights; zeros of nothing.
+/// Returns the quantiles of values in ascending order with their weights; all zero without values.
 pub(super) fn weighted_quantiles(points: &[(f64, f64)]) -> Quantiles {
     let total: f64 = points.iter().map(|(_, weight)| weight).sum();
     let at = |share: f64| {
         let mut below = 0.0;
         let reached = points.iter().find(|(_, weight)| {
             below += weight;
-            // The sum of all weights may be off by rounding.
+            // The sum of all weights may deviate by rounding.
             below >= share * total * (1.0 - 1e-12)
         });
         reached.or(points.last()).map_or(0.0, |(value, _)| *value)

@@ -1,4 +1,7 @@
-//! Online services beside any other workload: stable tasks without an end, there from the beginning.
+//! Online services in addition to any other workload: stable tasks that run from the start of a run to its end.
+//!
+//! [`WithServices`] puts the services of a plan before the rows of another source, and renumbers the rows, jobs and users of that source
+//! accordingly.
 
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, UserId};
@@ -6,23 +9,23 @@ use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, UserId};
 use super::names::{JobName, Names};
 use super::{Source, TaskSet, Texts};
 
-/// A service: one job of equal tasks that are never stopped by choice and end with the run.
+/// A service: one job of equal tasks that are exempt from preemption and end with the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     /// The name of its job.
     pub name: String,
     /// The user that it belongs to.
     pub user: String,
-    /// How many tasks.
+    /// Number of tasks.
     pub tasks: u32,
-    /// The demand of each, in base units.
+    /// The demand of each task, in base units.
     pub demand: Vec<(Dim, u64)>,
-    /// 0 (most urgent) to 9.
+    /// The priority, from 0 (most urgent) to 9.
     pub priority: u8,
 }
 
 impl Service {
-    /// The demand of each task, in these dimensions. Errors: [`Error::Plan`] for a resource that is not among them.
+    /// Returns the demand of each task, in these dimensions. Errors: [`Error::Plan`] for a resource that is not among them.
     pub fn demand_in(&self, dims: &[Dim]) -> Result<Resources> {
         let mut demand = Resources::ZERO;
         for (dim, amount) in &self.demand {
@@ -37,22 +40,22 @@ impl Service {
     }
 }
 
-/// A source with services before everything else: their rows, jobs and users have the first numbers.
+/// A source with services before all other rows: their rows, jobs and users have the first numbers.
 pub struct WithServices<'a> {
     source: Box<dyn Source + 'a>,
     services: Vec<(String, TaskSet)>,
-    /// How many of them were taken.
+    /// Number of services taken.
     taken: usize,
-    /// The next row of the source, as it is called here.
+    /// The next row of the source, renumbered.
     ahead: TaskSet,
     last: Option<JobName>,
     users: Names,
-    /// Users of the source by their ids there, as they are called here.
+    /// The ids here of the source's users, by their ids in the source.
     known: Vec<UserId>,
 }
 
 impl<'a> WithServices<'a> {
-    /// Puts services before a source. Errors: [`Error::Plan`] for a resource that the source does not know.
+    /// Puts services before a source. Errors: [`Error::Plan`] for a resource that the source does not have.
     pub fn new(source: Box<dyn Source + 'a>, services: &[Service]) -> Result<WithServices<'a>> {
         let (dims, mut users) = (source.dims().to_vec(), Names::default());
         let mut rows = Vec::new();
@@ -80,7 +83,7 @@ impl<'a> WithServices<'a> {
         self.services.len() as u32
     }
 
-    /// A row of the source, as it is called here.
+    /// Returns a row of the source, renumbered.
     fn renamed(&mut self, set: &TaskSet) -> TaskSet {
         let names = self.source.users();
         while self.known.len() < names.len() {
@@ -106,7 +109,7 @@ impl Source for WithServices<'_> {
         if self.taken < self.services.len() {
             return Ok(Some(&self.services[self.taken].1));
         }
-        // Read each time: in a closed loop it may have changed.
+        // Peeked each time: in a closed loop the next row may have changed.
         let Some(next) = self.source.peek()?.cloned() else { return Ok(None) };
         self.ahead = self.renamed(&next);
         Ok(Some(&self.ahead))

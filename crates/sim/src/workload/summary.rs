@@ -1,8 +1,8 @@
-//! A summary of a workload: counts, marginal distributions, load; and the published values, to set beside it.
+//! A summary of a workload: counts, marginal distributions, load; and the published values, for comparison.
 //!
-//! One pass over a source; its memory grows with the numbers of jobs (8 bytes each), users and distinct buckets, not
-//! with rows. Quantiles are weighted by tasks and come from buckets 1.6 % wide; each is the mean of the bucket it falls
-//! into, so a constant is exact. Floats only report.
+//! One pass over a source; its memory grows with the numbers of jobs (8 bytes each), users and distinct buckets, not with rows. Quantiles
+//! are weighted by tasks and come from buckets 1.6 % wide; each is the mean of its bucket, so a constant is exact. Floats are used for
+//! reports only.
 
 use std::collections::BTreeMap;
 
@@ -15,25 +15,25 @@ use super::synthetic::published::{self, Cdf, Demand, SizeRange};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Span, Time};
 
-/// A workload in numbers. Resources are in the unit people write (cores, GiB), times in seconds.
+/// A workload in numbers. Resources are in the unit for display (cores, GiB), times in seconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// Rows (task sets).
+    /// Number of rows (task sets).
     pub rows: u64,
-    /// Jobs.
+    /// Number of jobs.
     pub jobs: u64,
-    /// Users with at least one job.
+    /// Number of users with at least one job.
     pub users: u64,
-    /// Tasks.
+    /// Number of tasks.
     pub tasks: u64,
-    /// The first submission.
+    /// The time of the first submission.
     pub first_submit_s: f64,
-    /// The last submission.
+    /// The time of the last submission.
     pub last_submit_s: f64,
-    /// From one job's first submission to the next job's, if there are two.
+    /// The mean time from one job's first submission to the next job's, if there are at least two jobs.
     pub mean_gap_s: Option<f64>,
-    /// Work of each resource: amount x seconds, summed over tasks. Divided by a capacity and the hours of submission it
-    /// is the offered load.
+    /// Work of each resource: amount x seconds, summed over tasks. The offered load is the work over the capacity and the hours of
+    /// submission.
     pub work: Vec<Work>,
     /// Demands and durations of all tasks, then of each stage.
     pub marginals: Vec<Marginal>,
@@ -41,7 +41,7 @@ pub struct Summary {
     pub sizes_drf: Vec<SizeBin>,
     /// Jobs by tasks, in the bins of the delay-scheduling paper (which counts maps).
     pub sizes_delay: Vec<SizeBin>,
-    /// The users with most task time, ten at most.
+    /// The users with most task time, at most ten.
     pub top_users: Vec<UserShare>,
 }
 
@@ -61,22 +61,22 @@ pub struct Work {
 pub struct Marginal {
     /// `all`, or a stage's name.
     pub kind: String,
-    /// How many tasks (published: none known).
+    /// Number of tasks (`None` for published values).
     pub tasks: Option<u64>,
-    /// The demand of a task, one entry a resource.
+    /// The demand of a task, one entry per resource.
     pub demand: Vec<(String, Quantiles)>,
-    /// How long a task runs, in seconds.
+    /// The duration of a task, in seconds.
     pub duration_s: Option<Quantiles>,
 }
 
 /// Jobs of some sizes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeBin {
-    /// The fewest tasks.
+    /// The smallest number of tasks.
     pub from: u64,
-    /// The most tasks, if there is a limit.
+    /// The largest number of tasks, if there is a limit.
     pub to: Option<u64>,
-    /// How many jobs (published: none where only percentages are known).
+    /// Number of jobs (`None` for published values with only percentages).
     pub jobs: Option<u64>,
     /// Their share of all jobs.
     pub share: f64,
@@ -87,9 +87,9 @@ pub struct SizeBin {
 pub struct UserShare {
     /// The user's name.
     pub user: String,
-    /// Its jobs.
+    /// Number of its jobs.
     pub jobs: u64,
-    /// Its tasks.
+    /// Number of its tasks.
     pub tasks: u64,
     /// Its share of all task time.
     pub time_share: f64,
@@ -97,7 +97,7 @@ pub struct UserShare {
     pub work_share: Vec<f64>,
 }
 
-/// Distributions of one kind of tasks, as they are counted.
+/// Distributions of one kind of tasks while they are counted.
 #[derive(Clone, Debug, Default)]
 struct Counting {
     tasks: u64,
@@ -105,7 +105,7 @@ struct Counting {
     duration: Histogram,
 }
 
-/// The submissions of one user, as they are counted.
+/// The submissions of one user while they are counted.
 #[derive(Clone, Debug, Default)]
 struct UserCount {
     jobs: u64,
@@ -114,23 +114,23 @@ struct UserCount {
     work: [u128; MAX_DIMS],
 }
 
-/// Everything counted in one pass.
+/// All counts of one pass.
 #[derive(Default)]
 struct Counter {
     rows: u64,
-    /// First and last submission.
+    /// Times of the first and the last submission.
     span: Option<(Time, Time)>,
-    /// First submission of the last job met.
+    /// Time of the first submission of the latest job.
     last_job: Time,
-    /// Tasks of each job.
+    /// Number of tasks of each job.
     job_tasks: Vec<u64>,
-    /// By stage; tasks without one under `None`.
+    /// Counts by stage; tasks without a stage under `None`.
     kinds: BTreeMap<Option<u32>, Counting>,
     all: Counting,
     users: Vec<UserCount>,
 }
 
-/// Reads a source to its end and describes it. Of a closed loop these are the first jobs only: nothing finishes here.
+/// Reads a source to its end and summarises it. In a closed loop the summary covers the first jobs only, because no job finishes here.
 ///
 /// Errors: those of the source.
 pub fn summarise(source: &mut dyn Source) -> Result<Summary> {
@@ -258,13 +258,13 @@ fn size_bin(bin: &SizeRange, jobs: Option<u64>, share: f64) -> SizeBin {
 /// The published values for Facebook's cluster of October 2010, in the shape of a [`Summary`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Published {
-    /// Where the numbers are from.
+    /// The sources of the numbers.
     pub sources: Vec<&'static str>,
     /// Mean gap between jobs.
     pub mean_gap_s: f64,
     /// Demands of all tasks, of maps and of reduces (`duration_s` for all tasks only).
     pub marginals: Vec<Marginal>,
-    /// How long jobs took, in seconds.
+    /// The duration of jobs, in seconds.
     pub job_duration_s: Quantiles,
     /// Jobs of one day by tasks, in the bins of the DRF paper's Figure 14.
     pub sizes_drf: Vec<SizeBin>,
@@ -272,7 +272,7 @@ pub struct Published {
     pub sizes_delay: Vec<SizeBin>,
 }
 
-/// The published marginals that the generator `facebook` is made from.
+/// Returns the published marginals on which the generator `facebook` is based.
 pub fn published() -> Published {
     let (map, reduce) = (&published::MAP.points, &published::REDUCE.points);
     let both: Vec<Demand> = map.iter().chain(reduce).copied().collect();
@@ -319,7 +319,7 @@ mod tests {
     use crate::workload::{TaskSet, Workload};
     use plimsoll_base::units::{Dim, Resources, Unit};
 
-    /// Three jobs of two users: 1 task of 1 s, 98 of 10 s and 1 of 100 s, 501 of 10 s.
+    /// Returns three jobs of two users: 1 task of 1 s, 98 of 10 s and 1 of 100 s, 501 of 10 s.
     fn workload() -> Workload {
         let mut workload =
             Workload { dims: vec![Dim { name: "cpu".into(), unit: Unit::Milli }], ..Workload::default() };

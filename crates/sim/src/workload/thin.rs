@@ -1,4 +1,4 @@
-//! A lighter load: some of the jobs of another source, chosen by seed.
+//! A lighter load: a random part of the jobs of another source, chosen by seed.
 //!
 //! Thinning keeps gaps, sizes and durations as they are; stretching time would change them all.
 
@@ -8,8 +8,8 @@ use plimsoll_base::units::{Dim, JobId, Time, UserId};
 use super::names::{JobName, Names};
 use super::{Source, TaskSet, Texts};
 
-/// Keeps each job of a source with a given probability; which ones depends on the seed and the jobs' names alone.
-/// A job that waits for a dropped job is submitted at its own submit time.
+/// A source that keeps each job of another source with a given probability. The choice depends on the seed and the jobs' names alone. A job
+/// that waits for a dropped job is submitted at its own submit time.
 pub struct Thinned<'a> {
     source: Box<dyn Source + 'a>,
     /// Jobs with a hash below this are kept.
@@ -17,10 +17,10 @@ pub struct Thinned<'a> {
     seed: u64,
     ahead: Option<(TaskSet, JobName)>,
     taken: JobName,
-    /// The source's id of the job that was looked at last, and whether it is kept.
+    /// The source's id of the latest job, and whether it is kept.
     last: Option<(JobId, bool)>,
     users: Names,
-    /// New ids of kept jobs that share an instant, by the source's ids.
+    /// Ids here of kept jobs that share an instant, by the source's ids.
     instant: (Time, Vec<(JobId, JobId)>),
     jobs: u32,
 }
@@ -65,7 +65,7 @@ impl<'a> Thinned<'a> {
                 continue;
             }
             if self.instant.0 != set.submit {
-                // An unfinished job is the only one of an earlier instant that may have rows left.
+                // An unfinished job is the only one of an earlier instant that may have further rows.
                 self.instant.0 = set.submit;
                 self.instant.1.retain(|(old, _)| *old == set.job);
             }

@@ -1,9 +1,9 @@
-//! The canonical trace as CSV: one row a set of equal tasks, streamed.
+//! The canonical trace as CSV: one row per set of equal tasks, streamed.
 //!
-//! Columns: `job`, `user`, `submit_s`, `duration_s` (or `_ms`, `_us`), one a resource (`cpu`, `memory_gib`, `gpu`,
-//! `disk_gib`, ...), and optionally `tasks` (1), `stage`, `after` (stages separated by `;`), `priority` (0),
-//! `gang` (false), `after_job`, `think_s` (0), `label`, `location`, `stable` (false), `estimate_s`, `deadline_s` (likewise). Times round to the nearest
-//! microsecond, demands up. A byte-order mark and CRLF are fine.
+//! Columns: `job`, `user`, `submit_s`, `duration_s` (or `_ms`, `_us`), one per resource (`cpu`, `memory_gib`, `gpu`, `disk_gib`, ...), and
+//! optionally `tasks` (1), `stage`, `after` (stages separated by `;`), `priority` (0), `gang` (false), `after_job`, `think_s` (0), `label`,
+//! `location`, `stable` (false), `estimate_s`, `deadline_s` (likewise). Times are rounded to the nearest microsecond, demands up. A
+//! byte-order mark and CRLF are accepted.
 
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -20,18 +20,17 @@ use plimsoll_base::pinned::Pinned;
 use plimsoll_base::rows::trimmed;
 use plimsoll_base::units::{Dim, Resources, Rounding, Span, Time, decimal};
 
-/// Where a trace's bytes come from.
+/// The source of a trace's bytes.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A file, read again by every run, and checked to be the same.
+    /// A file, read again by every run, and checked to be unchanged.
     File(Pinned),
     /// Bytes already read, such as standard input.
     Bytes(PathBuf, Arc<[u8]>),
 }
 
 impl Input {
-    /// A path, or `-` for standard input. An input that can be read only once (standard input, a pipe) is read to its
-    /// end here.
+    /// Opens a path, or standard input for `-`. An input that can be read only once (standard input, a pipe) is read to its end here.
     pub fn open(path: &Path) -> Result<Input> {
         let (name, mut once): (PathBuf, Box<dyn Read + Send>) = if path == Path::new("-") {
             ("standard input".into(), Box::new(std::io::stdin()))
@@ -51,7 +50,7 @@ impl Input {
         Ok(Input::Bytes(name, bytes.into()))
     }
 
-    /// The name for messages.
+    /// Returns the name for messages.
     pub fn path(&self) -> &Path {
         match self {
             Input::File(file) => file.path(),
@@ -59,12 +58,12 @@ impl Input {
         }
     }
 
-    /// Looks whether a file still is as it was when it was opened. Errors: [`Error::Io`].
+    /// Checks that a file is unchanged since it was opened. Errors: [`Error::Io`].
     pub fn check(&self) -> Result<()> {
         if let Input::File(file) = self { file.check() } else { Ok(()) }
     }
 
-    /// A fresh reader from the start.
+    /// Returns a new reader from the start.
     pub fn reader(&self) -> Result<Box<dyn Read + Send>> {
         Ok(match self {
             Input::File(file) => Box::new(file.open()?),
@@ -72,14 +71,14 @@ impl Input {
         })
     }
 
-    /// The first bytes, to recognise a format by.
+    /// Returns the first bytes, for recognising a format.
     pub fn head(&self, bytes: usize) -> Result<Vec<u8>> {
         let mut head = Vec::with_capacity(bytes);
         self.reader()?.take(bytes as u64).read_to_end(&mut head).map_err(|source| Error::io(self.path(), source))?;
         Ok(head)
     }
 
-    /// A digest of all bytes (BLAKE3, in hexadecimal).
+    /// Returns a digest of all bytes (BLAKE3, in hexadecimal).
     pub fn digest(&self) -> Result<String> {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(self.reader()?).map_err(|source| Error::io(self.path(), source))?;
@@ -88,7 +87,7 @@ impl Input {
     }
 }
 
-/// Whether a file is a device: a disk, a terminal, or zeros without an end.
+/// Returns whether a file is a device: a disk, a terminal, or zeros without an end.
 fn is_device(metadata: &std::fs::Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -102,7 +101,7 @@ fn is_device(metadata: &std::fs::Metadata) -> bool {
     }
 }
 
-/// A canonical CSV trace as a [`Source`], in memory that does not grow with its rows.
+/// A canonical CSV trace as a [`Source`], with memory that does not grow with its rows.
 pub struct CsvTrace {
     path: PathBuf,
     fields: Fields,
@@ -111,7 +110,7 @@ pub struct CsvTrace {
     next_row: u64,
     ahead: Option<(TaskSet, JobName)>,
     taken: JobName,
-    /// `(row, lines before it that are no rows)`, wherever that number changes.
+    /// `(row, number of preceding lines that are no rows)`, for each row where that number changes.
     lines: Vec<(u64, u64)>,
 }
 
@@ -121,7 +120,7 @@ impl CsvTrace {
         CsvTrace::declaring(input, &[])
     }
 
-    /// Opens a trace that may have these `resources` beside the usual ones, and reads its header.
+    /// Opens a trace that may have these `resources` in addition to the usual ones, and reads its header.
     pub fn declaring(input: &Input, resources: &[String]) -> Result<CsvTrace> {
         super::unknown::require_canonical(input)?;
         let path = input.path().to_owned();
@@ -171,20 +170,20 @@ impl CsvTrace {
 
 /// The content of a field: a text, which may be known to be a number.
 pub trait TraceField<'f>: Copy {
-    /// It as text, which is empty if there is nothing. Errors: there is none.
+    /// Returns it as text, which is empty if there is no value. Errors: it has no text form.
     fn text(self) -> std::result::Result<&'f [u8], String>;
 
-    /// Whether there is nothing. Errors: there is no text.
+    /// Returns whether there is no value. Errors: it has no text form.
     fn is_empty(self) -> std::result::Result<bool, String> {
         self.text().map(<[u8]>::is_empty)
     }
 
-    /// Its value if that is known to be an integer from 0 on.
+    /// Returns its value if that is known to be an integer from 0.
     fn integer(self) -> Option<u64> {
         None
     }
 
-    /// Its value times `scale` if that is known to be an integer from 0 to 10^18.
+    /// Returns its value times `scale` if that is known to be an integer from 0 to 10^18.
     fn times(self, _scale: u64) -> Option<u64> {
         None
     }
@@ -196,16 +195,16 @@ impl<'f> TraceField<'f> for &'f [u8] {
     }
 }
 
-/// Turns the fields of a row, in the order of its columns, into a task set.
+/// Converts the fields of a row, in the order of its columns, into a task set.
 pub struct RowParser<'a> {
     /// The content of each field.
     pub columns: &'a Columns,
-    /// Ids, order and togetherness.
+    /// Ids, and checks of the order of rows and the adjacency of jobs.
     pub rows: &'a mut Assembler,
 }
 
 impl RowParser<'_> {
-    /// Reads a row into `set` and gives the job's name. Errors: the column and its problem.
+    /// Reads a row into `set` and returns the job's name. Errors: the column and its problem.
     pub fn parse<'f, F: TraceField<'f>>(
         &mut self,
         row: u64,
@@ -274,7 +273,7 @@ impl Source for CsvTrace {
     }
 
     fn next_set(&mut self) -> Result<Option<TaskSet>> {
-        // The next row is read over this one, which is large to move about.
+        // The next row is read into the same memory, because a row is expensive to move.
         let Some((set, name)) = &mut self.ahead else { return Ok(None) };
         let taken = TaskSet { after: std::mem::take(&mut set.after), ..set.clone() };
         std::mem::swap(&mut self.taken, name);
@@ -303,7 +302,7 @@ impl Source for CsvTrace {
     }
 }
 
-/// A time column's value in microseconds.
+/// Returns a time column's value in microseconds.
 pub(crate) fn time<'f>(field: impl TraceField<'f>, scale: u64) -> std::result::Result<u64, String> {
     number(field, scale, Rounding::Nearest, "a time from 0 to 10^12 s (31,700 years)")
 }
@@ -354,7 +353,7 @@ fn utf8<'f>(field: impl TraceField<'f>) -> std::result::Result<&'f str, String> 
     Ok(text.trim())
 }
 
-/// The bytes behind a byte-order mark, if there is one.
+/// Returns the bytes after a byte-order mark, if there is one.
 fn without_mark(path: &Path, mut reader: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>> {
     let mut head = Vec::with_capacity(3);
     reader.by_ref().take(3).read_to_end(&mut head).map_err(|source| Error::io(path, source))?;
@@ -364,7 +363,7 @@ fn without_mark(path: &Path, mut reader: Box<dyn Read + Send>) -> Result<Box<dyn
     Ok(Box::new(Cursor::new(head).chain(reader)))
 }
 
-/// The demand of a row as text, for a message.
+/// Returns the demand of a row as text, for a message.
 pub fn describe(demand: &Resources, dims: &[Dim]) -> String {
     dims.iter().zip(demand.0).map(|(dim, amount)| dim.display(amount)).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,8 @@
 //! Messages for files in no known format: a description of the file, and the accepted columns and formats.
+//!
+//! At most the first 64 KiB of a file are examined. Compressed files, UTF-16 text, common binary formats, JSON, XML and tables with other
+//! separators are recognised; for columns of other traces the message suggests the canonical names. A canonical trace in CSV is not checked
+//! here beyond its first line.
 
 use std::path::Path;
 
@@ -6,13 +10,13 @@ use super::formats::Format;
 use super::{Columns, Input, shorten};
 use plimsoll_base::error::{Error, Result};
 
-/// How much of a file is examined.
+/// The number of bytes of a file that are examined.
 const EXAMINED: usize = 64 * 1024;
 
-/// The most names that a message lists.
+/// The maximum number of names in a list of a message.
 const NAMES: usize = 8;
 
-/// First bytes of files that are compressed, the kind, and the program that decompresses them to standard output.
+/// First bytes of compressed files, the kind, and the program that decompresses them to standard output.
 const COMPRESSED: [(&[u8], &str, &str); 7] = [
     (b"\x1f\x8b", "gzip", "zcat"),
     (b"\x1f\x9d", "compress", "zcat"),
@@ -23,7 +27,7 @@ const COMPRESSED: [(&[u8], &str, &str); 7] = [
     (b"PK\x03\x04", "zip", "unzip -p"),
 ];
 
-/// First bytes of further files that hold no text.
+/// First bytes of other files that are not text.
 const BINARY: [(&[u8], &str); 6] = [
     (b"\x89PNG", "a PNG picture"),
     (b"%PDF", "a PDF document"),
@@ -33,7 +37,7 @@ const BINARY: [(&[u8], &str); 6] = [
     (b"Obj\x01", "an Avro file"),
 ];
 
-/// Columns of other traces and the canonical column that holds the same.
+/// The canonical columns and the columns of other traces with the same content.
 const SYNONYMS: [(&str, &[&str]); 8] = [
     ("job", &["job_id", "jobid", "job_name", "jobname", "id", "job_number", "collection_id", "workflow_id"]),
     (
@@ -67,7 +71,7 @@ const SYNONYMS: [(&str, &[&str]); 8] = [
     ("gpu", &["gpus", "num_gpus", "gpu_num", "plan_gpu", "gpu_count", "ngpus"]),
 ];
 
-/// The canonical spelling of another trace's column.
+/// Returns the canonical name of another trace's column.
 pub(super) fn synonym(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     let found = SYNONYMS.iter().find(|(_, others)| others.contains(&lower.as_str())).map(|(canonical, _)| *canonical);
@@ -77,7 +81,7 @@ pub(super) fn synonym(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Which columns could be renamed to canonical ones: ` (rename job_id to job, tenant to user)`, or nothing.
+/// Returns the columns that could be renamed to canonical ones as text: ` (rename job_id to job, tenant to user)`, or nothing.
 pub(super) fn renames<'a>(names: impl IntoIterator<Item = &'a str>, taken: &[&str]) -> String {
     let mut done: Vec<&str> = taken.to_vec();
     let mut texts = Vec::new();
@@ -90,7 +94,7 @@ pub(super) fn renames<'a>(names: impl IntoIterator<Item = &'a str>, taken: &[&st
     if texts.is_empty() { String::new() } else { format!(" (rename {})", texts.join(", ")) }
 }
 
-/// Names in a list of at most eight.
+/// Returns a list of at most eight names as text.
 pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| shorten(name.as_bytes())).collect();
     let more = names.len().saturating_sub(NAMES);
@@ -98,7 +102,7 @@ pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     if more > 0 { format!("{text} and {more} more") } else { text }
 }
 
-/// The error for a file with these `looks`.
+/// Returns the error for a file with the description `looks`.
 pub(super) fn error(path: &Path, looks: &str) -> Error {
     let problem = format!(
         "is in no known format: {looks}; expected a canonical trace (CSV with commas or Parquet, with the columns job, \
@@ -109,7 +113,7 @@ pub(super) fn error(path: &Path, looks: &str) -> Error {
     Error::trace(path, 0, "", problem)
 }
 
-/// Refuses an input that holds no UTF-8 text: compressed data, UTF-16, pictures and databases.
+/// Rejects an input that is not UTF-8 text: compressed data, UTF-16, pictures and databases.
 pub(super) fn require_text(input: &Input) -> Result<()> {
     match encoding(&input.head(16)?) {
         None => Ok(()),
@@ -117,7 +121,8 @@ pub(super) fn require_text(input: &Input) -> Result<()> {
     }
 }
 
-/// Refuses an input that cannot be a canonical trace in CSV: its first line lacks the columns job, user, submit and duration.
+/// Rejects an input that cannot be a canonical trace in CSV: its first line has none of the columns job, user, submit and duration.
+///
 ///
 /// Errors: [`Error::Trace`] with a description of the file, [`Error::Io`].
 pub fn require_canonical(input: &Input) -> Result<()> {
@@ -149,7 +154,7 @@ fn encoding(head: &[u8]) -> Option<String> {
         .then(|| "it is UTF-16 text; convert it first: `iconv -f UTF-16 -t UTF-8 FILE`".to_owned())
 }
 
-/// The fields of a line as text, without blanks and quotes.
+/// Returns the fields of a line as text, without blanks and quotes.
 fn fields(line: &[u8], separator: u8) -> Vec<String> {
     let text = |field: &[u8]| String::from_utf8_lossy(field).trim().trim_matches('"').to_owned();
     line.split(|&byte| byte == separator).map(text).collect()
@@ -166,7 +171,7 @@ impl<'a> Lines<'a> {
         Lines { rows: lines.filter(|line| !line.is_empty()).take(50).collect() }
     }
 
-    /// Describes the file.
+    /// Returns a description of the file.
     fn looks(&self) -> String {
         let first = self.rows[0];
         match first[0] {
@@ -183,7 +188,7 @@ impl<'a> Lines<'a> {
         delimited(first)
     }
 
-    /// Describes a file that begins with comments.
+    /// Returns a description of a file that begins with comments.
     fn commented(&self) -> String {
         let row = self.rows.iter().find(|line| line[0] != b'#');
         let rest = row.map_or_else(|| "no rows follow".to_owned(), |row| delimited(row));
@@ -191,7 +196,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Describes a line: its separator, the number of its fields, and its names if it is a header.
+/// Returns a description of a line: its separator, the number of its fields, and its names if it is a header.
 fn delimited(line: &[u8]) -> String {
     let separators = [(b',', "commas"), (b';', "semicolons"), (b'|', "pipes"), (b'\t', "tabs")];
     let count = |separator: u8| line.iter().filter(|&&byte| byte == separator).count();
@@ -223,7 +228,7 @@ fn delimited(line: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The message for a file with these bytes, or `None` if it may be a canonical trace.
+    /// Returns the message for a file with these bytes, or `None` if it may be a canonical trace.
     fn message(bytes: &[u8]) -> Option<String> {
         let input = Input::Bytes("FILE".into(), bytes.to_vec().into());
         require_canonical(&input).err().map(|error| error.to_string())

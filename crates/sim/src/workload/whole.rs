@@ -1,4 +1,7 @@
-//! A whole workload in memory, as importers and generators make it.
+//! A workload in memory, as importers and generators create it, and the quality of its import.
+//!
+//! [`Workload::finish`] sorts and renumbers the rows so that the workload equals the one read back from its written trace; [`InMemory`]
+//! replays it. [`Quality`] counts every row that an import dropped or repaired, by reason.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +15,17 @@ use plimsoll_base::units::{Dim, JobId, UserId};
 pub struct Quality {
     /// The format's name (`swim`, `alibaba-2017`, ...) or the generator's.
     pub format: String,
-    /// Rows read, the header and comments not counted.
+    /// Number of rows read, without the header and comments.
     pub rows_in: u64,
-    /// Rows left out, by reason.
+    /// Number of dropped rows, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// The first row left out for each reason: its line, and the problem with its value if it has one.
+    /// The first dropped row for each reason: its line, and the problem with its value if it has one.
     pub first_dropped: BTreeMap<String, (u64, String)>,
-    /// Rows kept after a repair, by reason.
+    /// Number of rows kept after a repair, by reason.
     pub repaired: BTreeMap<String, u64>,
     /// Named assumptions and their values, in the order they are documented.
     pub assumptions: Vec<(String, String)>,
-    /// Anything else a user should know.
+    /// Other information for the user.
     pub warnings: Vec<String>,
 }
 
@@ -30,7 +33,7 @@ impl Quality {
     /// The prefix of reasons for dropped rows with impossible values.
     const UNUSABLE: &str = "unusable ";
 
-    /// Counts one row that was left out, and notes the first such line.
+    /// Counts a dropped row, and stores the first such line.
     pub fn drop_row(&mut self, reason: &str, line: u64) {
         self.drop_with(reason.to_owned(), line, String::new());
     }
@@ -40,7 +43,7 @@ impl Quality {
         *self.dropped.entry(reason).or_default() += 1;
     }
 
-    /// Counts a row that was read, and leaves it out if it holds something impossible; `strict` keeps the error.
+    /// Counts a row that was read, and drops it if it has an impossible value; with `strict` the error is returned instead.
     pub fn count_row(&mut self, read: Result<()>, strict: bool) -> Result<()> {
         self.rows_in += 1;
         match read {
@@ -53,7 +56,7 @@ impl Quality {
         }
     }
 
-    /// How many rows were left out since they held something impossible, and the column, line and problem of the first.
+    /// Returns the number of rows that were dropped because of impossible values, and the column, line and problem of the first.
     pub fn unusable(&self) -> (u64, Option<(&str, u64, &str)>) {
         let rows = self.dropped.iter().filter(|(reason, _)| reason.starts_with(Self::UNUSABLE)).map(|(_, rows)| rows);
         let first = self
@@ -63,7 +66,7 @@ impl Quality {
         (rows.sum(), first.min_by_key(|(_, line, _)| *line))
     }
 
-    /// Counts one row that was kept after a repair.
+    /// Counts a row that was kept after a repair.
     pub fn repair_row(&mut self, reason: &str) {
         *self.repaired.entry(reason.to_owned()).or_default() += 1;
     }
@@ -88,24 +91,24 @@ pub struct Workload {
     pub labels: Names,
     /// Names of locations.
     pub locations: Names,
-    /// Its origin.
+    /// The origin of the workload.
     pub quality: Quality,
 }
 
 impl Workload {
-    /// Adds a job and gives its id; the caller makes sure that names differ.
+    /// Adds a job and returns its id; the caller ensures that names differ.
     pub fn job(&mut self, name: &str) -> JobId {
         self.jobs.push(self.job_names.split(name));
         JobId(u32::try_from(self.jobs.len() - 1).expect("fewer than 2^32 jobs"))
     }
 
-    /// The name of a job. Panics: if there is no such job.
+    /// Returns the name of a job. Panics: if there is no such job.
     pub fn job_name(&self, job: JobId) -> String {
         self.job_names.text(&self.jobs[job.index()])
     }
 
-    /// Sorts the sets by submit time (stable; a job's rows that share a submit time stay in order), numbers the rows,
-    /// and renumbers jobs and users in order of first appearance, as a reader of the written trace would.
+    /// Sorts the sets by submit time (stable; a job's rows that share a submit time stay in order), numbers the rows, and renumbers jobs
+    /// and users in order of first appearance, as a reader of the written trace would.
     pub fn finish(mut self) -> Workload {
         self.sets.sort_by_key(|set| set.submit);
         let mut old_jobs: Vec<Option<JobName>> = self.jobs.into_iter().map(Some).collect();
@@ -126,7 +129,7 @@ impl Workload {
         self
     }
 
-    /// A source that replays the workload.
+    /// Returns a source that replays the workload.
     pub fn source(&self) -> InMemory<'_> {
         InMemory { workload: self, next: 0 }
     }

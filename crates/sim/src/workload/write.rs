@@ -1,7 +1,7 @@
-//! Writes the canonical trace: a reader of it gets the same workload back.
+//! Writes the canonical trace: reading it yields the same workload.
 //!
-//! Times are whole microseconds and demands exact decimals, so nothing is rounded. Optional columns are written if a row needs them. A
-//! value that the columns cannot represent (a stage called `a;b`) is an error, never altered.
+//! Times are whole microseconds and demands exact decimals, so no value is rounded. Optional columns are written if a row needs them. A
+//! value that the columns cannot represent (a stage called `a;b`) is an error and is never altered.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -16,40 +16,40 @@ use plimsoll_base::units::Dim;
 pub struct Layout {
     /// The resources.
     pub dims: Vec<Dim>,
-    /// Some row has more than one task.
+    /// Whether a row has more than one task.
     pub tasks: bool,
-    /// Some row has a stage.
+    /// Whether a row has a stage.
     pub stage: bool,
-    /// Some row waits for a stage.
+    /// Whether a row waits for a stage.
     pub after: bool,
-    /// Some row is less urgent than 0.
+    /// Whether a row has a priority other than 0.
     pub priority: bool,
-    /// Some row's tasks start together.
+    /// Whether a row is a gang.
     pub gang: bool,
-    /// Some row asks for a label.
+    /// Whether a row requires a label.
     pub label: bool,
-    /// Some row asks for a location.
+    /// Whether a row has a location.
     pub location: bool,
-    /// Some row is stable.
+    /// Whether a row is stable.
     pub stable: bool,
-    /// Some row has an estimate.
+    /// Whether a row has an estimate.
     pub estimate: bool,
-    /// Some row has a deadline.
+    /// Whether a row has a deadline.
     pub deadline: bool,
-    /// Some job is submitted after the end of another.
+    /// Whether a job is submitted after the end of another.
     pub preceding: bool,
 }
 
 /// The content of a row's field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
-    /// A name, or nothing.
+    /// A name; `None` for an empty field.
     Text(Option<Cow<'a, str>>),
     /// A whole number.
     Whole(u64),
-    /// A time in microseconds, or nothing.
+    /// A time in microseconds; `None` for an empty field.
     Time(Option<u64>),
-    /// An amount in base units, and how many of these one unit of its column is.
+    /// An amount in base units, and the number of base units per unit of its column.
     Amount(u64, u64),
 }
 
@@ -65,9 +65,10 @@ pub enum ItemKind {
 }
 
 impl Layout {
-    /// Reads a source to its end to see which columns it needs.
+    /// Reads a source to its end to determine the columns that it needs.
     ///
-    /// Errors: those of the source, and [`Error::Mismatch`] for a resource that is called like another column.
+    ///
+    /// Errors: those of the source, and [`Error::Mismatch`] for a resource with the name of another column.
     pub fn scan(source: &mut dyn Source) -> Result<Layout> {
         let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
         while let Some(set) = source.next_set()? {
@@ -96,7 +97,7 @@ impl Layout {
         }
     }
 
-    /// Every column's name and content, in order.
+    /// Returns every column's name and content, in order.
     pub fn columns(&self) -> Vec<(String, ItemKind)> {
         let mut columns = vec![
             ("job".to_owned(), ItemKind::Text),
@@ -132,9 +133,10 @@ impl Layout {
         columns
     }
 
-    /// The fields of the row that `source` gave last, in the order of [`Layout::columns`].
+    /// Returns the fields of the row that `source` yielded last, in the order of [`Layout::columns`].
     ///
-    /// Errors: [`Error::Mismatch`] for a name that would not come back.
+    ///
+    /// Errors: [`Error::Mismatch`] for a name that would not be read back.
     pub fn row<'a>(&self, set: &TaskSet, source: &'a dyn Source) -> Result<Vec<Item<'a>>> {
         let wrong = |what: &str, name: &str, expected: &str| {
             let problem = format!("{}: {what} '{name}' cannot be written; expected {expected}", source.locate(set.row));
@@ -143,7 +145,7 @@ impl Layout {
         let filled = |what: &str, name: &str| {
             if name.is_empty() { Err(wrong(what, name, "a name that is not empty")) } else { Ok(()) }
         };
-        // Readers take the blanks off these two, and `;` stands between the stages of a list.
+        // Readers trim these two, and `;` separates the stages of a list.
         let plain = |what: &str, name: &str| {
             let good = !name.is_empty() && name.trim() == name && !name.contains(';');
             if good { Ok(()) } else { Err(wrong(what, name, "a name without blanks at its ends and without ';'")) }
@@ -213,7 +215,7 @@ fn truth<'a>(value: bool) -> Item<'a> {
 }
 
 impl Item<'_> {
-    /// The field as CSV has it: amounts are exact decimals.
+    /// Returns the field as in CSV: amounts are exact decimals.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Item::Text(text) => Cow::from(text.as_deref().unwrap_or_default()),
@@ -224,14 +226,14 @@ impl Item<'_> {
     }
 }
 
-/// `base / scale` as a decimal without rounding; `scale` is a power of ten.
+/// Returns `base / scale` as a decimal without rounding; `scale` is a power of ten.
 fn exact(base: u64, scale: u64) -> String {
     let digits = scale.ilog10() as usize;
     let text = format!("{}.{:0digits$}", base / scale, base % scale);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Writes everything a source has as a canonical CSV trace; returns how many rows. `layout` is that of the same source.
+/// Writes all rows of a source as a canonical CSV trace; returns their number. `layout` must be that of the same source.
 ///
 /// Errors: those of the source, [`Error::Mismatch`] for a value that a trace cannot hold, [`Error::Output`] at `path`
 /// from `out`.

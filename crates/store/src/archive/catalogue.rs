@@ -1,62 +1,63 @@
-//! The entries of a zip file, byte by byte (APPNOTE 6.3.10, 4.3.7 to 4.3.16). Programs search for entries in different ways: from the end,
-//! from the start, by the long or by the short form of the catalogue. All ways must lead to the same entries, which follow one another
-//! without a gap.
+//! Reads the entries of a zip file, byte by byte (APPNOTE 6.3.10, 4.3.7 to 4.3.16).
+//!
+//! Programs search for entries in different ways: from the end, from the start, by the long or by the short form of the catalogue. This
+//! reader accepts a file only if all ways lead to the same entries, which follow one another without a gap.
 
 use std::io::{Read, Seek, SeekFrom};
 
 use super::CATALOGUE_MOST;
 use super::header::{HEADER, Header, Method, number, widen};
 
-/// An entry: what both of its headers say.
+/// An entry, for which both of its headers agree.
 #[derive(Clone, Debug)]
 pub struct ArchiveEntry {
     /// Its name.
     pub name: String,
-    /// How it is packed.
+    /// The compression method.
     pub method: Method,
-    /// The check sum of its bytes.
+    /// The checksum of its bytes.
     pub crc32: u32,
-    /// How many bytes it has in the archive.
+    /// The compressed size in bytes.
     pub packed: u64,
-    /// How many bytes it has when it is unpacked.
+    /// The uncompressed size in bytes.
     pub size: u64,
-    /// Where its bytes begin in the archive.
+    /// The offset of its data in the archive.
     pub start: u64,
 }
 
-/// An entry as the catalogue has it.
+/// An entry as listed in the catalogue.
 struct CatalogueEntry {
     header: Header,
     name: String,
-    /// Where its own header is.
+    /// The offset of its local header.
     at: u64,
-    /// The attributes that it gets when it is unpacked: on Unix, and on other systems.
+    /// The file attributes: on Unix, and on other systems.
     mode: u32,
     is_marked_folder: bool,
 }
 
-/// The bits of a mode for the kind of file, with the values for a folder and for a plain file.
+/// The bits of a mode for the kind of file, and their values for a folder and for a plain file.
 const KINDS: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 const PLAIN: u32 = 0o100_000;
 
-/// The length of the end of a catalogue, of what points to the long one, and of the fixed parts of that, of an entry in the
-/// catalogue, and of an entry before its bytes.
+/// Lengths of fixed parts: the end of a catalogue, the pointer to the long form of the end, that form, a catalogue entry, and a local
+/// header.
 const END: u64 = 22;
 const POINTER: u64 = 20;
 const LONG_END: u64 = 56;
 const LISTED: usize = 46;
 const LOCAL: usize = 30;
-/// The length of the sizes behind the bytes of an entry.
+/// The length of the sizes after the data of an entry.
 const BEHIND: usize = 16;
 
-/// The place of a catalogue: how many entries it has, how long it is, and where it begins.
+/// The location of a catalogue: its number of entries, its length, and its offset.
 type CatalogueLocation = (u64, u64, u64);
 
-/// The name of an entry, empty for the archive as a whole, and the problem.
+/// The name of an entry (empty for the archive as a whole), and the problem.
 pub type Problem = (String, String);
 
-/// Reads the entries. Errors: an entry and its problem.
+/// Reads the entries. Errors: the entry and its problem.
 pub fn read(file: &mut (impl Read + Seek)) -> Result<Vec<ArchiveEntry>, Problem> {
     let whole = |problem: String| (String::new(), problem);
     let (entries, size, start) = end(file).map_err(whole)?;
@@ -89,7 +90,7 @@ pub fn read(file: &mut (impl Read + Seek)) -> Result<Vec<ArchiveEntry>, Problem>
     }
 }
 
-/// Where the catalogue is. It ends the file, without a comment. Errors: in words.
+/// Locates the catalogue, which must be the end of the file, without a comment. Errors: a description.
 fn end(file: &mut (impl Read + Seek)) -> Result<CatalogueLocation, String> {
     let damaged = || "its catalogue is damaged".to_owned();
     let length = file.seek(SeekFrom::End(0)).map_err(|error| error.to_string())?;
@@ -108,8 +109,8 @@ fn end(file: &mut (impl Read + Seek)) -> Result<CatalogueLocation, String> {
     if !long.starts_with(b"PK\x06\x07") {
         return adjoins(short, at);
     }
-    // Some programs follow every pointer, others only where the short form leaves something open: both must find the same,
-    // right before the pointer.
+    // Some programs follow every pointer, others only if the short form leaves a value open. Both must find the same record, directly
+    // before the pointer.
     let at = pointer.checked_sub(LONG_END).ok_or_else(damaged)?;
     let end = bytes(file, at, LONG_END as usize)?;
     let field = |at: usize, length: usize| number(&end, at, length).unwrap_or_default();
@@ -126,7 +127,7 @@ fn end(file: &mut (impl Read + Seek)) -> Result<CatalogueLocation, String> {
     adjoins(found, at)
 }
 
-/// Checks that a catalogue ends where its end is: nothing stands between, where some programs would look for another one.
+/// Checks that a catalogue ends where its end record begins, so that there is no gap in which some programs would find another one.
 fn adjoins((entries, size, start): CatalogueLocation, at: u64) -> Result<CatalogueLocation, String> {
     match start.checked_add(size) == Some(at) {
         true => Ok((entries, size, start)),
@@ -142,7 +143,7 @@ fn bytes(file: &mut (impl Read + Seek), at: u64, many: usize) -> Result<Vec<u8>,
 }
 
 impl CatalogueEntry {
-    /// The first entry of these bytes, and its length. Errors: the problem.
+    /// Reads the first entry of the bytes; returns it with its length. Errors: the problem.
     fn read(bytes: &[u8]) -> Result<(CatalogueEntry, usize), Problem> {
         let damaged = || (String::new(), "its catalogue is damaged".to_owned());
         let fixed = bytes.get(..LISTED).filter(|fixed| fixed.starts_with(b"PK\x01\x02")).ok_or_else(damaged)?;
@@ -172,7 +173,7 @@ impl CatalogueEntry {
         Ok((listed, length))
     }
 
-    /// Checks that every program reads it as a plain file or a folder. Errors: its kind.
+    /// Checks that every program reads the entry as a plain file or a folder. Errors: the kind of the entry.
     fn check(&self) -> Result<(), &'static str> {
         let is_folder = self.name.ends_with('/');
         match self.mode & KINDS {
@@ -187,7 +188,7 @@ impl CatalogueEntry {
         }
     }
 
-    /// Looks at the header before its bytes, which must say the same; returns the entry, and where the next one begins.
+    /// Checks that the header before the data agrees; returns the entry and the offset of the next one.
     fn find(self, file: &mut (impl Read + Seek)) -> Result<(ArchiveEntry, u64), Problem> {
         let CatalogueEntry { header, name, at, .. } = self;
         let start = local(file, &header, &name, at).and_then(|start| Ok((start, behind(file, &header, start)?)));
@@ -197,14 +198,14 @@ impl CatalogueEntry {
     }
 }
 
-/// Compares the header of an entry with what the catalogue says; returns where its bytes begin. Errors: in words.
+/// Compares the local header of an entry with the catalogue; returns the offset of its data. Errors: a description.
 fn local(file: &mut (impl Read + Seek), listed: &Header, name: &str, at: u64) -> Result<u64, String> {
     let differs = || "its own header differs from the catalogue".to_owned();
     let fixed = bytes(file, at, LOCAL)?;
     let mut own = Header::read(&fixed[4..]).map_err(str::to_owned)?;
     let rest = bytes(file, at + LOCAL as u64, own.name + own.extra)?;
     let (is_wide, extra) = (own.size == 0xFFFF_FFFF, &rest[own.name..]);
-    // In this header the field of large sizes has always both.
+    // In a local header, the field of large sizes always has both sizes.
     if is_wide != (own.packed == 0xFFFF_FFFF) {
         return Err(differs());
     }

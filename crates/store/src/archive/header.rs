@@ -1,57 +1,57 @@
-//! The header of an entry of a zip file, with the same layout in the catalogue and before the entry's data.
+//! The header of an entry of a zip file; the layout is the same in the catalogue and before the entry's data.
 //!
 //! Fields that programs interpret differently are refused, so that all of them unpack the same files.
 
 /// The length of a header, without its signature.
 pub(super) const HEADER: usize = 26;
 
-/// The kinds of extra fields that no program takes a name, a type or a place from: a time, or an owner. (The names of the
-/// others are in Info-ZIP's `extrafld.txt`.)
+/// The kinds of extra fields that do not affect the name, type or location of a file: times and owners. (The names of the others are in
+/// Info-ZIP's `extrafld.txt`.)
 const HARMLESS: [u64; 5] = [0x000A, 0x5455, 0x5855, 0x7855, 0x7875];
 
-/// The id of the extra field with sizes beyond 32 bits, and of a second name that only some programs use.
+/// The ids of the extra fields for sizes beyond 32 bits, and for a second name that only some programs use.
 const WIDE: u64 = 0x0001;
 const SECOND_NAME: u64 = 0x7075;
 
-/// The marker of a size that is in the field for large ones.
+/// The marker of a size that is stored in the field for large sizes.
 const ALL_ONES: u64 = 0xFFFF_FFFF;
 
-/// The version of the format with all supported features (4.5, with 64-bit sizes): programs skip newer entries.
+/// The version of the format that has all supported features (4.5, with 64-bit sizes); programs skip newer entries.
 const NEWEST: u64 = 45;
 
-/// The flags that do not matter: how hard a compressor tried.
+/// The flags of the compression level, which are irrelevant.
 const EFFORT: u64 = 0b110;
 /// The flag of sizes after the data of an entry.
 const SIZES_BEHIND: u64 = 1 << 3;
 /// The flag of a name in UTF-8.
 const UTF_8: u64 = 1 << 11;
 
-/// How the bytes of an entry are packed.
+/// The compression method of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// As they are.
+    /// Not compressed.
     Stored,
-    /// By Deflate.
+    /// Compressed by Deflate.
     Deflated,
 }
 
-/// A header.
+/// A header of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub flags: u64,
     pub method: Method,
-    /// Day and time, which no program takes a name from.
+    /// Day and time, which no program derives a name from.
     time: u64,
     pub crc32: u32,
     pub packed: u64,
     pub size: u64,
-    /// The lengths of the name and the extra fields that follow.
+    /// The lengths of the name and of the extra fields that follow.
     pub name: usize,
     pub extra: usize,
 }
 
 impl Header {
-    /// Reads a header. Errors: in words.
+    /// Reads a header. Errors: a description.
     pub fn read(bytes: &[u8]) -> Result<Header, &'static str> {
         let field = |at: usize, length: usize| number(bytes, at, length).ok_or("its catalogue is damaged");
         let (needed, flags) = (field(0, 2)? & 0xFF, field(2, 2)?);
@@ -83,27 +83,27 @@ impl Header {
         }
     }
 
-    /// Whether sizes are after the data.
+    /// Returns whether the sizes are after the data.
     pub fn has_sizes_behind(&self) -> bool {
         self.flags & SIZES_BEHIND != 0
     }
 
-    /// Whether the name is in UTF-8 instead of the local code page.
+    /// Returns whether the name is in UTF-8 instead of the local code page.
     pub fn is_utf_8(&self) -> bool {
         self.flags & UTF_8 != 0
     }
 
-    /// Whether another header can be of the same entry, sizes aside.
+    /// Returns whether another header can belong to the same entry; sizes are not compared.
     pub fn is_like(&self, other: &Header) -> bool {
         (self.flags, self.method, self.time) == (other.flags, other.method, other.time)
     }
 
-    /// Whether another header has the same sizes and check sum.
+    /// Returns whether another header has the same sizes and checksum.
     pub fn has_sizes_of(&self, other: &Header) -> bool {
         (self.crc32, self.packed, self.size) == (other.crc32, other.packed, other.size)
     }
 
-    /// Whether it leaves sizes and check sum open.
+    /// Returns whether it leaves sizes and checksum open.
     pub fn is_without_sizes(&self) -> bool {
         (self.crc32, self.packed, self.size) == (0, 0, 0)
     }
@@ -132,11 +132,11 @@ pub(super) fn widen(mut extra: &[u8], fields: &mut [&mut u64]) -> Result<(), &'s
         **field = number(rest, 0, 8).ok_or(DAMAGED)?;
         (rest, many) = (&rest[8..], many + 1);
     }
-    // A field that nothing asks for is heeded by some programs.
+    // An unnecessary field is used by some programs only.
     if rest.is_empty() && (many > 0) == wide.is_some() { Ok(()) } else { Err(DAMAGED) }
 }
 
-/// A number in little-endian order; `None` behind the end.
+/// Reads a number in little-endian order; `None` if it extends beyond the end.
 pub(super) fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let bytes = bytes.get(at..at + length)?;
     Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))

@@ -12,7 +12,7 @@ pub fn check(names: &[String]) -> Result<(), (String, &'static str)> {
         }
         sorted.push((folded(own), own.len() < name.len(), name));
     }
-    // Names below a folder follow it directly.
+    // Names below a folder are sorted directly after it.
     sorted.sort_by(|(one, is_folder, _), (other, other_is, _)| (one, is_folder).cmp(&(other, other_is)));
     for pair in sorted.windows(2) {
         let ((above, is_folder, _), (folded, _, name)) = (&pair[0], &pair[1]);
@@ -27,12 +27,12 @@ pub fn check(names: &[String]) -> Result<(), (String, &'static str)> {
     Ok(())
 }
 
-/// The replacement of `/` for sorting: before any other character of a name.
+/// The replacement of `/` for sorting; it sorts before any other character of a name.
 const BELOW: char = '\0';
 
-/// A name as the least particular file system knows it: upper and lower case are the same (by way of the lower case, since
-/// some letters have two lower-case forms of one upper-case letter, and some the other way round), and characters that its
-/// alphabet lacks are written as numbers, as Info-ZIP does it.
+/// Returns a name as the least distinguishing file system stores it. Upper and lower case are the same (by conversion to lower case, since
+/// some letters have two lower-case forms of one upper-case letter, and vice versa), and characters that its alphabet lacks are written as
+/// numbers, as by Info-ZIP.
 fn folded(name: &str) -> String {
     let cased = name.to_lowercase().to_uppercase().to_lowercase();
     let mut folded = String::with_capacity(cased.len());
@@ -62,9 +62,9 @@ pub fn problem(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a character is a part of a letter for which there is one character as well, or another one for such a letter:
-/// to some file systems the two ways to write it are one name. (The blocks of combining marks, the voicing marks of kana, the
-/// parts of Korean syllables, and the ideographs that are there twice.)
+/// Returns whether a character is part of a letter that can also be written as one character, or is an alternative for such a letter; some
+/// file systems treat both spellings as one name. (These are the blocks of combining marks, the voicing marks of kana, the parts of Korean
+/// syllables, and duplicate ideographs.)
 fn is_decomposed(one: char) -> bool {
     matches!(one,
         '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(said(&["caf\u{e9}.csv", "が", "가", "神"]), "");
     }
 
-    /// The time grows with the names, and not with the square of their depth.
+    /// The time grows linearly with the names, not with the square of their depth.
     #[test]
     fn many_deep_names_are_compared_at_once() {
         let below = "a/".repeat(490);

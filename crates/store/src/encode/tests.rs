@@ -31,7 +31,7 @@ impl Held {
     }
 }
 
-/// A value of one of several kinds of columns: few distinct values, many, all, mostly null.
+/// Returns a value for one of several kinds of columns: few distinct values, many, all, mostly null.
 fn value(kind: Kind, variety: u32, row: usize, random: &mut ChaCha8Rng) -> Held {
     if [0, 0, 0, 30, 99, 100, 50, 1][variety as usize] > random.random_range(0..100) {
         return Held::Null;
@@ -56,7 +56,7 @@ fn value(kind: Kind, variety: u32, row: usize, random: &mut ChaCha8Rng) -> Held 
             1 => ["é", "", "e"][few as usize].to_owned(),
             2 => format!("job-{row}"),
             3 => "abcé".repeat(random.random_range(0..9)),
-            // The same ends and lengths, so that the hashes agree.
+            // Equal ends and lengths, so that the hashes agree.
             _ => format!("a long common beginning, {few:06}, a long common end"),
         }),
     }

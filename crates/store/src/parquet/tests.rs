@@ -1,4 +1,4 @@
-//! Damaged and hostile files: an error that names the file, or a value, and never a panic.
+//! Damaged and hostile files give an error that names the file, or a value, and never a panic.
 
 use std::io::Write;
 
@@ -17,10 +17,10 @@ use crate::frame::Frame;
 use crate::trace::ParquetTrace;
 use plimsoll_sim::workload::{Input, Source};
 
-/// How many mutated files are read.
+/// Number of mutated files that are read.
 const MUTATIONS: u64 = 3000;
 
-/// A table of integers, doubles and names in row groups of `group` rows, with or without compression.
+/// Returns a table of integers, doubles and names in row groups of `group` rows, with or without compression.
 fn table(rows: i32, group: usize, compression: CompressionOptions) -> Vec<u8> {
     let names = |name: &dyn Fn(i32) -> String| {
         let mut column = MutablePlString::new();
@@ -42,7 +42,7 @@ fn table(rows: i32, group: usize, compression: CompressionOptions) -> Vec<u8> {
     written(&columns, group, compression)
 }
 
-/// Columns as polars writes them, in row groups of `group` rows.
+/// Returns columns as polars writes them, in row groups of `group` rows.
 pub(crate) fn written(columns: &[(&str, Box<dyn Array>)], group: usize, compression: CompressionOptions) -> Vec<u8> {
     let field = |(name, array): &(&str, Box<dyn Array>)| Field::new((*name).into(), array.dtype().clone(), true);
     let rows = columns[0].1.len();
@@ -62,7 +62,7 @@ pub(crate) fn written(columns: &[(&str, Box<dyn Array>)], group: usize, compress
     writer.into_inner()
 }
 
-/// The file with its footer changed.
+/// Returns the file with a changed footer.
 fn with_footer(bytes: &[u8], change: impl FnOnce(&mut FileMetaData)) -> Vec<u8> {
     let end = bytes.len() - TAIL as usize;
     let length = u32::from_le_bytes(bytes[end..end + 4].try_into().expect("four bytes")) as usize;
@@ -77,7 +77,7 @@ fn with_footer(bytes: &[u8], change: impl FnOnce(&mut FileMetaData)) -> Vec<u8> 
     changed
 }
 
-/// Reads a trace to its end, and gives the number of its rows.
+/// Reads a trace to its end; returns the number of its rows.
 fn read_trace(bytes: &[u8]) -> Result<usize> {
     let mut trace = ParquetTrace::new(&Input::Bytes("damaged.parquet".into(), bytes.into()), &[])?;
     let mut rows = 0;
@@ -87,7 +87,7 @@ fn read_trace(bytes: &[u8]) -> Result<usize> {
     Ok(rows)
 }
 
-/// Reads all columns of a table, as results are read, and gives the number of its rows.
+/// Reads all columns of a table, as results are read; returns the number of its rows.
 fn read_table(file: &Path, bytes: &[u8]) -> Result<usize> {
     std::fs::write(file, bytes).expect("writable");
     let frame = Frame::open(file)?.expect("a file");
@@ -97,7 +97,7 @@ fn read_table(file: &Path, bytes: &[u8]) -> Result<usize> {
     Ok(names)
 }
 
-/// One to four changes: bits, bytes, lengths, cuts, insertions; most of them near the end, where the footer is.
+/// Applies one to four changes: bits, bytes, lengths, cuts, insertions; most of them near the end, where the footer is.
 fn mutate(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
     const TELLING: [u8; 8] = [0, 1, 0x7f, 0x80, 0xff, 0xf9, 0xfc, 0x19];
     for _ in 0..random.random_range(1..=4) {
@@ -226,7 +226,7 @@ fn what_a_footer_claims_is_held_against_the_file() {
 #[test]
 fn columns_of_other_types_are_named_if_they_are_needed_and_ignored_if_not() {
     let bytes = table(10, 10, CompressionOptions::Uncompressed);
-    // Column 7 is cpu; it holds 64-bit integers, which these types are stored as.
+    // Column 7 is cpu; it has 64-bit integers, which these types are stored as.
     let stamped = |element: &mut SchemaElement| {
         let unit = polars_parquet_format::TimeUnit::MICROS(Default::default());
         element.logical_type = Some(LogicalType::TIMESTAMP(TimestampType { is_adjusted_to_u_t_c: true, unit }));
@@ -255,7 +255,7 @@ fn columns_of_other_types_are_named_if_they_are_needed_and_ignored_if_not() {
     assert_eq!(read_trace(&odd).expect("the timestamps are not read"), 10);
     let message = read_trace(&with_footer(&bytes, noted)).unwrap_err().to_string();
     assert!(message.contains("column 'created': is not a trace column"), "{message}");
-    // Small and unsigned integers are numbers like others.
+    // Small and unsigned integers are read like other numbers.
     for kind in [ConvertedType::UINT_8, ConvertedType::INT_16, ConvertedType::UINT_32] {
         let small = with_footer(&bytes, |footer| {
             assert_eq!(footer.schema[5].type_, Some(Type::INT32), "the tasks");

@@ -1,4 +1,4 @@
-//! A trace that is read as numbers is what its text says.
+//! A trace that is read as numbers has the values of its text.
 
 use polars_arrow::array::{Array, BooleanArray, MutablePlString, PrimitiveArray};
 use polars_arrow::types::NativeType;
@@ -12,7 +12,7 @@ use crate::parquet::tests::written;
 /// A task set with the name of its job.
 type Row = (TaskSet, String);
 
-/// Reads a trace as it is read by runs.
+/// Reads a trace in the way of a run.
 fn typed(bytes: &[u8]) -> Result<Vec<Row>> {
     let mut trace = ParquetTrace::new(&Input::Bytes("t.parquet".into(), bytes.into()), &[])?;
     let mut rows = Vec::new();
@@ -22,7 +22,7 @@ fn typed(bytes: &[u8]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Turns all columns into text first, and parses that: the slow way.
+/// Converts all columns to text first and parses it: the slow way.
 fn by_text(bytes: &[u8]) -> Result<Vec<Row>> {
     let path = Path::new("t.parquet");
     let mut file = Parquet::open(path, Bytes::Memory(bytes.into()), damaged)?;
@@ -44,7 +44,7 @@ fn by_text(bytes: &[u8]) -> Result<Vec<Row>> {
     (0..file.rows()).map(parse).collect()
 }
 
-/// A double: whole, with decimals, in binary parts, in more digits than are exact, large, no number.
+/// Returns a double: whole, with decimals, in binary fractions, with more digits than are exact, large, or not a number.
 fn double(kind: u32, random: &mut ChaCha8Rng) -> f64 {
     let bits = random.random_range(1..62);
     let large = random.random_range(0..1u64 << bits) as f64;
@@ -62,7 +62,7 @@ fn numbers<T: NativeType>(rows: usize, value: impl FnMut(usize) -> Option<T>) ->
     PrimitiveArray::from_iter((0..rows).map(value)).to_boxed()
 }
 
-/// A column of one of all types that are read; `odd` ones may hold anything, others what a trace holds.
+/// Returns a column of one of the types that can be read. `odd` columns may contain anything, others values that are valid in a trace.
 fn column(rows: usize, odd: bool, random: &mut ChaCha8Rng) -> Box<dyn Array> {
     let absent = if odd { random.random_range(0..3) } else { 0 };
     let kind = random.random_range(0..if odd { 13 } else { 9 });

@@ -1,13 +1,13 @@
-//! Quotas as a picture: a panel a resource and parent.
+//! Draws quotas: one panel per resource and parent.
 
 use crate::fair::quota::{GroupAllocation, GroupInstance, Variant};
 use crate::output::figure::{Bucket, BucketPool, Data, buckets};
 use crate::output::numbers::number;
 
-/// More panels than this are no picture any more.
+/// Maximum number of panels.
 const PANELS: usize = 12;
 
-/// Returns the figure, its data, and the number of panels that do not fit. Resources with a total of zero are left out.
+/// Returns the figure, its data, and the number of panels that do not fit. Resources with a total of zero are omitted.
 pub fn draw(
     instance: &GroupInstance,
     allocation: &GroupAllocation,

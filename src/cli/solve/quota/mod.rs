@@ -1,4 +1,4 @@
-//! `plimsoll solve` on an instance of groups: their runtime quotas.
+//! `plimsoll solve` for an instance of groups: computes their runtime quotas.
 
 mod draw;
 mod show;
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::fair::quota::{GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
 use crate::output::paper::Paper;
 
-/// The one policy that divides among groups.
+/// The only policy for groups.
 pub const POLICY: &str = "quota";
 
 /// How runtime quotas are worked out, for an instance of groups.
@@ -30,7 +30,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// An option that only instances of groups know, if one was given.
+    /// Returns an option that is only for instances of groups, if one was given.
     pub fn given(&self) -> Option<&'static str> {
         let options = [
             (self.variant.is_some(), "--variant"),
@@ -41,7 +41,7 @@ impl Args {
         options.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
     }
 
-    /// With this variant, by its name. Errors: [`Error::Plan`](crate::error::Error::Plan) for a name that is none.
+    /// Creates options with this variant. Errors: [`Error::Plan`](crate::error::Error::Plan) for an unknown name.
     pub fn of_variant(name: &str) -> Result<Args> {
         Ok(Args { variant: Some(Variant::parse("--variant", name)?), ..Args::default() })
     }
@@ -55,7 +55,7 @@ impl Args {
         }
     }
 
-    /// The rules by name, in the order of the options.
+    /// Returns the rules by name, in the order of the options.
     fn rules(&self) -> [(&'static str, String); 4] {
         let Quota { variant, rounding, method, overcommit } = self.quota();
         let names = [variant.name(), rounding.name(), method.name(), overcommit.name()];
@@ -64,7 +64,7 @@ impl Args {
     }
 }
 
-/// Solves, prints, and draws if there is paper for it. Errors: another policy than `quota`, and what [`Quota::allocate`] refuses.
+/// Solves and prints; draws if paper is given. Errors: another policy than `quota`, and those of [`Quota::allocate`].
 pub fn run(
     instance: &GroupInstance,
     args: &super::Args,
@@ -109,7 +109,7 @@ pub fn run(
     }))
 }
 
-/// Says where more must be given than there is.
+/// Warns if the minimums of the groups of a parent exceed its total.
 fn warn(instance: &GroupInstance, allocation: &GroupAllocation, context: &Context) {
     for &(parent, r) in &allocation.overcommitted {
         let resource = &instance.resources()[r];

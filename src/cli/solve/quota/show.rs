@@ -1,4 +1,4 @@
-//! Runtime quotas for people and programs.
+//! Formats runtime quotas as text and as JSON.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::fair::Exact;
 use crate::fair::quota::{GroupAllocation, GroupInstance};
 use crate::output::numbers::number;
 
-/// One block a resource, with the groups as a tree.
+/// Formats one block per resource, with the groups as a tree.
 pub fn table(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&'static str, String)]) -> String {
     let rules: Vec<String> = rules.iter().map(|(key, value)| format!("{key} {value}")).collect();
     let mut text = paragraphs(&format!("quota ({})", rules.join(", ")));
@@ -53,7 +53,7 @@ pub fn table(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&
     text
 }
 
-/// The same as an object. See docs/quota.md for the keys.
+/// Formats the quotas as an object. See docs/quota.md for the keys.
 pub fn json(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&'static str, String)]) -> Value {
     let resources = instance.resources();
     let exact =
@@ -100,12 +100,12 @@ pub fn json(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&'
     Value::Object(object)
 }
 
-/// The amount that the groups right under the top have together.
+/// Returns the total amount of the groups directly below the root.
 fn granted(instance: &GroupInstance, allocation: &GroupAllocation, r: usize) -> Exact {
     instance.children(None).iter().map(|&group| &allocation.groups[group].runtime[r]).sum()
 }
 
-/// Whole amounts with all digits, others with a few.
+/// Formats an amount: whole numbers with all digits, others with a few.
 fn shown(amount: &Exact) -> String {
     if amount.is_integer() { amount.to_string() } else { number(Some(amount.to_f64())) }
 }

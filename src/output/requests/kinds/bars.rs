@@ -1,4 +1,4 @@
-//! Means over names, with whiskers.
+//! Bars: means over names, with whiskers.
 
 use super::{Draw, KindRow, X, category, key, names_axis, x_name, y_name};
 use crate::output::figure::{BarPanel, BarSeries, Category, Data, Interval, bar_panels};
@@ -18,7 +18,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-/// Means over names, with whiskers.
+/// Draws means over names, with whiskers.
 fn bars(request: &Request, means: &Means) -> Picture {
     let whiskers = request.bands.unwrap_or(true);
     let order: Vec<usize> = (0..means.places[0].len()).collect();

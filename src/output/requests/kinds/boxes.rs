@@ -1,4 +1,4 @@
-//! Distributions over names: of all runs together.
+//! Boxes: distributions over names, of all runs together.
 
 use super::{Draw, KindRow, X, category, key, names_axis, x_name};
 use crate::output::figure::{BoxPanel, BoxSeries, Category, Data, Spread, boxes, exactly};
@@ -18,7 +18,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-/// Distributions over names: of all runs together.
+/// Draws distributions over names, of all runs together.
 fn boxed(request: &Request, rows: &[FigureRow]) -> Picture {
     let (mut facets, mut series, mut places) = (NameOrder::new(), NameOrder::new(), NameOrder::new());
     let mut groups: std::collections::HashMap<(usize, usize, usize), Vec<f64>> = std::collections::HashMap::new();

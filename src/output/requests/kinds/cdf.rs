@@ -1,4 +1,4 @@
-//! Distributions: of all runs together, or with bands the mean of those of the runs.
+//! Distributions: of all runs together, or with bands the mean of the runs' distributions.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::output::requests::draw::{Picture, list, lower, split};
 use crate::output::requests::rows::{FigureRow, FigureRows};
 use crate::output::schema::Table;
 
-/// More points than this of a distribution are thinned, by rank.
+/// Maximum number of points of a distribution; more are thinned by rank.
 const POINTS: usize = 1000;
 
 pub(super) static ROW: KindRow = KindRow {
@@ -25,7 +25,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-/// Distributions: of all runs together, or with bands the mean of those of the runs.
+/// Draws distributions: of all runs together, or with bands the mean of the runs' distributions.
 fn cdf(request: &Request, all: &FigureRows) -> Picture {
     let rows = &all.rows;
     let (facets, names, groups) = split(rows);
@@ -38,7 +38,7 @@ fn cdf(request: &Request, all: &FigureRows) -> Picture {
     for (title, panel) in facets.iter().zip(&groups) {
         let mut curves = Vec::new();
         for (name, rows) in names.iter().zip(panel).filter(|(_, rows)| !rows.is_empty()) {
-            // Of several panels a curve has several numbers, and the data have them.
+            // With several panels a curve has several numbers, which are in the data only.
             let label = match one_panel {
                 true => format!("{} (n = {})", name.label, thousands(many(rows))).trim_start().to_owned(),
                 false => name.label.clone(),
@@ -85,14 +85,14 @@ fn cdf(request: &Request, all: &FigureRows) -> Picture {
     let caption = format!("Distribution of {}: {how}", lower(&request.subject()));
     let mut data = Data::of_panels(["panel", "series", &request.y[0].name, "fraction"], &panels);
     if one_panel {
-        // The number has a column of its own.
+        // The number has its own column.
         let plain = |label: &str| label.rsplit_once("(n = ").map_or(label, |(name, _)| name).trim_end().to_owned();
         data.rows.iter_mut().for_each(|row| row[1] = plain(&row[1]));
     }
     Picture { svg: cdf_panels(&chart, &panels), data, caption }
 }
 
-/// Returns the distribution of rows, weighted by their numbers of jobs or tasks: points `(value, part at or below)`.
+/// Returns the distribution of rows, weighted by their numbers of jobs or tasks: points `(value, fraction at or below it)`.
 fn weighted(rows: &[&FigureRow]) -> Vec<(f64, f64)> {
     if rows.iter().all(|row| row.weight <= 1) {
         return ecdf(&rows.iter().map(|row| row.y).collect::<Vec<f64>>());
@@ -109,7 +109,7 @@ fn weighted(rows: &[&FigureRow]) -> Vec<(f64, f64)> {
     points
 }
 
-/// Places over the range of all values.
+/// Returns places over the range of all values.
 fn grid(rows: &[FigureRow], log: bool) -> Vec<f64> {
     let usable = || rows.iter().map(|row| row.y).filter(|y| !log || *y > 0.0);
     let (low, high) = usable().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));

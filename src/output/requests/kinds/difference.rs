@@ -1,4 +1,4 @@
-//! How policies differ from the baseline: from the table of differences.
+//! Differences between the policies and the baseline, from the table of differences.
 
 use super::{Draw, KindRow, X, tall};
 use crate::error::Result;
@@ -20,7 +20,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-/// How policies differ from the baseline: from the table of differences. `None` if it has none.
+/// Draws the differences between the policies and the baseline, from the table of differences. `None` if there is no such table.
 fn difference(request: &Request, whole: &Whole) -> Result<Option<Picture>> {
     let Some(table) = whole.table(DIFFERENCES)? else { return Ok(None) };
     let (policies, baselines, metrics) = (table.names("policy")?, table.names("baseline")?, table.names("metric")?);
@@ -47,7 +47,7 @@ fn difference(request: &Request, whole: &Whole) -> Result<Option<Picture>> {
     };
     let shown: Vec<usize> = (0..policies.len()).filter(|&at| passes(at)).collect();
     let differs = |names: &[String]| shown.iter().any(|&at| names[at] != names[shown[0]]);
-    // What varies names a row: axes with more than one value, and the policy.
+    // The names of rows consist of the varying parts: axes with more than one value, and the policy.
     let cell_of = |at: usize| whole.cells.iter().find(|(name, ..)| *name == cells[at]).map(|(_, values, _)| values);
     let varying: Vec<usize> = (0..request.axes.len())
         .filter(|&axis| shown.iter().any(|&at| cell_of(at).map(|v| &v[axis]) != cell_of(shown[0]).map(|v| &v[axis])))

@@ -1,4 +1,4 @@
-//! Means over two axes.
+//! Heat maps: means over two axes.
 
 use super::{Draw, KindRow, X, names_axis, tall, x_name, y_name};
 use crate::output::figure::{Axis, Category, Data, HEAT_ROW, HeatPanel, Measure, exactly, heat};
@@ -19,12 +19,12 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-/// Means over two axes.
+/// Draws means over two axes.
 fn map(request: &Request, means: &Means) -> Picture {
     let columns: Vec<usize> = means.sorted();
     let mut rows: Vec<usize> = (0..means.places[1].len()).collect();
     if means.places[1].iter().all(|place| matches!(place, Datum::Number(_))) {
-        // Numbers grow upwards, as on any axis.
+        // Numbers increase upwards, as on any axis.
         let value = |at: &usize| if let Datum::Number(value) = means.places[1][*at] { value } else { 0.0 };
         rows.sort_by(|a, b| value(b).total_cmp(&value(a)));
     }
@@ -76,7 +76,7 @@ fn map(request: &Request, means: &Means) -> Picture {
     Picture { svg: heat(&chart, &categories, &names, &scale, &words, &panels), data, caption }
 }
 
-/// A number of three digits.
+/// Formats a number with three digits.
 fn trimmed(value: f64) -> String {
     match value.abs() {
         large if large >= 1e6 => format!("{value:.1e}"),

@@ -1,4 +1,4 @@
-//! Means over numbers, with bands.
+//! Lines: means over numbers, with bands.
 
 use super::{Draw, KindRow, X, beside, data, x_axis};
 use crate::output::figure::{Join, Panel, Series, small_multiples};
@@ -18,7 +18,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-/// Means over numbers, with bands.
+/// Draws means over numbers, with bands.
 fn lines(request: &Request, rows: &FigureRows) -> Picture {
     let means = Means::new(request, rows);
     let order = means.sorted();

@@ -1,4 +1,7 @@
-//! The kinds of figures that a plan describes, one file each, and what several of them draw with.
+//! The kinds of figures that a plan can describe, one file each, and their common parts.
+//!
+//! Each kind is declared by a `KindRow`: its name, defaults, accepted keys and drawing function. A new kind needs only its file and a line
+//! in `KINDS`.
 
 mod bars;
 mod boxes;
@@ -21,9 +24,9 @@ use crate::output::figure::{Axis, Category, Chart, Data, Measure, Panel};
 use crate::output::numbers::thousands;
 use crate::output::schema::Table;
 
-/// Every kind.
+/// All kinds.
 pub(super) static KINDS: &[&KindRow] = &[
-    // A line each, in the order of messages.
+    // One line per kind, in the order of messages.
     &lines::ROW,
     &bars::ROW,
     &cdf::ROW,
@@ -43,15 +46,15 @@ pub(super) struct KindRow {
     pub about: &'static str,
     /// The default table.
     pub table: Table,
-    /// The field along its x.
+    /// The field along the x axis.
     pub x: X,
     /// Whether it has a second axis, `y`, and shows a `value`.
     pub pairs: bool,
     /// The default column.
     pub shows: Option<&'static str>,
-    /// The keys that it accepts, besides those that every kind accepts.
+    /// The keys that it accepts, in addition to the keys of every kind.
     pub takes: &'static [&'static str],
-    /// How it is drawn.
+    /// The drawing function.
     pub draw: Draw,
     /// Whether a figure shows all rows of a curve as one distribution, so that every setting needs a key.
     pub mixes: fn(&Request) -> bool,
@@ -60,7 +63,7 @@ pub(super) struct KindRow {
 /// The x of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum X {
-    /// No kind has a name that a plan could give.
+    /// Not a field that a plan can select.
     None,
     /// Numbers or names.
     Names,
@@ -70,16 +73,16 @@ pub(super) enum X {
     Time,
 }
 
-/// How a kind is drawn.
+/// The drawing function of a kind, by its input.
 pub(super) enum Draw {
     /// From the rows of its table.
     Rows(fn(&Request, &FigureRows) -> Picture),
-    /// From the differences of policies; `None` where there are none.
+    /// From the differences of policies; `None` if there are none.
     Differences(fn(&Request, &Whole) -> Result<Option<Picture>>),
 }
 
 impl KindRow {
-    /// The parts that most kinds leave as they are.
+    /// The defaults of most kinds.
     const PLAIN: KindRow = KindRow {
         name: "",
         about: "",
@@ -113,14 +116,14 @@ fn y_name(request: &Request) -> &str {
     if request.y.len() == 1 { &request.y[0].name } else { "value" }
 }
 
-/// The horizontal axis of numbers.
+/// Returns the horizontal axis of numbers.
 fn x_axis(request: &Request) -> Axis {
     request.x.as_ref().map(Field::axis).unwrap_or_default()
 }
 
-/// The horizontal axis of names.
+/// Returns the horizontal axis of names.
 fn names_axis(request: &Request) -> Axis {
-    // Names of seconds carry their unit in the label, since no axis adds it.
+    // Names in seconds have their unit in the label, since no axis adds it.
     let axis = x_axis(request);
     let unit = if axis.measure == Measure::Seconds { " (s)" } else { "" };
     Axis::number(format!("{}{unit}", axis.label))
@@ -130,7 +133,7 @@ fn data(request: &Request, panels: &[Panel]) -> Data {
     Data::of_panels(["panel", "series", x_name(request), y_name(request)], panels)
 }
 
-/// Places along an axis at which curves of several runs are compared.
+/// Number of places along an axis at which curves of several runs are compared.
 const STEPS: usize = 240;
 
 /// Returns a category labelled with its number of jobs or tasks.
@@ -155,7 +158,7 @@ fn beside(rows: &FigureRows, chart: Chart) -> Chart {
     Chart { reference: Some(rows.baseline.clone()), ..chart }
 }
 
-/// A chart that is as high as its rows need, unless the plan says how high.
+/// Returns a chart that is as high as its rows need, unless the plan states the height.
 fn tall(request: &Request, chart: Chart, height: f64) -> Chart {
     let height = request.paper.height.unwrap_or(height);
     Chart { size_pt: (chart.size_pt.0, height), ..chart }

@@ -1,4 +1,4 @@
-//! Means in order, the best first: a row each, with whiskers.
+//! Ranks: means in order, the best first, one row each, with whiskers.
 
 use super::{Draw, KindRow, X, tall, y_name};
 use crate::column::Better;
@@ -25,7 +25,7 @@ fn sign(request: &Request, panel: &str) -> f64 {
     let at = headed.unwrap_or(0);
     let better = if request.stat == Stat::Count { Better::Neither } else { request.y[at].better };
     let sign = if better == Better::Lower { 1.0 } else { -1.0 };
-    // In a negative unit the good end is the other one.
+    // A negative factor reverses the direction of better values.
     if request.scale[at] < 0.0 { -sign } else { sign }
 }
 
@@ -47,7 +47,7 @@ fn order(panels: &[Vec<Option<f64>>]) -> Vec<usize> {
     order
 }
 
-/// Means in order, the best first.
+/// Draws means in order, the best first.
 fn ranked(request: &Request, rows: &FigureRows) -> Picture {
     let means = Means::new(request, rows);
     let whiskers = request.bands.unwrap_or(true);
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn several_panels_have_the_order_of_their_mean_ranks() {
         let some = |values: &[f64]| values.iter().copied().map(Some).collect::<Vec<_>>();
-        // Ranks 0, 1, 2 and 1, 0, 2, and 0, 1, 2: not the values, of which one panel has far larger ones.
+        // The ranks are 0, 1, 2 and 1, 0, 2, and 0, 1, 2. Values are not used, since one panel has far larger ones.
         let panels = [some(&[1.0, 2.0, 3.0]), some(&[900.0, 100.0, 990.0]), some(&[1.0, 2.0, 3.0])];
         assert_eq!(order(&panels), [0, 1, 2]);
         let absent = vec![None, Some(5.0), Some(4.0)];

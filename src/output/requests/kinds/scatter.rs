@@ -1,4 +1,4 @@
-//! Pairs of values, a point a row.
+//! Scatter plots: pairs of values, one point per row.
 
 use super::{Draw, KindRow, X, data, x_axis};
 use crate::output::figure::{Chart, Panel, Series, points};
@@ -18,7 +18,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-/// Pairs of values, a point a row.
+/// Draws pairs of values, one point per row.
 fn scatter(request: &Request, rows: &[FigureRow]) -> Picture {
     let (facets, names, groups) = split(rows);
     let point = |row: &&FigureRow| if let Some(Datum::Number(x)) = row.at.first() { Some((*x, row.y)) } else { None };

@@ -1,4 +1,4 @@
-//! Means over time, with bands; of one run its own steps.
+//! Curves over time: means with bands, or the steps of a single run.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-/// Means over time, with bands; of one run its own steps.
+/// Draws means over time, with bands; for one run its own steps.
 fn time(request: &Request, all_rows: &FigureRows) -> Picture {
     let FigureRows { rows, ends, grids, .. } = all_rows;
     let (facets, names, groups) = split(rows);
@@ -64,8 +64,8 @@ fn alone(run: &Steps, one: Series) -> Series {
     Series { points, ..one }
 }
 
-/// The mean over seeds, each the mean of its runs, as long as most seeds go on, and as long as all do a band between these
-/// bounds.
+/// Returns the mean over seeds, each the mean of its runs, while most seeds are running; the band is within these bounds and exists while
+/// all seeds are running.
 fn together(seeds: &[Vec<Steps>], one: Series, bounds: Option<(f64, f64)>) -> Series {
     let runs = || seeds.iter().flatten();
     let from = runs().filter_map(|run| run.points.first()).map(|(time, _)| *time).fold(f64::INFINITY, f64::min);
@@ -78,7 +78,7 @@ fn together(seeds: &[Vec<Steps>], one: Series, bounds: Option<(f64, f64)>) -> Se
             values.map(|values| mean(&values))
         };
         let values: Vec<f64> = seeds.iter().filter_map(value).collect();
-        // The mean of the few that take longest is not that of all.
+        // The mean of the few longest runs is not representative.
         let Some(interval) = mean_interval(&values, LEVEL).filter(|interval| 2 * interval.n > seeds.len()) else {
             continue;
         };
@@ -100,14 +100,14 @@ struct Steps {
 }
 
 impl Steps {
-    /// The value at an instant; none before the first or behind the end.
+    /// Returns the value at an instant; `None` before the first one or after the end.
     fn at(&self, time: f64) -> Option<f64> {
         let after = self.points.partition_point(|(from, _)| *from <= time);
         (time <= self.end).then(|| after.checked_sub(1).map(|at| self.points[at].1)).flatten()
     }
 
-    /// Of rows in the order of time: those of one instant become one value. Where there is a grid, instants of it
-    /// without a row have the value 0.
+    /// Creates steps from rows in the order of time; rows of one instant become one value. If there is a grid, its instants without a row
+    /// have the value 0.
     fn from_rows(request: &Request, rows: &[&FigureRow], end: f64, grid: &[f64]) -> Steps {
         let time = |row: &&FigureRow| if let Some(Datum::Number(time)) = row.at.first() { *time } else { 0.0 };
         let groups = rows.chunk_by(|a, b| time(a) == time(b));

@@ -30,25 +30,25 @@ pub(super) static ROW: FormatRow = FormatRow {
     read: |input, options, _| read(input, &options.alibaba2017, options.strict),
 };
 
-/// The cluster to replay the trace on, as the trace's description has it: 1,300 machines of 64 cores and memory 1.
+/// The cluster to replay the trace on, according to the trace's description: 1,300 machines of 64 cores and memory 1.
 const ASSUMED_CLUSTER: &str = "1300x64c1norm";
 
-/// The reading of a job.
+/// The meaning of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Alibaba2017Jobs {
     /// Each task set is a job `jJOB.TASK`, submitted when it was created.
     #[default]
     TaskSet,
-    /// All task sets of an original job are one job `jJOB`, submitted when its first one was: earlier than they were.
+    /// All task sets of an original job are one job `jJOB`, submitted with the first of them and so earlier than the others were created.
     Job,
 }
 
-/// How `batch_task.csv` is read.
+/// Options for reading `batch_task.csv`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Alibaba2017Options {
-    /// The reading of a job.
+    /// The meaning of a job.
     pub jobs: Alibaba2017Jobs,
 }
 
@@ -76,7 +76,7 @@ const STATUS: InputColumn<'_> = column(5);
 const CPU: InputColumn<'_> = column(6);
 const MEMORY: InputColumn<'_> = column(7);
 
-/// Whether the fields of a first line are a header. Copies differ in how they call the other columns.
+/// Returns whether the fields of a first line are a header. Copies of the trace differ in the names of the other columns.
 fn is_header<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> bool {
     let mut is = |skip: usize, name: &[u8]| fields.nth(skip) == Some(name);
     is(2, b"job_id") && is(0, b"task_id") && is(1, b"status")
@@ -156,7 +156,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Both demands of an instance, or `None` if one is absent.
+    /// Returns both demands of an instance, or `None` if one is absent.
     fn demand(&self, row: &InputRow<'_>) -> Result<Option<Resources>> {
         if row.is_null(CPU) || row.is_null(MEMORY) {
             return Ok(None);
@@ -172,7 +172,7 @@ impl Trace {
         if id as usize == known { self.workload.job(name) } else { JobId(id) }
     }
 
-    /// Sets the submit times: shifted so that all are non-negative, and in mode `job` the first one of each job.
+    /// Sets the submit times: shifted so that all are non-negative, and in mode `job` to the first one of each job.
     fn submit(mut self) -> Workload {
         let origin = self.created_us.iter().copied().min().unwrap_or(0).min(0);
         let mut first: Vec<i64> = vec![i64::MAX; self.workload.jobs.len()];

@@ -1,13 +1,14 @@
-//! Which public format a file is in, from its first lines.
+//! Detects the public format of a file from its first lines.
 
 use super::Format;
 use crate::workload::Input;
 use plimsoll_base::error::Result;
 
-/// How much of a file is looked at.
+/// The number of bytes that are examined.
 const LOOKED_AT: usize = 64 * 1024;
 
-/// The public format of an input, or `None` if it has none, such as a canonical trace.
+/// Returns the public format of an input, or `None` if it has none, such as a canonical trace.
+///
 ///
 /// Errors: [`plimsoll_base::error::Error::Io`].
 pub fn detect(input: &Input) -> Result<Option<Format>> {
@@ -22,29 +23,29 @@ fn recognise(text: &[u8]) -> Option<Format> {
     Format::ALL.iter().copied().find(|format| (format.row().recognises)(&head))
 }
 
-/// The first lines of a file that are not blank.
+/// The first two lines of a file that are not blank.
 pub struct Head<'a> {
     line: &'a [u8],
     second: &'a [u8],
 }
 
 impl<'a> Head<'a> {
-    /// Whether the first one begins with `mark`.
+    /// Returns whether the first line begins with `mark`.
     pub(super) fn begins(&self, mark: u8) -> bool {
         self.line.trim_ascii().first() == Some(&mark)
     }
 
-    /// Its fields, without the blanks around them.
+    /// Returns the fields of the first line, without the blanks around them.
     pub(super) fn fields(&self, separator: u8) -> Vec<&'a [u8]> {
         self.line.split(|&byte| byte == separator).map(<[u8]>::trim_ascii).collect()
     }
 
-    /// Its words.
+    /// Returns the words of the first line.
     pub(super) fn words(&self) -> Vec<&'a [u8]> {
         words(self.line)
     }
 
-    /// The words of the second line.
+    /// Returns the words of the second line.
     pub(super) fn words_of_second(&self) -> Vec<&'a [u8]> {
         words(self.second)
     }
@@ -54,7 +55,7 @@ fn words(line: &[u8]) -> Vec<&[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether all fields are numbers.
+/// Returns whether all fields are numbers.
 pub(super) fn are_numbers(fields: &[&[u8]]) -> bool {
     fields.iter().all(|field| plimsoll_base::rows::signed(field, 1).is_ok())
 }

@@ -32,21 +32,21 @@ use plimsoll_base::units::{Dim, Unit};
 pub struct FormatRow {
     /// The content, in a few words.
     pub about: &'static str,
-    /// How a file looks.
+    /// The layout of a file.
     pub layout: &'static str,
     /// The publication.
     pub source: &'static str,
-    /// The beginning of a file.
+    /// The first lines of an example file.
     pub example: &'static str,
-    /// Rules for users that take a column of the format; the default if that is [`Tenants::Column`].
+    /// Rules for users that use a column of the format; the default is [`Tenants::Column`] if that is one of them.
     columns: &'static [Tenants],
-    /// Whether a file begins like this.
+    /// Returns whether a file begins like one in this format.
     recognises: fn(&Head) -> bool,
     /// Reads a file; [`read_input`] finishes the workload.
     read: fn(&Input, &FormatOptions, Tenants) -> Result<Workload>,
 }
 
-/// Makes [`Format`] and [`FormatOptions`] of the list of formats: name, file, variant, parameters.
+/// Generates [`Format`] and [`FormatOptions`] from the list of formats: name, file, variant, parameters.
 macro_rules! formats {
     ($($name:literal => $file:ident::{$format:ident, $options:ident},)*) => {
         /// A public workload format.
@@ -60,14 +60,14 @@ macro_rules! formats {
             /// Every format.
             pub const ALL: &'static [Format] = &[$(Format::$format,)*];
 
-            /// The name on the command line and in plans.
+            /// Returns the name on the command line and in plans.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Format::$format => $name,)*
                 }
             }
 
-            /// The row in its file.
+            /// Returns the declaration of the format.
             pub fn row(self) -> &'static FormatRow {
                 match self {
                     $(Format::$format => &$file::ROW,)*
@@ -75,16 +75,16 @@ macro_rules! formats {
             }
         }
 
-        /// How to read a public format; the defaults are complete.
+        /// Options for reading a public format; the defaults are complete.
         #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct FormatOptions {
-            /// How users are assigned; by default the format's user column, else one user a job.
+            /// The rule that assigns users; by default the format's user column, else one user per job.
             pub tenants: Option<Tenants>,
-            /// The resources that a canonical trace may have beside the usual ones.
+            /// The resources that a canonical trace may have besides the usual ones.
             #[serde(skip)]
             pub resources: Vec<String>,
-            /// A row that breaks the format's conventions is an error instead of dropped and counted.
+            /// Whether a row that violates the format's conventions is an error instead of dropped and counted.
             pub strict: bool,
             $(#[doc = concat!("The parameters of `", $name, "`.")] #[serde(rename = $name)] pub $file: $file::$options,)*
         }
@@ -99,17 +99,17 @@ formats! {
 }
 
 impl Format {
-    /// A description in one sentence, for messages and help.
+    /// Returns a description in one sentence, for messages and help.
     pub fn describe(self) -> String {
         format!("{} ({})", self.row().about, self.row().layout)
     }
 
-    /// The names of all formats, in words.
+    /// Returns the names of all formats as text.
     pub fn names() -> String {
         either(Format::ALL.iter().map(|format| format.name()))
     }
 
-    /// Reads a name. Errors: [`Error::Plan`] under the name `key`, with the nearest format.
+    /// Parses a name. Errors: [`Error::Plan`] under the name `key`, with the nearest format.
     pub fn parse(key: &str, text: &str) -> Result<Format> {
         let mut all = Format::ALL.iter().copied();
         all.clone().find(|format| format.name() == text).ok_or_else(|| {
@@ -119,7 +119,7 @@ impl Format {
         })
     }
 
-    /// The rule that `asked` means for this format: by default its own user column, else one user a job.
+    /// Returns the rule that `asked` selects for this format: by default its own user column, else one user per job.
     fn tenants(self, asked: Option<Tenants>) -> Result<Tenants> {
         let own = self.row().columns;
         let Some(rule) = asked else {
@@ -161,8 +161,8 @@ pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Work
 
 /// Reads a whole input.
 ///
-/// Errors: [`Error::Io`]; [`Error::Trace`] for a file of which most rows are malformed (or any, if it is to be strict),
-/// one without rows and one without a usable row; [`Error::Plan`] for an option that the format cannot follow.
+/// Errors: [`Error::Io`]; [`Error::Trace`] for a file of which most rows are malformed (or any, with `strict`), one without rows and one
+/// without a usable row; [`Error::Plan`] for an option that the format does not support.
 pub fn read_input(input: &Input, format: Format, options: &FormatOptions) -> Result<Workload> {
     let tenants = format.tenants(options.tenants)?;
     super::unknown::require_text(input)?;
@@ -199,7 +199,7 @@ fn dim(name: &str, unit: Unit) -> Dim {
     Dim { name: name.to_owned(), unit }
 }
 
-/// The names met so far and their lines: a job that comes twice is an error.
+/// The names seen so far with their lines: a job that occurs twice is an error.
 #[derive(Default)]
 struct FirstNames(HashMap<String, u64>);
 
@@ -220,7 +220,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::workload::Quality;
 
-    /// A file of the shared data folder, or `None` (with a message) if it is absent.
+    /// Returns the path of a file of the shared data folder, or `None` (with a message) if it is absent.
     pub(crate) fn shared(file: &str) -> Option<PathBuf> {
         let folder = std::env::var_os("PLIMSOLL_SHARED_DATA")
             .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
@@ -232,7 +232,7 @@ pub(crate) mod tests {
         None
     }
 
-    /// A file that holds `text`.
+    /// Returns a temporary file with the content `text`.
     pub(crate) fn file(text: &str) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
         file.write_all(text.as_bytes()).expect("writable");
@@ -244,15 +244,15 @@ pub(crate) mod tests {
         read(file(text).path(), format, &FormatOptions::default())
     }
 
-    /// The message of the error that `text` makes, without the path.
+    /// Returns the message of the error for `text`, without the path.
     pub(crate) fn refusal(format: Format, text: &str) -> String {
         let file = file(text);
         let message = read(file.path(), format, &FormatOptions::default()).expect_err(text).to_string();
         message.replace(&file.path().display().to_string(), "FILE")
     }
 
-    /// The message of the error that `text` causes when it is read strictly, without the path. Otherwise the same row is dropped and noted,
-    /// so that half of the rows must be valid.
+    /// Returns the message of the error for `text` when it is read strictly, without the path. Otherwise the same row is dropped and
+    /// counted, so that half of the rows must be valid.
     pub(crate) fn strict_refusal(format: Format, text: &str) -> String {
         let file = file(text);
         let options = FormatOptions { strict: true, ..FormatOptions::default() };
@@ -264,7 +264,7 @@ pub(crate) mod tests {
         error.to_string().replace(&file.path().display().to_string(), "FILE")
     }
 
-    /// Rows that were left out, whatever the reason.
+    /// Returns the number of dropped rows, for any reason.
     pub(crate) fn dropped(quality: &Quality) -> u64 {
         quality.dropped.values().sum()
     }

@@ -1,11 +1,11 @@
 //! The openb pod list of Alibaba's 2023 GPU cluster trace: one row per pod, with a part of a GPU, whole GPUs or none.
 //!
-//! With a header: name, milli-cores, MiB, GPUs, milli-GPUs of each, class of service, phase, and the seconds of creation, scheduling and
-//! deletion. A pod is a job of one task that is submitted at its creation and runs from its scheduling to its deletion. Pods that were
-//! never scheduled are dropped; pods that still ran at the trace's end are cut there. The machines are a list of their own, which
+//! The header names these columns: name, milli-cores, MiB, GPUs, milli-GPUs of each, class of service, phase, and the seconds of creation,
+//! scheduling and deletion. A pod is a job of one task that is submitted at its creation and runs from its scheduling to its deletion. Pods
+//! that were never scheduled are dropped; pods that still ran at the trace's end are cut there. The machines are in a separate list, which
 //! [`crate::cluster::file`] reads.
 //!
-//! Not modelled: the models of GPU that a pod accepts (a warning counts these pods). Source: Weng et al., USENIX ATC 2023;
+//! Not modelled: the GPU models that a pod accepts (a warning counts these pods). Source: Weng et al., USENIX ATC 2023;
 //! cluster-trace-gpu-v2023.
 
 use super::{FirstNames, FormatRow, Tenants, dim};
@@ -28,19 +28,19 @@ pub(super) static ROW: FormatRow = FormatRow {
     read: |input, options, tenants| read(input, &options.openb, options.strict, tenants),
 };
 
-/// How pods are replayed.
+/// Options for replaying pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenbOptions {
-    /// All pods arrive, in order of creation and a second apart, also pods that were never scheduled, and none ever leaves: the cluster
-    /// fills up. Weng et al. (USENIX ATC 2023, 6.1) inflate a workload like that. Default false.
+    /// Whether all pods arrive, in order of creation and a second apart, including pods that were never scheduled, and none ever leaves, so
+    /// that the cluster fills up. Weng et al. (USENIX ATC 2023, 6.1) inflate a workload in this way. Default false.
     pub stay: bool,
 }
 
 /// The running time of a pod that stays: longer than any run.
 const STAYS: Span = Span::from_secs(100 * 365 * 86_400);
 
-/// The columns that are read; others may stand between them, in any order.
+/// The columns that are read; other columns may occur in any position.
 const COLUMNS: [&str; 11] = [
     "name",
     "cpu_milli",
@@ -58,11 +58,11 @@ const COLUMNS: [&str; 11] = [
 /// Columns that lists without times lack; only `openb.stay` reads a list without them.
 const OPTIONAL: [&str; 6] = ["gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time"];
 
-/// The columns of this file; `None` for one that it lacks.
+/// The columns of the file; `None` for a missing one.
 struct Header([Option<InputColumn<'static>>; COLUMNS.len()]);
 
 impl Header {
-    /// Reads the first line. A list that is read with `stay` needs no times, classes or models.
+    /// Reads the first line. A list that is read with `stay` needs no times, classes or GPU models.
     fn read(row: &InputRow<'_>, stay: bool, tenants: Tenants) -> Result<Header> {
         let mut columns = [None; COLUMNS.len()];
         for (column, name) in columns.iter_mut().zip(COLUMNS) {
@@ -96,7 +96,7 @@ struct Pod {
 impl Pod {
     fn read(row: &InputRow<'_>, header: &Header) -> Result<Pod> {
         const SECONDS: &str = "seconds from 0";
-        // A row that is cut short must not pass for one with nulls at its end.
+        // A truncated row must not be mistaken for one with nulls at its end.
         let least = header.0.iter().flatten().map(|column| column.at + 1).max().unwrap_or(0);
         row.expect_fields(least..=usize::MAX, &format!("at least {least}, as in the header"))?;
         let [_, _, _, _, _, gpu_spec, qos, phase, created, deleted, scheduled] = header.0;
@@ -181,7 +181,7 @@ fn read(input: &Input, options: &OpenbOptions, strict: bool, tenants: Tenants) -
     Ok(workload)
 }
 
-/// Adds a pod to the workload, or counts why not. `end_us` is the last deletion of the trace.
+/// Adds a pod to the workload, or counts it as dropped with the reason. `end_us` is the last deletion of the trace.
 fn add_pod(pod: &Pod, end_us: Option<u64>, tenants: Tenants, workload: &mut Workload) {
     let quality = &mut workload.quality;
     let Some(scheduled) = pod.scheduled_us else { return quality.drop_row("never scheduled", pod.line) };

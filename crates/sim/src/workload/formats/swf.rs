@@ -34,7 +34,7 @@ pub(super) static ROW: FormatRow = FormatRow {
     columns: &[Tenants::Column],
     recognises: |head| {
         let is_row = |words: &[&[u8]]| words.len() >= 18 && are_numbers(&words[..16]);
-        // A line of names may precede the rows.
+        // A line of column names may precede the rows.
         let names = |words: &[&[u8]]| words.len() >= 18 && !words.iter().any(|word| are_numbers(&[word]));
         let (first, second) = (head.words(), head.words_of_second());
         head.begins(b';') || is_row(&first) || (names(&first) && is_row(&second))
@@ -42,7 +42,7 @@ pub(super) static ROW: FormatRow = FormatRow {
     read: |input, options, tenants| read(input, &options.swf, options.strict, tenants),
 };
 
-/// How a job of P processors becomes tasks.
+/// The conversion of a job of P processors into tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfParallel {
@@ -53,14 +53,14 @@ pub enum SwfParallel {
     Gang,
 }
 
-/// When memory is a dimension of the workload.
+/// The condition for memory to be a dimension of the workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfMemory {
-    /// When every kept row knows it (requested, else used).
+    /// If every kept row has it (requested, else used).
     #[default]
     Complete,
-    /// When some row knows it; the others demand none, and are counted.
+    /// If some row has it; the other rows demand none, and are counted.
     Partial,
     /// Never.
     Ignore,
@@ -77,7 +77,7 @@ pub enum SwfMemoryOf {
     Job,
 }
 
-/// Which number of processors a job demands; the other one is used where it is unknown.
+/// The number of processors that a job demands; the other one is used where it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfProcessors {
@@ -103,7 +103,7 @@ pub enum SwfDependencies {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfMemoryUnit {
-    /// Kilobytes as the standard has it, unless a row would then ask for more than 256 GiB a processor.
+    /// Kilobytes as in the standard, unless a row would then request more than 256 GiB per processor.
     #[default]
     Auto,
     /// 1024 bytes.
@@ -116,15 +116,15 @@ pub enum SwfMemoryUnit {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwfOptions {
-    /// How a job of P processors becomes tasks.
+    /// The conversion of a job of P processors into tasks.
     pub parallel: SwfParallel,
-    /// When memory is a dimension.
+    /// The condition for memory to be a dimension.
     pub memory: SwfMemory,
     /// The scope of the memory fields.
     pub memory_of: SwfMemoryOf,
     /// The unit of memory.
     pub memory_unit: SwfMemoryUnit,
-    /// Which number of processors a job demands.
+    /// The number of processors that a job demands.
     pub processors: SwfProcessors,
     /// Whether jobs wait for their preceding jobs.
     pub dependencies: SwfDependencies,
@@ -150,10 +150,10 @@ const THINK: InputColumn<'_> = InputColumn::new(17, "think_time");
 /// Submit times from here on are seconds since 1970, not since the log's start: 16 years.
 const EPOCH_S: u64 = 500_000_000;
 
-/// More KiB a processor than this means bytes: 256 GiB.
+/// The largest memory per processor in KiB; larger values mean that the field is in bytes: 256 GiB.
 const KIB_MOST: u128 = 1 << 28;
 
-/// The most memory of a job, in MiB: sums stay within 64 bits.
+/// The largest memory of a job, in MiB, so that sums stay within 64 bits.
 const MIB_MOST: u128 = 1_000_000_000_000_000;
 
 fn read(input: &Input, options: &SwfOptions, strict: bool, tenants: Tenants) -> Result<Workload> {
@@ -180,7 +180,7 @@ fn read(input: &Input, options: &SwfOptions, strict: bool, tenants: Tenants) -> 
     Ok(log.settle())
 }
 
-/// The log so far: values that can only be determined once all rows are known are stored beside the workload's sets.
+/// The log read so far. Values that can only be determined once all rows are known are stored beside the workload's sets.
 struct Log<'a> {
     options: &'a SwfOptions,
     tenants: Tenants,
@@ -230,7 +230,7 @@ impl<'a> Log<'a> {
         let number = row.integer(JOB, "a job number")?;
         let submit = known(row, SUBMIT, US_PER_S, Rounding::Nearest, SECONDS)?;
         let run = known(row, RUN, US_PER_S, Rounding::Nearest, SECONDS)?;
-        // A zero is equivalent to no estimate.
+        // A zero means that there is no estimate.
         let estimate = known(row, ESTIMATE, US_PER_S, Rounding::Nearest, SECONDS)?.filter(|&time| time > 0).map(Span);
         self.waits_known += u64::from(known(row, WAIT, US_PER_S, Rounding::Nearest, SECONDS)?.is_some());
         let (requested, allocated) = (count(row, REQUESTED, COUNT)?, count(row, ALLOCATED, COUNT)?);
@@ -337,7 +337,7 @@ impl<'a> Log<'a> {
         self.workload.quality.assumptions.push((name.to_owned(), value));
     }
 
-    /// States which number of processors is read, and how many rows the other reading would change.
+    /// Records which number of processors is read, and how many rows the other choice would change.
     fn processors(&mut self) {
         let reading = match self.options.processors {
             SwfProcessors::Requested => "requested, else allocated",
@@ -385,8 +385,8 @@ impl<'a> Log<'a> {
         self.assume("swf.origin_us", origin.0.to_string());
     }
 
-    /// How many units of the stored memory make a byte (1, or 1024 when the field itself was bytes), or `None` if
-    /// memory is not a dimension of this log.
+    /// Returns the number of units of the stored memory per byte (1, or 1024 when the field itself was in bytes), or `None` if memory is
+    /// not a dimension of this log.
     fn memory(&mut self) -> Option<u128> {
         let options = self.options;
         let known = self.sizes.iter().filter(|size| size.memory.is_some()).count();
@@ -429,7 +429,7 @@ impl<'a> Log<'a> {
     }
 }
 
-/// A number times `scale`, or `None` for -1.
+/// Reads a number times `scale`, or `None` for -1.
 fn known(
     row: &InputRow<'_>,
     column: InputColumn<'_>,
@@ -444,7 +444,7 @@ fn known(
     }
 }
 
-/// A whole number, or `None` for -1.
+/// Reads a whole number, or `None` for -1.
 fn count(row: &InputRow<'_>, column: InputColumn<'_>, expected: &str) -> Result<Option<u64>> {
     match known(row, column, 1, Rounding::Up, expected)? {
         None => Ok(None),

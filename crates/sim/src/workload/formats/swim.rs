@@ -1,12 +1,12 @@
-//! SWIM: Facebook's MapReduce jobs of 2009 and 2010, a row a job of bytes read, shuffled and written.
+//! SWIM: Facebook's MapReduce jobs of 2009 and 2010, one row per job with the bytes read, shuffled and written.
 //!
-//! Six tab-separated fields without a header (job, submit seconds, gap seconds, input bytes, shuffle bytes, output
-//! bytes), eight or nine in the variants that add paths. Tasks, durations and demands are not in the data: they follow
-//! from the bytes by the named parameters of [`SwimOptions`], without randomness. A job is a row of maps, and when it
-//! shuffles a row of reduces that starts after all maps have ended.
+//! Six tab-separated fields without a header (job, submit seconds, gap seconds, input bytes, shuffle bytes, output bytes), eight or nine in
+//! the variants that add paths. Tasks, durations and demands are not in the data: they are derived from the bytes by the named parameters
+//! of [`SwimOptions`], without randomness. A job becomes a row of maps and, if it shuffles, a row of reduces that starts after all maps
+//! have ended.
 //!
-//! Not modelled: output bytes take no time (writing overlaps reading), reduces do not start early, and the file's seams
-//! (24 one-hour windows drawn from months) stay where they are.
+//! Not modelled: output bytes take no time (writing overlaps reading), reduces do not start early, and the seams of the file (24 one-hour
+//! windows drawn from months) are kept.
 //!
 //! Source: SWIM, UC Berkeley, New BSD; Chen et al., VLDB 2012. Demands: means of Ghodsi et al., NSDI 2011, Fig. 1.
 
@@ -31,23 +31,23 @@ pub(super) static ROW: FormatRow = FormatRow {
     read: |input, options, _| read(input, &options.swim, options.strict),
 };
 
-/// Everything that is assumed about a job beyond its bytes.
+/// The assumptions about a job beyond its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwimOptions {
-    /// Input bytes of one map: maps = max(1, ceil(input / map_bytes)). Default 64 MiB, Hadoop's block of that time.
+    /// Input bytes of one map: maps = max(1, ceil(input / map_bytes)). Default 64 MiB, Hadoop's block size at that time.
     pub map_bytes: u64,
     /// Shuffle bytes of one reduce: reduces = ceil(shuffle / reduce_bytes). Default 1 GiB.
     pub reduce_bytes: u64,
-    /// The most tasks of one job (at least 2). Beyond it maps and reduces are cut in proportion and the bytes are
-    /// spread over fewer, longer tasks. Default 100,000.
+    /// The largest number of tasks of one job (at least 2). Beyond it maps and reduces are reduced in proportion and the bytes are spread
+    /// over fewer, longer tasks. Default 100,000.
     pub max_tasks: u32,
-    /// How fast one map reads its input. Default 4 MiB/s: far below a disk, but with the start-up a full 64 MiB map
-    /// takes 21 s, and the published median of Facebook's tasks is 23 s.
+    /// The rate at which one map reads its input. Default 4 MiB/s: far below a disk, but with the start-up time a full 64 MiB map takes 21
+    /// s, and the published median of Facebook's tasks is 23 s.
     pub map_bytes_per_s: u64,
-    /// How fast one reduce reads its share of the shuffle. Default 4 MiB/s, so a full reduce takes 261 s.
+    /// The rate at which one reduce reads its share of the shuffle. Default 4 MiB/s, so that a full reduce takes 261 s.
     pub reduce_bytes_per_s: u64,
-    /// The time every task takes before its first byte. Default 5000 ms.
+    /// The time of every task before its first byte. Default 5000 ms.
     pub start_up_ms: u64,
     /// Milli-cores of a map. Default 830, the mean of the published demands.
     pub map_cpu_milli: u64,
@@ -77,7 +77,7 @@ impl Default for SwimOptions {
 }
 
 impl SwimOptions {
-    /// Every parameter, its value, and the least that is accepted.
+    /// Returns every parameter with its value and the least accepted value.
     fn named(&self) -> [(&'static str, u64, u64); 10] {
         [
             ("map_bytes", self.map_bytes, 1),
@@ -94,7 +94,7 @@ impl SwimOptions {
     }
 
     fn check(&self) -> Result<()> {
-        /// A million times a million: beyond any real value, and sums stay within 64 bits.
+        /// The largest value of a parameter: a million times a million is beyond any real value, and sums stay within 64 bits.
         const MOST: u64 = 1_000_000_000_000;
         match self.named().into_iter().find(|(_, value, least)| !(*least..=MOST).contains(value)) {
             None => Ok(()),
@@ -104,7 +104,7 @@ impl SwimOptions {
         }
     }
 
-    /// Maps and reduces of a job, and whether they had to be cut.
+    /// Returns the numbers of maps and reduces of a job, and whether they were reduced to `max_tasks`.
     fn tasks(&self, input: u64, shuffle: u64) -> (u64, u64, bool) {
         let maps = input.div_ceil(self.map_bytes).max(1);
         let reduces = shuffle.div_ceil(self.reduce_bytes);
@@ -120,7 +120,7 @@ impl SwimOptions {
         (most - cut, cut, true)
     }
 
-    /// How long each of `tasks` tasks takes for its part of `bytes`; `None` when no trace could hold it.
+    /// Returns the duration of each of `tasks` tasks for its part of `bytes`, or `None` if it exceeds the range of a trace.
     fn duration(&self, bytes: u64, tasks: u64, bytes_per_s: u64) -> Option<Span> {
         let speed = u128::from(tasks) * u128::from(bytes_per_s);
         let us = (u128::from(bytes) * u128::from(US_PER_S) + speed / 2) / speed + u128::from(self.start_up_ms) * 1000;

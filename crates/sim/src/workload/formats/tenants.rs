@@ -1,8 +1,8 @@
-//! The rule that assigns users to the jobs of a published trace, which mostly has no user column.
+//! The rules that assign users to the jobs of a published trace, which mostly has no user column.
 //!
-//! An importer gives every original job a user of its own (or takes the format's own column); a [`Tenants`] rule then
-//! maps these to the users of the simulation, so that all rows of an original job stay with one user. Rules decide with
-//! integers and a fixed hash of the name: the same trace and rule give the same users on every machine.
+//! An importer gives every original job a user of its own (or uses the format's own column); a [`Tenants`] rule then maps these to the
+//! users of the simulation, so that all rows of an original job stay with one user. Rules use integers and a fixed hash of the name: the
+//! same trace and rule give the same users on every machine.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use crate::workload::{Names, Workload};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::units::{Rounding, decimal};
 
-/// How names are hashed, for provenance.
+/// The name of the hash function of names, for provenance.
 pub const HASH_NAME: &str = "fnv-1a-64, splitmix64 finaliser";
 
-/// The most users a rule can make.
+/// The largest number of users of a rule.
 pub const USERS_MAX: u32 = 1_000_000;
 
-/// The steepest exponent of `zipf:K:S`, in thousandths.
+/// The largest exponent of `zipf:K:S`, in thousandths.
 const EXPONENT_MAX_MILLI: u64 = 10_000;
 
-/// A rule that says which user a job belongs to.
+/// A rule that assigns a user to each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Tenants {
-    /// `job`: one user a job, of the job's name.
+    /// `job`: one user per job, with the job's name.
     Job,
     /// `one`: a single user.
     One,
@@ -33,7 +33,7 @@ pub enum Tenants {
     RoundRobin(u32),
     /// `zipf:K:S`: user k of K gets jobs in proportion to k^-S, decided by the hash of the job's name.
     Zipf {
-        /// How many users.
+        /// Number of users.
         users: u32,
         /// The exponent, in thousandths.
         exponent_milli: u32,
@@ -56,11 +56,11 @@ impl Tenants {
         Tenants::Qos,
     ];
 
-    /// The spellings of rules, for messages and help.
+    /// The accepted spellings of rules, for messages and help.
     pub const EXPECTED: &'static str = "job, one, hash:K, round-robin:K, zipf:K:S, column or qos (K users from 1 to \
                                         1000000, S an exponent from 0 to 10 such as 1.2)";
 
-    /// Reads a rule. Errors: [`Error::Plan`] under the name `key`.
+    /// Parses a rule. Errors: [`Error::Plan`] under the name `key`.
     pub fn parse(key: &str, text: &str) -> Result<Tenants> {
         let (head, rest) = text.split_once(':').map_or((text, None), |(head, rest)| (head, Some(rest)));
         let rule = match (head, rest) {
@@ -81,7 +81,7 @@ impl Tenants {
         })
     }
 
-    /// The column of a format that it takes, if any.
+    /// Returns the column of a format that the rule uses, if any.
     pub(super) fn column(self) -> Option<&'static str> {
         match self {
             Tenants::Column => Some("user column"),
@@ -90,7 +90,7 @@ impl Tenants {
         }
     }
 
-    /// Gives every set the user of this rule. The workload's users so far are the original jobs (or the format's own users, which `job`,
+    /// Assigns a user to every set by this rule. The users of `workload` must be the original jobs (or the format's own users, which `job`,
     /// `column` and `qos` keep). The workload must be finished, since `round-robin` uses its order.
     pub fn apply(self, mut workload: Workload) -> Workload {
         workload.quality.assumptions.push(("tenants".into(), self.to_string()));
@@ -137,7 +137,7 @@ fn parse_users(text: &str) -> Option<u32> {
 fn parse_zipf(text: &str) -> Option<Tenants> {
     let (users, exponent) = text.split_once(':')?;
     let milli = decimal(exponent.as_bytes(), 1000, Rounding::Up).ok()?;
-    // Finer than a thousandth would not come back from `Display`.
+    // A finer exponent than a thousandth would be lost by `Display`.
     let exact = decimal(exponent.as_bytes(), 1000, Rounding::Down) == Ok(milli) && milli <= EXPONENT_MAX_MILLI;
     exact.then_some(Tenants::Zipf { users: parse_users(users)?, exponent_milli: milli as u32 })
 }
@@ -174,7 +174,7 @@ impl fmt::Display for Tenants {
     }
 }
 
-/// The hash of a name that [`HASH_NAME`] names: FNV-1a alone leaves the high bits of short names alike.
+/// Returns the hash of a name by the function [`HASH_NAME`]: FNV-1a alone leaves the high bits of short names alike.
 fn name_hash(name: &str) -> u64 {
     let fnv = name
         .bytes()
@@ -184,21 +184,21 @@ fn name_hash(name: &str) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A number below `bound`, in proportion to the hash's place in its range.
+/// Maps a hash to a number below `bound`, in proportion to its position in the range of hashes.
 fn scale_hash(hash: u64, bound: u64) -> u64 {
     ((u128::from(hash) * u128::from(bound)) >> 64) as u64
 }
 
-/// Fraction bits of the fixed-point numbers below.
+/// Number of fraction bits of the fixed-point numbers below.
 const FRACTION: u32 = 40;
 
-/// Sums of the weights k^-S for k = 1, 2, ..., in units of 2^-40.
+/// Returns the partial sums of the weights k^-S for k = 1, 2, ..., in units of 2^-40.
 fn zipf_cumulative(users: u32, exponent_milli: u32) -> Vec<u64> {
     let roots = roots_of_half();
     let mut sum = 0;
     (1..=u64::from(users))
         .map(|k| {
-            // Every user can be met, however steep the rule.
+            // Every user has a positive weight, however large the exponent.
             sum += power_of_half(log2(k) * u64::from(exponent_milli) / 1000, &roots).max(1);
             sum
         })
@@ -211,7 +211,7 @@ fn zipf_pick(cumulative: &[u64], hash: u64) -> u32 {
     cumulative.partition_point(|&sum| sum <= at) as u32
 }
 
-/// log2 of a number from 1, in fixed point, rounded down: one bit a squaring.
+/// Returns log2 of a number from 1, in fixed point, rounded down: one bit per squaring.
 fn log2(k: u64) -> u64 {
     let whole = k.ilog2();
     let mut x = u128::from(k) << (62 - whole);
@@ -225,7 +225,7 @@ fn log2(k: u64) -> u64 {
     log
 }
 
-/// 2^-(1/2), 2^-(1/4), 2^-(1/8), ... with 62 fraction bits.
+/// Returns 2^-(1/2), 2^-(1/4), 2^-(1/8), ... with 62 fraction bits.
 fn roots_of_half() -> [u128; FRACTION as usize] {
     let mut root: u128 = 1 << 61;
     std::array::from_fn(|_| {
@@ -234,7 +234,7 @@ fn roots_of_half() -> [u128; FRACTION as usize] {
     })
 }
 
-/// 2^-`power`, both in fixed point.
+/// Returns 2^-`power`, both in fixed point.
 fn power_of_half(power: u64, roots: &[u128; FRACTION as usize]) -> u64 {
     let (whole, fraction) = (power >> FRACTION, power & ((1 << FRACTION) - 1));
     if whole > u64::from(FRACTION) {

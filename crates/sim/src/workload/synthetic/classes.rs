@@ -1,7 +1,7 @@
 //! Generator `synthetic`: classes of users, and a distribution for each quantity.
 //!
 //! Jobs arrive as one stream; each belongs to a class by weight and to one of its users by Zipf's law. Classes with different demands form
-//! a mix of users that want different resources. Arrivals, classes and users, sizes, demands and durations have separate streams.
+//! a mix of users that need different resources. Arrivals, classes and users, sizes, demands and durations have separate random streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,24 +20,24 @@ use plimsoll_base::units::{Dim, Span, TIME_MAX_US, Time, UserId};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Synthetic {
-    /// How many jobs arrive; this or `hours` (or both, whichever ends first).
+    /// Number of jobs; this or `hours` (or both, whichever ends first).
     pub jobs: Option<u64>,
-    /// How long jobs arrive, in hours.
+    /// The time over which jobs arrive, in hours.
     pub hours: Option<f64>,
-    /// Seconds between one job and the next, all classes together.
+    /// Seconds between one job and the next, over all classes.
     pub arrival: Distribution,
-    /// Waves in the arrival rate; they need exponential gaps.
+    /// Waves in the arrival rate; they require exponential gaps.
     pub burst: Option<Burst>,
     /// The classes (`[[workload.class]]`), at least one.
     #[serde(rename = "class")]
     pub classes: Vec<Class>,
 }
 
-/// The arrival rate is multiplied by `1 + amplitude sin(2 pi t / period)`.
+/// A wave of the arrival rate: it is multiplied by `1 + amplitude sin(2 pi t / period)`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
-    /// From 0 to 1.
+    /// The amplitude, from 0 to 1.
     pub amplitude: f64,
     /// The length of a wave.
     pub period: Length,
@@ -47,37 +47,36 @@ pub struct Burst {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
-    /// The users are called this and a number (only this if there is one).
+    /// The users are named after the class, with a number (without one if there is only one user).
     pub name: String,
-    /// The class's share of the jobs is this over the sum of all weights. Default 1.
+    /// The class receives this over the sum of all weights as its share of the jobs. Default 1.
     #[serde(default = "one")]
     pub weight: f64,
-    /// How many users. Default 1.
+    /// Number of users. Default 1.
     #[serde(default = "one_user")]
     pub users: u32,
-    /// How unequally users submit: the one of rank k in proportion to 1 / k^zipf. Default 0, equally.
+    /// The inequality of the users: the user of rank k submits in proportion to 1 / k^zipf. Default 0, equally.
     #[serde(default)]
     pub zipf: f64,
-    /// From 0 (most urgent) to 9. Default 0.
+    /// The priority, from 0 (most urgent) to 9. Default 0.
     #[serde(default)]
     pub priority: u8,
-    /// The tasks of a job, or of a stage, start together. Default false.
+    /// Whether the tasks of a job, or of a stage, start together. Default false.
     #[serde(default)]
     pub gang: bool,
-    /// More urgent tasks never ask for their room. Default false.
+    /// Whether the tasks are exempt from preemption by more urgent tasks. Default false.
     #[serde(default)]
     pub stable: bool,
-    /// A label expression for the machines. Default: any will do.
+    /// A label expression for the machines. Default: any machine.
     pub label: Option<String>,
     /// Tasks of a job. Default 1.
     pub tasks: Option<Distribution>,
-    /// Seconds a task, drawn once a job. Needed unless there are stages.
+    /// Seconds per task, drawn once per job. Required unless there are stages.
     pub duration: Option<Distribution>,
-    /// The demand of a task, by resource (`cpu`, `memory_gib`, `gpu`, ...), drawn once a job. Required unless there are
-    /// stages.
+    /// The demand of a task, by resource (`cpu`, `memory_gib`, `gpu`, ...), drawn once per job. Required unless there are stages.
     #[serde(default)]
     pub demand: BTreeMap<String, Distribution>,
-    /// Stages (`[[workload.class.stage]]`) instead of the three above, each after the one before it.
+    /// Stages (`[[workload.class.stage]]`) instead of the three above, each after the previous one.
     #[serde(default, rename = "stage")]
     pub stages: Vec<Stage>,
 }
@@ -86,11 +85,11 @@ pub struct Class {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
-    /// Its name, unlike the others of the class.
+    /// Its name, unique in the class.
     pub name: String,
     /// Tasks. Default 1.
     pub tasks: Option<Distribution>,
-    /// Seconds a task, drawn once a job.
+    /// Seconds per task, drawn once per job.
     pub duration: Distribution,
     /// The demand of a task, by resource.
     pub demand: BTreeMap<String, Distribution>,
@@ -104,11 +103,11 @@ fn one_user() -> u32 {
     1
 }
 
-/// More jobs than this are taken for a mistake (gaps of 0 would never end).
+/// The largest number of jobs; more are treated as a mistake (gaps of 0 would never end).
 const MOST_JOBS: u64 = 100_000_000;
 
 impl Synthetic {
-    /// Makes the workload of a seed. Errors: [`Error::Plan`] at `workload.<parameter>`.
+    /// Generates the workload of a seed. Errors: [`Error::Plan`] at `workload.<parameter>`.
     pub fn generate(&self, seed: u64) -> Result<Workload> {
         let mut workload = Workload::default();
         let table = ClassTable::new(self, &mut workload)?;
@@ -132,7 +131,7 @@ impl Synthetic {
         Ok(workload.finish())
     }
 
-    /// The workload without its jobs. Errors: [`Error::Plan`] at `workload.<parameter>`.
+    /// Returns the workload without its jobs. Errors: [`Error::Plan`] at `workload.<parameter>`.
     pub(super) fn outline(&self, seed: u64) -> Result<Workload> {
         let mut workload = Workload::default();
         ClassTable::new(self, &mut workload)?;
@@ -140,13 +139,14 @@ impl Synthetic {
         Ok(workload)
     }
 
-    /// The workload that speed is measured with: jobs of one task and two resources on 400 machines of 64 cores and
-    /// 256 GiB, of which about 8,700 run at once at a `load` of 0.9 on both resources.
+    /// Returns the workload for speed measurements: jobs of one task and two resources on 400 machines of 64 cores and 256 GiB, of which
+    /// about 8,700 run at once at a `load` of 0.9 on both resources.
     ///
-    /// Durations are lognormal (mean 298 s, sigma 1), users unequal by Zipf's law with exponent 0.6, demands of CPU and
-    /// memory independent. With `burst` the rate swings by 60 % every 30 minutes, so that queues form.
+    ///
+    /// Durations are lognormal (mean 298 s, sigma 1), users unequal by Zipf's law with exponent 0.6, demands of CPU and memory independent.
+    /// With `burst` the rate swings by 60 % every 30 minutes, so that queues form.
     pub fn bench(tasks: u64, users: u32, load: f64, burst: bool) -> Synthetic {
-        // Mean demand 2.64 cores and 10.56 GiB: 23,040 of 25,600 cores and 92,160 of 102,400 GiB hold 8,727 tasks.
+        // Mean demand 2.64 cores and 10.56 GiB: 23,040 of 25,600 cores and 92,160 of 102,400 GiB fit 8,727 tasks.
         let weights = [0.32, 0.36, 0.24, 0.08];
         let demand = BTreeMap::from([
             ("cpu".to_owned(), Distribution::choice(&[1.0, 2.0, 4.0, 8.0], &weights)),
@@ -179,12 +179,12 @@ impl Synthetic {
     }
 }
 
-/// The bench workload itself; see [`Synthetic::bench`]. Errors: [`Error::Plan`] for a load or users out of range.
+/// Generates the workload of [`Synthetic::bench`]. Errors: [`Error::Plan`] for a load or users out of range.
 pub fn bench_workload(tasks: u64, users: u32, load: f64, burst: bool, seed: u64) -> Result<Workload> {
     Synthetic::bench(tasks, users, load, burst).generate(seed)
 }
 
-/// When jobs arrive.
+/// The arrival times of jobs.
 struct Clock {
     now: Time,
     gap: Sampler,
@@ -214,7 +214,7 @@ impl Clock {
             if burst.period.0 == Span::ZERO {
                 return Err(Error::plan("workload.burst.period", 0, "a time above 0"));
             }
-            // Only a Poisson process can be given another rate by leaving out arrivals.
+            // Only the rate of a Poisson process can be changed by dropping arrivals.
             if !spec.arrival.is_memoryless() {
                 let expected = "an exponential distribution without min and max, because of workload.burst";
                 return Err(Error::plan("workload.arrival", "this distribution", expected));
@@ -229,7 +229,7 @@ impl Clock {
         })
     }
 
-    /// The next arrival; with a burst, one of a process at the peak rate that was not left out.
+    /// Returns the next arrival; with a burst, the next one of a process at the peak rate that is not dropped.
     fn next(&mut self) -> Time {
         loop {
             let Some((amplitude, period)) = self.burst else {
@@ -246,7 +246,7 @@ impl Clock {
     }
 }
 
-/// One stream a purpose.
+/// One random stream per purpose.
 struct Draws {
     users: ChaCha8Rng,
     sizes: ChaCha8Rng,
@@ -277,7 +277,7 @@ struct ReadyClass {
     stages: Vec<ReadyStage>,
 }
 
-/// A stage, or the whole of a job without stages.
+/// A stage, or a whole job without stages.
 struct ReadyStage {
     id: Option<u32>,
     after: Option<u32>,

@@ -1,7 +1,7 @@
 //! Generator `closed-loop`: users that submit their next job a think time after the last one has finished.
 //!
-//! The number of jobs that a user completes is then the result, as in the DRF paper's section 7.2. A user's nth job depends on the seed,
-//! the user and n alone, never on its submit time, so that two policies serve the same jobs.
+//! The number of jobs that a user completes is then a result of the run, as in the DRF paper's section 7.2. A user's nth job depends on the
+//! seed, the user and n alone, never on its submit time, so that two policies serve the same jobs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -23,39 +23,39 @@ use plimsoll_base::units::{Dim, JobId, Time, UserId};
 pub struct ClosedLoop {
     /// No job is submitted at this instant or later; this or `jobs_per_user` (or both).
     pub until: Option<Length>,
-    /// How many jobs a user submits at most.
+    /// The largest number of jobs per user.
     pub jobs_per_user: Option<u32>,
     /// The classes (`[[workload.class]]`), at least one.
     #[serde(rename = "class")]
     pub classes: Vec<LoopClass>,
 }
 
-/// Users that run jobs of one kind in turn.
+/// Users that run jobs of one kind, one after the other.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoopClass {
-    /// The users are called this and a number (only this if there is one).
+    /// The users are named after the class, with a number (without one if there is only one user).
     pub name: String,
-    /// How many users. Default 1.
+    /// Number of users. Default 1.
     #[serde(default = "one_user")]
     pub users: u32,
     /// Tasks of a job. Default 1.
     pub tasks: Option<Distribution>,
-    /// The demand of a task, by resource (`cpu`, `memory_gib`, ...), drawn once a job.
+    /// The demand of a task, by resource (`cpu`, `memory_gib`, ...), drawn once per job.
     pub demand: BTreeMap<String, Distribution>,
-    /// Seconds a task, drawn once a job.
+    /// Seconds per task, drawn once per job.
     pub duration: Distribution,
     /// A factor on the duration, drawn for each task set. Default: none, all tasks of a job take equally long.
     pub noise: Option<Distribution>,
-    /// Into how many task sets a job is divided for its noise. Default 8.
+    /// The number of task sets into which a job is divided for its noise. Default 8.
     #[serde(default = "eight")]
     pub noise_sets: u32,
     /// Seconds from the end of a job to the next one. Default 0.
     pub think: Option<Distribution>,
-    /// The class's first user submits at 0, each other one this much later. Default 0.
+    /// The delay between the first submissions of two successive users of the class; the first submits at 0. Default 0.
     #[serde(default = "none")]
     pub stagger: Length,
-    /// From 0 (most urgent) to 9. Default 0.
+    /// The priority, from 0 (most urgent) to 9. Default 0.
     #[serde(default)]
     pub priority: u8,
 }
@@ -84,18 +84,18 @@ struct Ready {
     priority: u8,
 }
 
-/// One user's place in its loop.
+/// The progress of one user in its loop.
 #[derive(Clone, Debug)]
 struct Looper {
     class: usize,
-    /// Jobs submitted so far, the one that waits in the queue included.
+    /// Number of jobs submitted so far, including the one in the queue.
     jobs: u32,
 }
 
 /// The source of a closed loop.
 ///
-/// [`Source::peek`] may return `None` while jobs run, and another job later. Users have the order of their declaration. Ties: of users that
-/// submit at one instant the lower id is first.
+/// [`Source::peek`] may return `None` while jobs run, and another job later. Users are in the order of their declaration. Ties: of users
+/// that submit at one instant the one with the lower id is first.
 #[derive(Clone, Debug)]
 pub struct LoopSource {
     until: Time,
@@ -105,14 +105,13 @@ pub struct LoopSource {
     loopers: Vec<Looper>,
     users: Names,
     names: JobNames,
-    /// The names of stages, labels and locations: no row has any.
+    /// The names of stages, labels and locations: empty, because no row has any.
     none: Names,
-    /// The users that submit next, and when. A user is in it at most once: its next job exists when the last one has
-    /// ended.
+    /// The users that submit next, by time. A user is in the queue at most once: its next job exists when the last one has ended.
     queue: PriorityQueue<UserId, Reverse<(Time, u32)>>,
-    /// Rows of the job to come, made for the head of the queue when it is looked at.
+    /// Rows of the next job, generated for the head of the queue on demand.
     rows: VecDeque<TaskSet>,
-    /// Whether some of these rows were started: the rest follows in any case.
+    /// Whether some of these rows were taken; if so, the remaining ones follow in any case.
     started: bool,
     jobs: u32,
     next_row: u64,
@@ -124,7 +123,7 @@ pub struct LoopSource {
 }
 
 impl ClosedLoop {
-    /// The source of a seed. Errors: [`Error::Plan`] at `workload.<parameter>`.
+    /// Creates the source of a seed. Errors: [`Error::Plan`] at `workload.<parameter>`.
     pub fn source(&self, seed: u64) -> Result<LoopSource> {
         if self.until.is_none() && self.jobs_per_user.is_none() {
             return Err(Error::plan("workload", "a loop without until and jobs_per_user", "one of them"));
@@ -161,7 +160,7 @@ impl ClosedLoop {
 }
 
 impl LoopSource {
-    /// The resources and users.
+    /// Returns the resources and users, without jobs.
     pub(super) fn outline(self) -> Workload {
         Workload { dims: self.dims, users: self.users, ..Workload::default() }
     }
@@ -176,7 +175,7 @@ impl LoopSource {
         if class.noise_sets == 0 {
             return Err(Error::plan(format!("{key}.noise_sets"), 0, "a number of at least 1"));
         }
-        // A duration of 0 and no think time would submit without end at one instant.
+        // A duration of 0 and no think time would submit endlessly at one instant.
         self.classes.push(Ready {
             tasks: constant(&class.tasks, 1.0).sampler(&format!("{key}.tasks"), true)?,
             demand: ReadyDemand::new(&format!("{key}.demand"), &class.demand, &self.dims)?,
@@ -200,7 +199,7 @@ impl LoopSource {
         Ok(())
     }
 
-    /// Lets a user submit its next job at `at`, unless it is at its end.
+    /// Schedules the next job of a user at `at`, unless the user has reached its limit.
     fn schedule(&mut self, user: UserId, at: Time) {
         let looper = &mut self.loopers[user.index()];
         if at < self.until && looper.jobs < self.most_jobs {
@@ -209,12 +208,12 @@ impl LoopSource {
         }
     }
 
-    /// The number of a user's nth job among all substreams.
+    /// Returns the number of a user's nth job among all substreams.
     fn substream(user: UserId, job: u32) -> u64 {
         u64::from(user.0) << 32 | u64::from(job)
     }
 
-    /// Makes the rows of the head of the queue, unless they are made.
+    /// Generates the rows of the head of the queue, unless they exist.
     fn prepare(&mut self) {
         let Some((&user, &Reverse((submit, _)))) = self.queue.peek() else { return };
         if self.rows.front().is_some_and(|row| row.user == user) {
@@ -229,7 +228,7 @@ impl LoopSource {
         self.rows.clear();
         for tasks in parts(tasks, class.noise_sets) {
             let factor = class.noise.as_ref().map_or(1.0, |noise| noise.sample(&mut durations));
-            // Every task takes some time, or a loop could turn without end at one instant.
+            // Every task takes some time, or a loop could repeat endlessly at one instant.
             let duration = to_span(seconds * factor).max(plimsoll_base::units::Span(1));
             let job = JobId(self.jobs);
             let priority = class.priority;

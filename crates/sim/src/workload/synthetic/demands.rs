@@ -1,4 +1,4 @@
-//! Shared by the generators with classes of users: resource dimensions, demands and names from a plan.
+//! Resource dimensions, demands and user names from a plan, shared by the generators with classes of users.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::workload::Names;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 
-/// More users than this are taken for a mistake.
+/// The largest number of users; more are treated as a mistake.
 pub(super) const MOST_USERS: u64 = 10_000_000;
 
-/// The dimensions that demands name, in the order of their names.
+/// Returns the dimensions that occur in demands, in the order of their names.
 pub(super) fn dims<'a>(tables: impl Iterator<Item = &'a BTreeMap<String, Distribution>>) -> Result<Vec<Dim>> {
     let mut dims: BTreeMap<String, Dim> = BTreeMap::new();
     for column in tables.flat_map(BTreeMap::keys) {
@@ -61,7 +61,7 @@ impl ReadyDemand {
     }
 }
 
-/// The names of a class's users. Errors: [`Error::Plan`] for no name or no user.
+/// Returns the names of a class's users. Errors: [`Error::Plan`] for an empty name or no users.
 pub(super) fn user_names(key: &str, name: &str, users: u32) -> Result<Vec<String>> {
     if name.is_empty() {
         return Err(Error::plan(format!("{key}.name"), "''", "a name"));
@@ -73,7 +73,7 @@ pub(super) fn user_names(key: &str, name: &str, users: u32) -> Result<Vec<String
     }
 }
 
-/// The id of a user with a name that must be unique.
+/// Adds a user with a name that must be unique, and returns its id.
 pub(super) fn new_user(key: &str, name: &str, users: &mut Names) -> Result<u32> {
     if users.id(name).is_some() {
         let expected = "names of classes that give every user another one";

@@ -1,7 +1,7 @@
 //! Distributions as a plan writes them: `20`, `"5m"`, `{ distribution = "lognormal", median = 120, sigma = 1.2 }`.
 //!
-//! A bare number (or, for a time, text such as `"5m"`) is a constant. `min` and `max` truncate: a draw outside is drawn
-//! again. Floats end here: draws are rounded once, times to the nearest microsecond and demands up.
+//! A bare number (or, for a time, text such as `"5m"`) is a constant. `min` and `max` truncate: a draw outside is repeated. Floats end
+//! here: draws are rounded once, times to the nearest microsecond and demands up.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ impl<'de> Deserialize<'de> for Distribution {
     }
 }
 
-/// Accepts a number, a time or a table; the errors of an untagged enum would hide the wrong part.
+/// Accepts a number, a time or a table; the errors of an untagged enum would not identify the wrong part.
 struct DistributionVisitor;
 
 impl<'de> Visitor<'de> for DistributionVisitor {
@@ -79,7 +79,7 @@ impl From<f64> for Distribution {
     }
 }
 
-/// Draws that a truncation may cost before the nearest limit is taken instead.
+/// The number of draws after which a truncated draw is clamped to the nearest limit.
 const REDRAWS: u32 = 1000;
 
 /// A checked [`Distribution`], ready to draw from.
@@ -103,34 +103,33 @@ enum Prepared {
 }
 
 impl Distribution {
-    /// A choice among values in proportion to weights.
+    /// Returns a choice among values in proportion to weights.
     pub fn choice(values: &[f64], weights: &[f64]) -> Distribution {
         Distribution(DistributionFamily::Choice { values: values.to_vec(), weights: Some(weights.to_vec()) })
     }
 
-    /// A lognormal distribution by its median and the standard deviation of its logarithm.
+    /// Returns a lognormal distribution by its median and the standard deviation of its logarithm.
     pub fn lognormal(median: f64, sigma: f64) -> Distribution {
         Distribution(DistributionFamily::Lognormal { median, sigma, min: None, max: None })
     }
 
-    /// An exponential distribution by its mean.
+    /// Returns an exponential distribution by its mean.
     pub fn exponential(mean: f64) -> Distribution {
         Distribution(DistributionFamily::Exponential { mean, min: None, max: None })
     }
 
-    /// Whether it is an untruncated exponential one, so that draws as gaps make a Poisson process.
+    /// Returns whether it is an untruncated exponential distribution, so that its draws as gaps form a Poisson process.
     pub fn is_memoryless(&self) -> bool {
         matches!(self.0, DistributionFamily::Exponential { min: None, max: None, .. })
     }
 
-    /// Checks the parameters and makes them ready to draw from.
+    /// Checks the parameters and returns a sampler.
     ///
-    /// Errors: [`Error::Plan`] at `key` or a parameter below it. `positive` refuses a distribution that can only ever
-    /// be 0.
+    /// Errors: [`Error::Plan`] at `key` or a parameter below it. `positive` rejects a distribution that is always 0.
     pub fn sampler(&self, key: &str, positive: bool) -> Result<Sampler> {
         let above = |name: &str, value: f64| check(key, name, value, value > 0.0, "a number above 0");
         let least = |name: &str, value: f64| check(key, name, value, value >= 0.0, "a number of at least 0");
-        // `positive` looks at this number: 0 only if every draw is 0.
+        // `positive` checks this number: it is 0 only if every draw is 0.
         let mean = |name: &str, value: f64| if positive { above(name, value) } else { least(name, value) };
         let (mut min, mut max) = (None, None);
         let kind = match &self.0 {
@@ -182,7 +181,7 @@ impl Distribution {
     }
 }
 
-/// The constructors' own conditions are weaker than those checked before.
+/// Unwraps a constructor's result: its own conditions are weaker than those checked before.
 fn valid<T, E: fmt::Debug>(built: std::result::Result<T, E>) -> T {
     built.expect("parameters were checked")
 }
@@ -215,7 +214,7 @@ fn choice(key: &str, values: &[f64], weights: Option<&[f64]>, positive: bool) ->
 }
 
 impl Sampler {
-    /// The next draw.
+    /// Draws a value.
     pub fn sample(&self, rng: &mut ChaCha8Rng) -> f64 {
         for _ in 0..REDRAWS {
             let value = self.draw(rng);
@@ -239,29 +238,29 @@ impl Sampler {
         }
     }
 
-    /// The next draw as a span, from seconds.
+    /// Draws a span, from seconds.
     pub fn span(&self, rng: &mut ChaCha8Rng) -> Span {
         to_span(self.sample(rng))
     }
 
-    /// The next draw as a number of tasks: rounded, at least 1.
+    /// Draws a number of tasks: rounded, at least 1.
     pub fn tasks(&self, rng: &mut ChaCha8Rng) -> u32 {
         (self.sample(rng).round() as u32).max(1)
     }
 
-    /// The next draw as an amount of a resource, `scale` base units in one.
+    /// Draws an amount of a resource, with `scale` base units per unit.
     pub fn amount(&self, rng: &mut ChaCha8Rng, scale: u64) -> u64 {
         to_amount(self.sample(rng), scale)
     }
 }
 
-/// Seconds to a span, to the nearest microsecond; a longer span than any reader accepts is cut.
+/// Converts seconds to a span, rounded to the nearest microsecond and limited to the longest span that readers accept.
 pub fn to_span(seconds: f64) -> Span {
     Span(((seconds * US_PER_S as f64).round() as u64).min(TIME_MAX_US))
 }
 
-/// An amount in base units (10^15 at most, so that sums hold), rounded up, but not for a float's last digits (0.07
-/// cores are 70 milli-cores, not 71).
+/// Converts an amount to base units (at most 10^15, so that sums do not overflow), rounded up except for a float's last digits (0.07 cores
+/// are 70 milli-cores, not 71).
 pub fn to_amount(value: f64, scale: u64) -> u64 {
     let base = (value * scale as f64).min(1e15);
     let near = base.round();

@@ -1,11 +1,11 @@
 //! Generator `facebook`: jobs like those of Facebook's Hadoop cluster of October 2010, from published aggregates.
 //!
 //! Demands come from the DRF paper's Figure 1, durations from the Mesos paper's Figure 1, job sizes and the arrival rate from counts over
-//! FB-2010 (see [`published`]). Everything else is an assumption and a parameter: the users, how alike the tasks of a job are, how maps and
-//! reduces divide a job. The result is synthetic, as its `quality` states.
+//! FB-2010 (see [`published`]). Everything else is an assumption and a parameter: the users, the variation among the tasks of a job, the
+//! division of a job into maps and reduces. The result is synthetic, as its `quality` states.
 //!
 //! Load is set by thinning: candidates arrive at the published rate, several days laid over one another, and jobs are kept at random until
-//! the work kept is `load` times the capacity. Time is never stretched. A job's properties depend on its number alone, so another load
+//! the kept work is `load` times the capacity. Time is never stretched. A job's properties depend on its number alone, so that another load
 //! keeps or drops jobs and changes none.
 
 use std::fmt;
@@ -27,37 +27,37 @@ use plimsoll_base::units::{Dim, Span, Time, Unit, UserId};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Facebook {
-    /// How long jobs arrive, in hours. Default 1, about 300,000 tasks at the default load.
+    /// The time over which jobs arrive, in hours. Default 1, about 300,000 tasks at the default load.
     pub hours: f64,
     /// The CPU work offered over these hours, divided by that of `cluster_cores`. Default 0.85, unless `thin` is given: nearly the capacity
     /// of the machines, and more than slots that hold two thirds of the tasks can serve. The offered load may deviate by half the work of
     /// the last job kept (0.03 mostly, 0.12 at most by default).
     pub load: Option<f64>,
-    /// Instead of `load`: which multiple of the published arrival rate to keep. No default.
+    /// The multiple of the published arrival rate to keep, instead of `load`. No default.
     pub thin: Option<f64>,
     /// The cores that `load` refers to. Default 6400: 400 machines of 16 (DRF paper, section 7.3).
     pub cluster_cores: f64,
-    /// How many independent days are laid over one another before thinning. Default 4: with its tail cut at
-    /// `max_tasks` one day's rate loads the default cluster about two thirds.
+    /// The number of independent days that are laid over one another before thinning. Default 4: with its tail cut at `max_tasks` one day's
+    /// rate loads the default cluster about two thirds.
     pub overlay: u32,
-    /// Jobs that arrive in 24 hours of one day. Default 24,442 (FB-2010, mean gap 3.54 s).
+    /// Number of jobs that arrive in 24 hours of one day. Default 24,442 (FB-2010, mean gap 3.54 s).
     pub jobs_per_day: f64,
-    /// Every hour's rate is multiplied by a number drawn evenly from 1 - `hourly` to 1 + `hourly`. Default 0.3, an
-    /// assumption (the public day is made of hours drawn at random and has no daily cycle).
+    /// The variation of the rate: every hour's rate is multiplied by a uniformly distributed number from 1 - `hourly` to 1 + `hourly`.
+    /// Default 0.3, an assumption (the public day is made of hours drawn at random and has no daily cycle).
     pub hourly: f64,
-    /// The most tasks of a job: the last bin of sizes ends here. Default 6000; FB-2010 has jobs of up to 174,613 maps,
-    /// which would be most of the work and few to average over.
+    /// The largest number of tasks of a job: the last bin of sizes ends here. Default 6000; FB-2010 has jobs of up to 174,613 maps, which
+    /// would be most of the work and few to average over.
     pub max_tasks: u32,
-    /// The share of jobs without reduces, jobs of one task among them. Default 0.34 (FB-2010).
+    /// The share of jobs without reduces, including jobs of one task. Default 0.34 (FB-2010).
     pub map_only: f64,
-    /// The mean share of reduces among the tasks of the other jobs, drawn evenly from 0 to twice this. Default 0.39,
-    /// which makes 30 % of all tasks reduces (the weights of Figure 1).
+    /// The mean share of reduces among the tasks of the other jobs, uniformly distributed from 0 to twice this. Default 0.39, which makes
+    /// 30 % of all tasks reduces (the weights of Figure 1).
     pub reduce_share: f64,
-    /// How alike the demands of a job's tasks are. Default `"per-job"`, one demand for its maps and one for its
-    /// reduces; `"per-task-set"` makes all large users look alike. The paper does not say.
+    /// The variation of demands among a job's tasks. Default `"per-job"`, one demand for its maps and one for its reduces; `"per-task-set"`
+    /// makes all large users look alike. The paper does not specify it.
     pub demand: DemandRule,
-    /// Each demand is multiplied by a number drawn evenly from 1 - `jitter` to 1 + `jitter`. Default 0.05: the figure's bubbles represent
-    /// regions.
+    /// The variation of demands: each is multiplied by a uniformly distributed number from 1 - `jitter` to 1 + `jitter`. Default 0.05: the
+    /// figure's bubbles represent regions.
     pub jitter: f64,
     /// The longest median duration of a job's tasks. Default 15 minutes, an assumption: the published tail (1 % of the
     /// tasks take over 24 minutes) would outlast the hours that are simulated.
@@ -65,22 +65,22 @@ pub struct Facebook {
     /// The standard deviation of the logarithm of a task's duration around the median of its job. Default 0.35, an assumption: the figure
     /// does not separate variation among jobs from variation within one.
     pub noise: f64,
-    /// Into how many task sets of equal durations a stage is divided. Default 8: 2 to 16 rows a job instead of one a
-    /// task, and the slowest eighth of a stage takes 1.6 times its median.
+    /// The number of task sets of equal durations into which a stage is divided. Default 8: 2 to 16 rows per job instead of one per task,
+    /// and the slowest eighth of a stage takes 1.6 times its median.
     pub noise_sets: u32,
-    /// How many users submit, or `"job"`: every job has its own. Default 20, an assumption (not public).
+    /// The number of users that submit, or `"job"`: every job has its own. Default 20, an assumption (not public).
     pub users: Users,
-    /// How unequally users submit: the user of rank k in proportion to 1 / k^zipf. Default 1.1, an assumption.
+    /// The inequality of the users: the user of rank k submits in proportion to 1 / k^zipf. Default 1.1, an assumption.
     pub zipf: f64,
 }
 
-/// How alike the demands of the tasks of one job and stage are.
+/// The variation of demands among the tasks of one job and stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DemandRule {
-    /// All the same.
+    /// The same demand for all tasks.
     PerJob,
-    /// Drawn for each task set.
+    /// A demand drawn for each task set.
     PerTaskSet,
 }
 
@@ -151,22 +151,22 @@ impl Default for Facebook {
 /// The load if neither `load` nor `thin` is given.
 const LOAD: f64 = 0.85;
 
-/// More jobs before thinning than this are taken for a mistake; they would fill the memory.
+/// The largest number of jobs before thinning; more are treated as a mistake, because they would fill the memory.
 const MOST_JOBS: f64 = 1e7;
 
 /// One job before thinning. Its task sets are drawn twice, to measure and to keep them: most candidates are dropped.
 struct JobDraft {
-    /// The number that its draws depend on.
+    /// The number that determines its draws.
     number: u64,
     submit: Time,
-    /// Kept if this is below the share that is kept.
+    /// The random key: the job is kept if the key is below the limit.
     key: u64,
     /// CPU work in milli-core microseconds.
     work: u128,
 }
 
 impl Facebook {
-    /// Makes the workload of a seed. Errors: [`Error::Plan`] at `workload.<parameter>`.
+    /// Generates the workload of a seed. Errors: [`Error::Plan`] at `workload.<parameter>`.
     pub fn generate(&self, seed: u64) -> Result<Workload> {
         self.check()?;
         let draws = Draws::new(self, seed);
@@ -182,8 +182,8 @@ impl Facebook {
         Ok(workload)
     }
 
-    /// The workload without its jobs. Errors: [`Error::Plan`] at `workload.<parameter>`, also for a load that the
-    /// candidates of the seed do not reach.
+    /// Returns the workload without its jobs. Errors: [`Error::Plan`] at `workload.<parameter>`, also for a load that the candidates of the
+    /// seed do not reach.
     pub(super) fn outline(&self, seed: u64) -> Result<Workload> {
         self.check()?;
         if self.thin.is_none() {
@@ -192,7 +192,7 @@ impl Facebook {
         Ok(self.empty())
     }
 
-    /// All jobs before thinning.
+    /// Returns all jobs before thinning.
     fn candidates(&self, draws: &Draws, seed: u64) -> Vec<JobDraft> {
         let (arrivals, mut thinning) = (self.arrivals(seed), stream(seed, "facebook/thinning"));
         (0u64..)
@@ -241,7 +241,7 @@ impl Facebook {
         positive("duration_cap", self.duration_cap.0.seconds())
     }
 
-    /// Poisson arrivals of all days laid over one another, at a rate that changes from hour to hour.
+    /// Returns the Poisson arrivals of all days laid over one another, at a rate that changes from hour to hour.
     fn arrivals(&self, seed: u64) -> Vec<Time> {
         let (mut gaps, mut accepted, mut hours) = (
             stream(seed, "facebook/arrivals"),
@@ -267,7 +267,7 @@ impl Facebook {
         }
     }
 
-    /// Drops candidates at random down to `thin` or `load` and gives the share of keys that was kept.
+    /// Drops candidates at random until `thin` or `load` is met and returns the share of keys that was kept.
     fn keep(&self, candidates: &mut Vec<JobDraft>) -> Result<f64> {
         let limit = match self.thin {
             Some(thin) => (thin / f64::from(self.overlay) * 2f64.powi(64)) as u64,
@@ -277,7 +277,7 @@ impl Facebook {
         Ok(limit as f64 / 2f64.powi(64))
     }
 
-    /// The key below which the kept work is nearest to the load.
+    /// Returns the key below which the kept work is closest to the load.
     fn limit_for_load(&self, candidates: &[JobDraft]) -> Result<u64> {
         let load = self.load.unwrap_or(LOAD);
         let capacity = self.cluster_cores * 1000.0 * self.hours * 3600e6;
@@ -288,7 +288,7 @@ impl Facebook {
         for (key, work) in &order {
             let over = kept + work;
             if over >= target {
-                // The job that crosses the target stays if that is nearer to it.
+                // The job that crosses the target is kept if that is closer to it.
                 return Ok(if over - target <= target - kept { key.saturating_add(1) } else { *key });
             }
             kept = over;
@@ -297,7 +297,7 @@ impl Facebook {
         Err(Error::plan("workload.load", load, format!("at most {most:.2} here, or a larger workload.overlay")))
     }
 
-    /// Resources, stages and users.
+    /// Returns a workload with resources, stages and users but without jobs.
     fn empty(&self) -> Workload {
         let dim = |name: &str, unit| Dim { name: name.into(), unit };
         let mut workload =
@@ -362,7 +362,7 @@ impl Facebook {
     }
 }
 
-/// Milli-core microseconds.
+/// Returns the CPU work of a task set in milli-core microseconds.
 fn cpu_work(set: &TaskSet) -> u128 {
     u128::from(set.demand.0[0]) * u128::from(set.duration.0) * u128::from(set.tasks)
 }

@@ -1,4 +1,4 @@
-//! One job of the generator `facebook`: its size, demands, durations and user, from its number.
+//! One job of the generator `facebook`: its size, demands, durations and user, derived from its number.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -11,7 +11,7 @@ use super::random::{Weighted, numbered, parts, stream};
 use crate::workload::TaskSet;
 use plimsoll_base::units::{Resources, Span, Time, UserId};
 
-/// The streams and tables that a job is drawn from.
+/// The random streams and tables for drawing jobs.
 pub(super) struct Draws {
     sizes: ChaCha8Rng,
     users: ChaCha8Rng,
@@ -20,7 +20,7 @@ pub(super) struct Draws {
     bins: Vec<SizeRange>,
     bin: Weighted,
     user: Weighted,
-    /// The chance that a job of several tasks has no reduce.
+    /// The probability that a job of several tasks has no reduce.
     map_only: f64,
     noise: LogNormal<f64>,
 }
@@ -49,7 +49,7 @@ impl Draws {
         UserId(self.user.sample(&mut numbered(&self.users, number)) as u32)
     }
 
-    /// The rows of a job, without its id and its user.
+    /// Returns the rows of a job, without its id and its user.
     pub(super) fn task_sets(&self, spec: &Facebook, number: u64, submit: Time) -> Vec<TaskSet> {
         let (maps, reduces) = self.size(spec, &mut numbered(&self.sizes, number));
         let mut demands = numbered(&self.demands, number);
@@ -72,7 +72,7 @@ impl Draws {
         sets
     }
 
-    /// Maps and reduces of a job.
+    /// Returns the numbers of maps and reduces of a job.
     fn size(&self, spec: &Facebook, rng: &mut ChaCha8Rng) -> (u32, u32) {
         let bin = self.bins[self.bin.sample(rng)];
         let tasks = log_uniform(bin.from, bin.to, rng.random()) as u32;
@@ -86,7 +86,7 @@ impl Draws {
     }
 }
 
-/// The bins of sizes in percent of jobs, without sizes above `max_tasks`.
+/// Returns the bins of sizes in percent of jobs, without sizes above `max_tasks`.
 fn size_bins(max_tasks: u32) -> Vec<SizeRange> {
     let most = u64::from(max_tasks);
     let large = published::DRF_BINS[1..].iter();
@@ -95,7 +95,7 @@ fn size_bins(max_tasks: u32) -> Vec<SizeRange> {
     all.filter(|bin| bin.from <= most).map(|bin| SizeRange { to: bin.to.min(most), ..bin }).collect()
 }
 
-/// A whole number from `from` to `to`, in equal proportions in equal ratios; `uniform` is from 0 to 1.
+/// Returns a whole number from `from` to `to` that is log-uniformly distributed if `uniform` is uniform from 0 to 1.
 fn log_uniform(from: u64, to: u64, uniform: f64) -> u64 {
     let (low, high) = ((from as f64 - 0.5).ln(), (to as f64 + 0.5).ln());
     ((low + (high - low) * uniform).exp().round() as u64).clamp(from, to)

@@ -8,7 +8,7 @@ use super::*;
 use crate::workload::TaskSet;
 use plimsoll_base::units::{JobId, Resources, Span, Time};
 
-/// The sets of each job by its submit time, which names it across thinnings.
+/// Returns the sets of each job by its submit time, which identifies it across thinnings.
 fn by_submit(workload: &Workload) -> HashMap<Time, Vec<(u32, Span, Resources)>> {
     let mut jobs: HashMap<_, Vec<_>> = HashMap::new();
     for set in &workload.sets {
@@ -17,7 +17,7 @@ fn by_submit(workload: &Workload) -> HashMap<Time, Vec<(u32, Span, Resources)>> 
     jobs
 }
 
-/// The largest distance between the distribution of (value, tasks) and another one, just below and at each value.
+/// Returns the largest distance between the distribution of (value, tasks) and another one, just below and at each value.
 fn distance(mut values: Vec<(f64, f64)>, share: impl Fn(f64) -> f64) -> f64 {
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
     let total: f64 = values.iter().map(|(_, tasks)| tasks).sum();
@@ -33,7 +33,7 @@ fn distance(mut values: Vec<(f64, f64)>, share: impl Fn(f64) -> f64) -> f64 {
     largest
 }
 
-/// A day at the published rate.
+/// A plan for a day at the published rate.
 const DAY: &str = "generator = 'facebook'\nhours = 24\nthin = 1\n";
 
 #[test]
@@ -49,11 +49,11 @@ fn facebook_offers_the_load_asked_for() {
     for seed in 1..=10 {
         let summary = summary(&Facebook::default().generate(seed).expect("defaults are valid"));
         let load = summary.work[0].amount_seconds / (6400.0 * 3600.0);
-        // The last job kept is the nearer choice: half of 6000 tasks of one core and 900 s is 0.117.
+        // The last job is kept or dropped, whichever is closer: half of 6000 tasks of one core and 900 s is 0.117.
         assert!((load - 0.85).abs() < 0.117, "seed {seed}: {load}");
         assert!((100_000..=500_000).contains(&summary.tasks), "seed {seed}: {}", summary.tasks);
         assert!(summary.rows < 12_000 && summary.users == 20);
-        // The tasks that all cores hold are more than 12 slots a machine do: what the paper's figures 13 and 14 show.
+        // More tasks fit by cores than with 12 slots per machine, as in the paper's figures 13 and 14.
         let cpu = summary.work[0].amount_seconds / summary.marginals[0].duration_s.expect("tasks").mean;
         assert!(load * 6400.0 * summary.tasks as f64 / cpu > 5500.0, "seed {seed}");
     }

@@ -1,6 +1,6 @@
 //! Workloads from a seed: each generator is a table in a plan, and gives the same workload to every policy.
 //!
-//! Same specification and seed, same workload: every purpose draws from a random stream of its own ([`random`]).
+//! The same specification and seed give the same workload: every purpose draws from a random stream of its own ([`random`]).
 
 pub mod classes;
 pub mod closed_loop;
@@ -26,7 +26,7 @@ use plimsoll_base::error::Result;
 pub enum Generator {
     /// Jobs like those of Facebook's cluster in October 2010.
     Facebook(Facebook),
-    /// Classes of users with distributions of everything.
+    /// Classes of users with a distribution for each quantity.
     Synthetic(Synthetic),
     /// Users that submit their next job when the last one has finished.
     ClosedLoop(ClosedLoop),
@@ -42,10 +42,10 @@ pub enum Generated {
 }
 
 impl Generator {
-    /// Every generator's name.
+    /// The names of all generators.
     pub const NAMES: [&str; 3] = ["facebook", "synthetic", "closed-loop"];
 
-    /// The generator's name.
+    /// Returns the generator's name.
     pub fn name(&self) -> &'static str {
         match self {
             Generator::Facebook(_) => "facebook",
@@ -54,14 +54,14 @@ impl Generator {
         }
     }
 
-    /// Whether later submissions depend on when earlier jobs end, and so on the policy: in a closed loop each policy
-    /// gets jobs of its own, and runs of one seed are no pairs.
+    /// Returns whether later submissions depend on when earlier jobs end, and so on the policy. In a closed loop each policy gets jobs of
+    /// its own, and runs with the same seed are not paired.
     pub fn submissions_depend_on_policy(&self) -> bool {
         matches!(self, Generator::ClosedLoop(_))
     }
 
-    /// The properties of the workload of a seed before any job is drawn: resources, labels, and the users that may submit (none if every
-    /// job has its own). Errors: as [`Generator::generate`], except that later draws may yield nothing.
+    /// Returns the properties of the workload of a seed before any job is drawn: resources, labels, and the users that may submit (none if
+    /// every job has its own). Errors: as [`Generator::generate`], except for errors that only occur in later draws.
     pub fn outline(&self, seed: u64) -> Result<Workload> {
         match self {
             Generator::Facebook(spec) => spec.outline(seed),
@@ -81,7 +81,7 @@ impl Generator {
 }
 
 impl Generated {
-    /// A new source from the start, one for each run.
+    /// Creates a source from the start; each run needs its own.
     pub fn source(&self) -> Box<dyn Source + '_> {
         match self {
             Generated::Workload(workload) => Box::new(workload.source()),

@@ -10,9 +10,9 @@ use super::random::Weighted;
 /// One bubble of the DRF paper's Figure 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
-    /// Cores a task.
+    /// Cores per task.
     pub cpu: f64,
-    /// GiB a task.
+    /// GiB per task.
     pub memory: f64,
     /// Share of all tasks, maps and reduces together.
     pub weight: f64,
@@ -23,7 +23,7 @@ pub struct Demand {
 pub struct Demands {
     /// The bubbles.
     pub points: Vec<Demand>,
-    /// A draw among them by weight.
+    /// The sampler of bubbles by weight.
     pub draw: Weighted,
 }
 
@@ -34,12 +34,12 @@ pub struct Cdf {
 }
 
 impl Cdf {
-    /// The points: a value, and the share of values up to it.
+    /// Returns the points: a value, and the share of values up to it.
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points
     }
 
-    /// The value below which a share `p` lies, interpolated linearly in the logarithm of the value.
+    /// Returns the value below which a share `p` lies, interpolated linearly in the logarithm of the value.
     pub fn quantile(&self, p: f64) -> f64 {
         let at = self.points.partition_point(|&(_, cumulative)| cumulative < p);
         if at == 0 {
@@ -52,7 +52,7 @@ impl Cdf {
         (low.ln() + (high.ln() - low.ln()) * (p - from) / (to - from)).exp()
     }
 
-    /// The share of values up to `value`.
+    /// Returns the share of values up to `value`.
     pub fn share(&self, value: f64) -> f64 {
         let at = self.points.partition_point(|&(point, _)| point <= value);
         if at == 0 {
@@ -63,7 +63,7 @@ impl Cdf {
         from + (to - from) * (value / low).ln() / (high / low).ln()
     }
 
-    /// The mean with values above `cap` cut to it, by midpoints of the points' steps.
+    /// Returns the mean with values above `cap` cut to it, by midpoints of 10,000 equal steps of the share.
     pub fn mean_below(&self, cap: f64) -> f64 {
         let steps = 10_000;
         (0..steps).map(|i| self.quantile((f64::from(i) + 0.5) / f64::from(steps)).min(cap)).sum::<f64>()
@@ -71,7 +71,7 @@ impl Cdf {
     }
 }
 
-/// Columns of an embedded table. Panics: never, the tables are part of the program and tested.
+/// Splits the rows of an embedded table into columns. Never panics: the tables are part of the program and tested.
 fn table(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
     text.lines().skip(1).filter(|line| !line.is_empty()).map(|line| line.split(',').collect())
 }
@@ -105,14 +105,14 @@ pub static JOB_DURATIONS: LazyLock<Cdf> = LazyLock::new(|| durations(1));
 /// Durations of tasks in seconds (Mesos paper, Figure 1).
 pub static TASK_DURATIONS: LazyLock<Cdf> = LazyLock::new(|| durations(2));
 
-/// Jobs with a number of tasks in this range: both ends included.
+/// Jobs with a number of tasks in this range, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeRange {
-    /// The fewest tasks.
+    /// The smallest number of tasks.
     pub from: u64,
-    /// The most tasks.
+    /// The largest number of tasks.
     pub to: u64,
-    /// Jobs in it: a count or a percentage, see the table.
+    /// Jobs in the range: a count or a percentage, depending on the table.
     pub jobs: f64,
 }
 
@@ -120,8 +120,8 @@ const fn bin(from: u64, to: u64, jobs: f64) -> SizeRange {
     SizeRange { from, to, jobs }
 }
 
-/// Job sizes of one day (24,442 jobs) of the SWIM trace FB-2010 at a 64 MB block, in the bins of the DRF paper's
-/// Figure 14. The paper labels 2001-2500 as "2501-3000" a first time, a misprint.
+/// Job sizes of one day (24,442 jobs) of the SWIM trace FB-2010 at a 64 MB block, in the bins of the DRF paper's Figure 14. The paper
+/// labels 2001-2500 as "2501-3000", a misprint.
 pub const DRF_BINS: [SizeRange; 7] = [
     bin(1, 500, 22_078.0),
     bin(501, 1000, 623.0),
@@ -145,10 +145,10 @@ pub const DELAY_BINS: [SizeRange; 9] = [
     bin(1501, u64::MAX, 3.0),
 ];
 
-/// The sizes of jobs of 1-500 tasks, one bin in [`DRF_BINS`], in percent of all jobs. 70 % of the jobs have fewer than
-/// ten tasks (FB-2010 at 64 MB). A job of one map is 39/63.9 of these (delay scheduling) and has no reduce in 34 of 100
-/// cases (FB-2010), else one at least: so one task 14.5 %, two 34 %, three to nine the rest. From ten on the shares of
-/// the delay-scheduling bins, scaled to the rest of the first bin.
+/// The sizes of jobs of 1-500 tasks, one bin in [`DRF_BINS`], in percent of all jobs. 70 % of the jobs have fewer than ten tasks (FB-2010
+/// at 64 MB). Jobs of one map are 39/63.9 of these (delay scheduling); 34 of 100 have no reduce (FB-2010), the others at least one. So 14.5
+/// % have one task, 34 % two, and the rest three to nine. From ten tasks on the shares are those of the delay-scheduling bins, scaled to
+/// the rest of the first bin.
 pub const SMALL_BINS: [SizeRange; 8] = [
     bin(1, 1, 14.5),
     bin(2, 2, 34.0),
@@ -160,7 +160,7 @@ pub const SMALL_BINS: [SizeRange; 8] = [
     bin(301, 500, 2.70),
 ];
 
-/// Jobs in a day of FB-2010: a mean gap of 3.54 s.
+/// Jobs per day in FB-2010: a mean gap of 3.54 s.
 pub const JOBS_PER_DAY: f64 = 24_442.0;
 /// The share of FB-2010's jobs without a reduce.
 pub const MAP_ONLY: f64 = 0.34;
@@ -179,7 +179,7 @@ mod tests {
         let share = |demands: &Demands| demands.points.iter().map(|point| point.weight).sum::<f64>();
         assert!((share(&MAP) + share(&REDUCE) - 1.0).abs() < 1e-3);
         assert!((share(&MAP) - MAP_SHARE).abs() < 0.01);
-        // The medians that the Mesos paper states in its text.
+        // The Mesos paper states these medians in its text.
         assert!((TASK_DURATIONS.quantile(0.5) - 23.0).abs() < 1.0);
         assert!((JOB_DURATIONS.quantile(0.5) - 84.0).abs() < 2.0);
         assert!((TASK_DURATIONS.share(TASK_DURATIONS.quantile(0.8)) - 0.8).abs() < 1e-9);

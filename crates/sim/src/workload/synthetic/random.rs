@@ -1,29 +1,29 @@
 //! Named random streams: one for each purpose, so that a change in one never shifts another.
 //!
-//! A stream is ChaCha with 8 rounds; its key is derived by BLAKE3 from the seed and the name of the purpose: portable,
-//! reproducible, and independent for all practical ends. [`numbered`] splits a stream further, one substream a job, so
-//! that one job's draws do not depend on how much the jobs before it drew.
+//! A stream is ChaCha with 8 rounds; its key is derived by BLAKE3 from the seed and the name of the purpose: portable, reproducible, and
+//! independent for all practical purposes. [`numbered`] splits a stream further, into one substream per job, so that one job's draws do not
+//! depend on the number of draws of the jobs before it.
 //!
-//! The bits are the same everywhere. Distributions pass them through `ln` and `exp`; the last bit of these may
-//! differ between platforms; rounding to whole microseconds and milli-cores hides nearly all of that.
+//! The bits are the same everywhere. Distributions pass them through `ln` and `exp`, which may differ in the last bit between platforms;
+//! rounding to whole microseconds and milli-cores hides nearly all of these differences.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Part of the key's derivation; a new text makes every generated workload another one.
+/// Part of the key's derivation; a new text changes every generated workload.
 const CONTEXT: &str = "plimsoll 2026 named random stream 1";
 
-/// The random stream of one purpose (`arrivals`, `demands`, ...) under one seed.
+/// Returns the random stream of one purpose (`arrivals`, `demands`, ...) under one seed.
 pub fn stream(seed: u64, purpose: &str) -> ChaCha8Rng {
     let mut material = seed.to_le_bytes().to_vec();
     material.extend_from_slice(purpose.as_bytes());
     ChaCha8Rng::from_seed(blake3::derive_key(CONTEXT, &material))
 }
 
-/// The substream of item `number` of a stream that nothing was drawn from.
+/// Returns the substream of item `number` of a stream from which nothing was drawn.
 pub fn numbered(base: &ChaCha8Rng, number: u64) -> ChaCha8Rng {
     let mut rng = base.clone();
-    // 0 is the base stream itself.
+    // Stream 0 is the base stream itself.
     rng.set_stream(number.wrapping_add(1));
     rng
 }
@@ -35,7 +35,7 @@ pub struct Weighted {
 }
 
 impl Weighted {
-    /// A draw among `weights`, or `None` unless all are finite and at least 0 and one is above 0.
+    /// Creates a sampler, or returns `None` unless all weights are finite and at least 0 and one is above 0.
     pub fn new(weights: impl IntoIterator<Item = f64>) -> Option<Weighted> {
         let mut sum = 0.0;
         let mut cumulative = Vec::new();
@@ -49,12 +49,12 @@ impl Weighted {
         (sum > 0.0 && sum.is_finite()).then_some(Weighted { cumulative })
     }
 
-    /// Weights `1, 2^-s, 3^-s, ...` of `count` ranks: Zipf's law, `s` = 0 for equal ones.
+    /// Creates a sampler with the weights `1, 2^-s, 3^-s, ...` of `count` ranks: Zipf's law, `s` = 0 for equal weights.
     pub fn zipf(count: u32, exponent: f64) -> Option<Weighted> {
         Weighted::new((1..=count).map(|rank| f64::from(rank).powf(-exponent)))
     }
 
-    /// The next index.
+    /// Draws an index.
     pub fn sample(&self, rng: &mut ChaCha8Rng) -> usize {
         let total = self.cumulative.last().expect("there is a weight above 0");
         let at = rng.random::<f64>() * total;
@@ -64,7 +64,7 @@ impl Weighted {
     }
 }
 
-/// `tasks` divided into at most `sets` parts as equal as can be.
+/// Divides `tasks` into at most `sets` parts that differ by at most one.
 pub(super) fn parts(tasks: u32, sets: u32) -> impl Iterator<Item = u32> {
     let count = sets.min(tasks).max(1);
     (0..count).map(move |part| tasks / count + u32::from(part < tasks % count)).filter(|&tasks| tasks > 0)

@@ -8,12 +8,12 @@ use crate::workload::TaskSet;
 use crate::workload::summary::{Summary, summarise};
 use plimsoll_base::units::{JobId, Span, Time, UserId};
 
-/// Everything that a trace of the workload would hold.
+/// Returns a digest of everything that a trace of the workload would contain.
 pub(super) fn digest(workload: &Workload) -> String {
     let mut hasher = blake3::Hasher::new();
     for set in &workload.sets {
         let names = (workload.job_name(set.job), workload.users.name(set.user.0));
-        // Without the fields that came later and that no generator sets.
+        // Fields that were added later and that no generator sets are left out.
         let later = ", location: None, stable: false, estimate: None, deadline: None, preceding: None";
         let set = format!("{set:?}").replace(later, "");
         hasher.update(format!("{set} {names:?}\n").as_bytes());
@@ -199,7 +199,7 @@ fn loop_source(text: &str, seed: u64) -> LoopSource {
     }
 }
 
-/// Runs a loop on a cluster without waits: `(name, submit, row, job)` of each row in order.
+/// Runs a loop on a cluster without waits and returns `(name, submit, row, job)` of each row in order.
 fn unhindered(source: &mut dyn Source) -> Vec<(String, u64, u64, u32)> {
     let mut running: Vec<(Time, JobId, UserId)> = Vec::new();
     let mut log = Vec::new();
@@ -258,7 +258,7 @@ fn closed_loops_may_have_nothing_for_now_and_an_earlier_job_later() {
     let (a, b1) = (take(&mut source), take(&mut source));
     assert_eq!((a.job, b1.job, b1.user), (JobId(0), JobId(1), UserId(1)));
     assert_eq!(peeked(&mut source), Some((2, 5)));
-    // A job that ends before the shown one inserts its user's next job in front.
+    // A job that ends before the peeked one inserts its user's next job in front.
     source.job_finished(a.job, a.user, Time(2_000_000));
     assert_eq!(peeked(&mut source), Some((0, 2)));
     let (second, third) = (take(&mut source), take(&mut source));

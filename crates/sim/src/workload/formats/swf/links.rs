@@ -1,4 +1,4 @@
-//! The jobs of a log that are submitted after others (fields 17 and 18).
+//! Jobs of a log that are submitted after other jobs (fields 17 and 18).
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub(super) enum Link {
     ThinkAlone,
     /// The number of the preceding job, and the think time.
     After(u64, Span),
-    /// Something else, such as the list `4&5&6`.
+    /// A value that is no job number, such as the list `4&5&6`.
     Unreadable,
 }
 
@@ -34,7 +34,7 @@ impl Link {
     }
 }
 
-/// Rows with ignored fields 17 and 18, by reason.
+/// Numbers of rows with ignored fields 17 and 18, by reason.
 #[derive(Default)]
 struct IgnoredLinks {
     absent: u64,
@@ -44,7 +44,7 @@ struct IgnoredLinks {
 }
 
 impl Log<'_> {
-    /// Notes which jobs are submitted after which, unless the log is read without dependencies.
+    /// Sets the preceding jobs, unless the log is read without dependencies.
     pub(super) fn link(&mut self) {
         let (kept, named) =
             (self.links.len(), self.links.iter().filter(|link| !matches!(link, Link::None | Link::ThinkAlone)).count());
@@ -87,12 +87,12 @@ impl Log<'_> {
         }
     }
 
-    /// The job of row `at` is submitted when that of row `before` has ended and the think time has passed.
+    /// Makes the job of row `at` wait for the end of the job of row `before` and the think time.
     fn follow(&mut self, at: usize, before: usize, think: Span) {
         let (job, submit) = (self.workload.sets[before].job, self.workload.sets[before].submit);
         let job = self.workload.jobs[job.index()].clone();
         let set = &mut self.workload.sets[at];
-        // It cannot be submitted earlier, and the preceding job is to be above it in the order of submission.
+        // The job cannot be submitted earlier, and the preceding job must come first in the order of submission.
         set.submit = set.submit.max(submit);
         set.preceding = Some(Box::new(Preceding { job, think }));
     }

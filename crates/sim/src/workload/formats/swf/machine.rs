@@ -1,4 +1,4 @@
-//! The machine that the header of a log names, and the rows that exceed it.
+//! The machine that the header of a log describes, and the rows that exceed it.
 
 use super::{SwfMemoryOf, SwfOptions};
 use plimsoll_base::units::{Rounding, decimal};
@@ -13,7 +13,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// 1024 times the memory of the whole job, in the unit of the field.
+    /// Returns 1024 times the memory of the whole job, in the unit of the field.
     pub fn memory_of_job(&self, memory_of: SwfMemoryOf) -> u128 {
         let field = u128::from(self.memory.unwrap_or(0));
         match memory_of {
@@ -23,7 +23,7 @@ impl Size {
     }
 }
 
-/// The values of a header that are used; values that are no positive number are passed over.
+/// The header values that are used; values that are not positive numbers are ignored.
 #[derive(Default)]
 pub(super) struct Machine {
     pub unix_start_s: Option<u64>,
@@ -49,7 +49,7 @@ impl Machine {
         }
     }
 
-    /// The sizes that the header names.
+    /// Returns the sizes that the header specifies.
     pub fn named(&self) -> Vec<(&'static str, u64)> {
         [("MaxNodes", self.nodes), ("MaxProcs", self.processors), ("MaxMemory", self.memory_kib)]
             .into_iter()
@@ -57,7 +57,7 @@ impl Machine {
             .collect()
     }
 
-    /// Warnings of kept rows that exceed the machine. `unit` is that of memory, as `Log::memory` returns it.
+    /// Returns warnings about kept rows that exceed the machine. `unit` is the unit of memory, as `Log::memory` returns it.
     pub fn exceeded(&self, sizes: &[Size], options: &SwfOptions, unit: Option<u128>) -> Vec<String> {
         let mut warnings = Vec::new();
         let nodes = || self.nodes.map(|nodes| ("MaxNodes", nodes));
@@ -71,7 +71,7 @@ impl Machine {
             }
         }
         if let (Some(most), Some(unit)) = (self.memory_kib, unit) {
-            // A field of kilobytes is stored in bytes, a field of bytes in 1024ths of one.
+            // A field in kilobytes is stored in bytes, a field in bytes in 1024ths of a byte.
             let rows = |memory_of| {
                 sizes.iter().filter(|size| size.memory_of_job(memory_of) > u128::from(most) * 1024 * unit).count()
             };

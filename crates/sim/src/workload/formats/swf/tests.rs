@@ -14,7 +14,7 @@ const LOG: &str = "; Version: 2.2\n; UnixStartTime: 749458803\n;MaxProcs: 128\n;
                    6 4 -1 4 2 -1 -1 -1 -1 -1 2 8 1 -1 -1 -1 -1 -1\n\
                    8 -1 -1 4 2 -1 -1 -1 -1 -1 1 8 1 -1 -1 -1 -1 -1\n";
 
-/// Row 1 of a log with the given submit time, used memory, requested memory and further fields.
+/// Returns row 1 of a log with the given submit time, used memory, requested memory and further fields.
 fn row(number: u32, submit: &str, used: &str, requested: &str, more: &str) -> String {
     format!("{number} {submit} 0 60 4 -1 {used} 4 -1 {requested} 1 3 1 -1 -1 -1 -1 -1{more}\n")
 }
@@ -91,7 +91,7 @@ fn memory_is_a_dimension_when_it_is_known() {
         let demands: Vec<_> = workload.sets.iter().map(|set| set.demand.0[1]).collect();
         (workload.dims.len(), demands, workload.quality)
     };
-    // 4 processors of 1000 KiB are 3.9 MiB; the requested one goes before the used one.
+    // 4 processors of 1000 KiB are 3.9 MiB; requested memory takes precedence over used memory.
     let known = format!("; x\n{}{}", row(1, "0", "1000", "-1", ""), row(2, "1", "9", "2048", ""));
     assert_eq!(memory(&known, SwfMemory::Complete).1, [4, 8]);
     let partly = format!("{known}{}", row(3, "2", "-1", "-1", ""));
@@ -105,12 +105,12 @@ fn memory_is_a_dimension_when_it_is_known() {
     assert_eq!(memory(&huge, SwfMemory::Complete).2.warnings.len(), 1);
 }
 
-/// A workload read with these options.
+/// Reads a workload with these options.
 fn read_with(text: &str, swf: SwfOptions) -> Workload {
     read(file(text).path(), Format::Swf, &FormatOptions { swf, ..FormatOptions::default() }).expect("readable")
 }
 
-/// The value of an assumption.
+/// Returns the value of an assumption.
 fn assumption<'a>(workload: &'a Workload, name: &str) -> &'a str {
     let found = workload.quality.assumptions.iter().find(|(known, _)| known == name);
     &found.unwrap_or_else(|| panic!("no {name}")).1
@@ -158,7 +158,7 @@ fn processors_are_requested_or_allocated() {
     let options = SwfOptions { processors: SwfProcessors::Allocated, ..SwfOptions::default() };
     let allocated = read_with(&log, options.clone());
     assert_eq!((cores(&allocated), allocated.quality.warnings.len()), (vec![2, 4], 0));
-    // Where the chosen number is unknown, the other one counts.
+    // The other number is used where the chosen one is unknown.
     assert_eq!(cores(&read_with(&log.replace(" 60 2 ", " 60 0 "), options)), [8, 4]);
 }
 
@@ -221,7 +221,7 @@ fn rows_with_impossible_values_are_left_out_and_counted() {
     ] {
         assert_eq!((quality.dropped[reason], &quality.first_dropped[reason]), (1, &(line, problem.to_owned())));
     }
-    // Of a file that is something else most rows are.
+    // If the file is in another format, most rows are malformed.
     let message = refusal(Format::Swf, &format!("{}a b\nc d\n", row(1, "0", "-1", "-1", "")));
     assert_eq!(
         message,
@@ -254,7 +254,7 @@ fn preceding_jobs_that_cannot_be_followed_are_counted() {
             row(2, 6, 5, "-1", "-1"),
             // The job of the row above, with a think time; it is submitted at 5 s at the earliest.
             row(3, 2, 1, "1", "2.5"),
-            // A think time of its own, a job that was left out, one that is missing, the next one, itself, and a list.
+            // A think time alone, a dropped job, a missing job, the next job, the job itself, and a list.
             row(4, 6, 1, "-1", "7"),
             row(5, 6, 1, "2", "0"),
             row(6, 6, 1, "99", "-1"),
