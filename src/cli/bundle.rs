@@ -65,12 +65,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         return Err(Error::plan("--license", format!("'{licence}'"), "the SPDX name of a licence, such as CC-BY-4.0"));
     }
     let largest = args.largest.saturating_mul(1 << 20);
-    let parcel = collect(&args.path, largest)?;
-    if parcel.missing.parts > 0 {
-        let examples = &parcel.missing.examples;
+    let packed = collect(&args.path, largest)?;
+    if packed.missing.parts > 0 {
+        let examples = &packed.missing.examples;
         let shown: Vec<&str> = examples.iter().take(5).map(String::as_str).collect();
         let more = if examples.len() > shown.len() { "; .." } else { "" };
-        let lacking = format!("{} ({}{more})", count(parcel.missing.parts as u64, "part"), shown.join("; "));
+        let lacking = format!("{} ({}{more})", count(packed.missing.parts as u64, "part"), shown.join("; "));
         if !args.incomplete {
             let problem = format!(
                 "{} is not complete: {lacking} missing or broken; `plimsoll run` with its plan makes what is missing, \
@@ -81,31 +81,31 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
         context.warn(&format!("not complete: {lacking} missing or damaged; the bundle lists them"));
     }
-    let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.zip", parcel.name)));
-    let mut entries = entries(&parcel)?;
+    let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.zip", packed.name)));
+    let mut entries = entries(&packed)?;
     let sums: BTreeMap<String, Sum> =
         entries.iter().map(|(name, content)| Ok((name.clone(), content.sum()?))).collect::<Result<_>>()?;
     let about = Publication {
-        name: parcel.name.clone(),
-        question: parcel.question.clone().unwrap_or_else(|| format!("Results of the experiment {}", parcel.name)),
-        date: parcel.made["finished_unix_s"].as_u64().map_or_else(|| "1970-01-01".to_owned(), date),
+        name: packed.name.clone(),
+        question: packed.question.clone().unwrap_or_else(|| format!("Results of the experiment {}", packed.name)),
+        date: packed.made["finished_unix_s"].as_u64().map_or_else(|| "1970-01-01".to_owned(), date),
         authors,
         licence: args.license.clone(),
-        command: parcel.made["command"].as_str().unwrap_or_default().to_owned(),
-        plan: parcel.replay.is_none().then(|| plan_at(&parcel)),
-        results: results(&parcel),
-        inputs: parcel.inputs.keys().cloned().collect(),
-        elsewhere: parcel.elsewhere.clone(),
+        command: packed.made["command"].as_str().unwrap_or_default().to_owned(),
+        plan: packed.replay.is_none().then(|| plan_at(&packed)),
+        results: results(&packed),
+        inputs: packed.inputs.keys().cloned().collect(),
+        elsewhere: packed.elsewhere.clone(),
     };
     let description = describe(&about, &sums);
     entries.insert(FILE.to_owned(), Content::Bytes(description.into_bytes()));
-    write(&output, &parcel.name, &entries, &sums)?;
-    if !parcel.unlisted.is_empty() {
-        let shown: Vec<&str> = parcel.unlisted.iter().take(5).map(String::as_str).collect();
-        let more = if parcel.unlisted.len() > shown.len() { ", .." } else { "" };
+    write(&output, &packed.name, &entries, &sums)?;
+    if !packed.unlisted.is_empty() {
+        let shown: Vec<&str> = packed.unlisted.iter().take(5).map(String::as_str).collect();
+        let more = if packed.unlisted.len() > shown.len() { ", .." } else { "" };
         context.warn(&format!("not of these results, and not in it: {}{more}", shown.join(", ")));
     }
-    for (name, sum) in &parcel.elsewhere {
+    for (name, sum) in &packed.elsewhere {
         context.print_message(&format!("{name} ({} bytes) is not in it, only its digest", sum.size));
     }
     if args.author.is_empty() || args.license.is_none() {
@@ -113,7 +113,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             .print_message("without --author and --license the bundle names neither its author nor its terms of use");
     }
     print::out(&format!("{}\n", output.display()))?;
-    let runs = if parcel.has_runs { format!("{} and ", count(parcel.runs as u64, "run")) } else { String::new() };
+    let runs = if packed.has_runs { format!("{} and ", count(packed.runs as u64, "run")) } else { String::new() };
     context.print_message(&format!("{runs}{}", count(entries.len() as u64, "file")));
     Ok(())
 }
@@ -134,45 +134,45 @@ fn authors(args: &Args) -> Result<Vec<Author>> {
     Ok(args.author.iter().enumerate().map(|(at, name)| Author { name: name.clone(), orcid: orcid(at) }).collect())
 }
 
-fn results(parcel: &BundleContents) -> String {
-    format!("results/{}/", parcel.name)
+fn results(packed: &BundleContents) -> String {
+    format!("results/{}/", packed.name)
 }
 
 /// Returns the path of the plan in the bundle.
-fn plan_at(parcel: &BundleContents) -> String {
-    format!("{}{}.toml", parcel.base, parcel.name)
+fn plan_at(packed: &BundleContents) -> String {
+    format!("{}{}.toml", packed.base, packed.name)
 }
 
 /// Returns all files of a bundle except its description. Errors: an input has the path of the plan.
-fn entries(parcel: &BundleContents) -> Result<BTreeMap<String, Content>> {
+fn entries(packed: &BundleContents) -> Result<BTreeMap<String, Content>> {
     let bytes = |text: &str| Content::Bytes(text.as_bytes().to_vec());
     let mut entries = BTreeMap::new();
-    entries.insert("README.md".to_owned(), bytes(&readme(parcel)?));
+    entries.insert("README.md".to_owned(), bytes(&readme(packed)?));
     entries.insert("CITATION.cff".to_owned(), bytes(include_str!("../../CITATION.cff")));
-    if let Some(command) = &parcel.replay {
+    if let Some(command) = &packed.replay {
         // The base folder exists in every bundle, even without inputs.
-        entries.insert(format!("{}command.txt", parcel.base), bytes(&format!("{command}\n")));
+        entries.insert(format!("{}command.txt", packed.base), bytes(&format!("{command}\n")));
     } else {
         // A plan's requests for figures are not part of a run's identity; they are stored with the results.
-        let figures = if parcel.figures.is_empty() { String::new() } else { format!("\n{}", parcel.figures) };
-        entries.insert(plan_at(parcel), bytes(&format!("{}{figures}", parcel.plan)));
+        let figures = if packed.figures.is_empty() { String::new() } else { format!("\n{}", packed.figures) };
+        entries.insert(plan_at(packed), bytes(&format!("{}{figures}", packed.plan)));
     }
-    for (name, input) in &parcel.inputs {
+    for (name, input) in &packed.inputs {
         if entries.insert(name.clone(), input.clone()).is_some() {
             let problem = format!("the plan reads {name}, where the bundle has the plan itself: give one another name");
             return Err(Error::Mismatch { problem });
         }
     }
-    for (name, file) in &parcel.files {
-        entries.insert(format!("{}{name}", results(parcel)), file.clone());
+    for (name, file) in &packed.files {
+        entries.insert(format!("{}{name}", results(packed)), file.clone());
     }
     Ok(entries)
 }
 
 /// Describes the contents besides the page, one line per item.
-fn tables(parcel: &BundleContents) -> String {
-    let name = &parcel.name;
-    match parcel.has_runs {
+fn tables(packed: &BundleContents) -> String {
+    let name = &packed.name;
+    match packed.has_runs {
         true => format!(
             "- `results/{name}/statistics/`: means and paired differences with 95 % confidence intervals, as Parquet and CSV\n\
              - `results/{name}/**/runs/`, `users/`, ..: all tables; `plimsoll schema` says what they hold\n"
@@ -183,31 +183,31 @@ fn tables(parcel: &BundleContents) -> String {
     }
 }
 
-fn has_report(parcel: &BundleContents) -> bool {
-    parcel.files.contains_key(REPORT)
+fn has_report(packed: &BundleContents) -> bool {
+    packed.files.contains_key(REPORT)
 }
 
 /// Returns the commands that reproduce the results in a folder `again`, and compare them.
 ///
 /// Errors: the results are of a command that this program does not write.
-fn commands(parcel: &BundleContents) -> Result<String> {
-    let results = format!("results/{}", parcel.name);
-    let compare = match parcel.has_runs {
+fn commands(packed: &BundleContents) -> Result<String> {
+    let results = format!("results/{}", packed.name);
+    let compare = match packed.has_runs {
         true => shell::line(["plimsoll", "compare", &results, "again"]),
         false => shell::line(["diff", "-r", "-x", "run.json", &results, "again"]),
     };
-    let Some(replay) = &parcel.replay else {
-        return Ok(format!("{}\n{compare}\n", shell::line(["plimsoll", "run", &plan_at(parcel), "-o", "again"])));
+    let Some(replay) = &packed.replay else {
+        return Ok(format!("{}\n{compare}\n", shell::line(["plimsoll", "run", &plan_at(packed), "-o", "again"])));
     };
     let words = shell::words(replay).filter(|words| words.starts_with(&["plimsoll".to_owned(), "replay".to_owned()]));
     let mut words: Vec<String> = words.ok_or_else(|| {
         let problem = format!("the command of these results is not a replay: {}", replay.escape_debug());
         Error::Mismatch { problem }
     })?;
-    let up = "../".repeat(parcel.base.matches('/').count());
+    let up = "../".repeat(packed.base.matches('/').count());
     words.extend(["-o".to_owned(), format!("{up}again")]);
-    words.extend(has_report(parcel).then(|| "--report".to_owned()));
-    Ok(format!("(cd {} && {})\n{compare}\n", shell::quoted(&parcel.base), shell::line(words)))
+    words.extend(has_report(packed).then(|| "--report".to_owned()));
+    Ok(format!("(cd {} && {})\n{compare}\n", shell::quoted(&packed.base), shell::line(words)))
 }
 
 /// Returns the instructions to obtain this version of the program.
@@ -229,31 +229,31 @@ fn program() -> String {
     )
 }
 
-fn readme(parcel: &BundleContents) -> Result<String> {
-    let name = &parcel.name;
-    let question = parcel.question.as_ref().map(|question| format!("{question}\n\n")).unwrap_or_default();
-    let what = if parcel.has_runs { count(parcel.runs as u64, "run") } else { "Results".to_owned() };
+fn readme(packed: &BundleContents) -> Result<String> {
+    let name = &packed.name;
+    let question = packed.question.as_ref().map(|question| format!("{question}\n\n")).unwrap_or_default();
+    let what = if packed.has_runs { count(packed.runs as u64, "run") } else { "Results".to_owned() };
     let mut text = format!(
         "# {name}\n\n{question}{what} of an experiment with Plimsoll, a discrete-event simulator for the fair sharing of \
          clusters.\n\n",
     );
-    if parcel.missing.parts > 0 {
-        text += &format!("**Not complete**: {} missing or broken.\n\n", count(parcel.missing.parts as u64, "part"));
-        text += &parcel.missing.examples.iter().map(|part| format!("- {part}\n")).collect::<String>();
+    if packed.missing.parts > 0 {
+        text += &format!("**Not complete**: {} missing or broken.\n\n", count(packed.missing.parts as u64, "part"));
+        text += &packed.missing.examples.iter().map(|part| format!("- {part}\n")).collect::<String>();
         text.push('\n');
     }
-    let plan = match parcel.replay {
-        None => format!("- `{}`: the plan, with the files that it reads beside it\n", plan_at(parcel)),
-        Some(_) => format!("- `{}`: the files that were read\n", parcel.base),
+    let plan = match packed.replay {
+        None => format!("- `{}`: the plan, with the files that it reads beside it\n", plan_at(packed)),
+        Some(_) => format!("- `{}`: the files that were read\n", packed.base),
     };
-    if has_report(parcel) {
+    if has_report(packed) {
         text += &format!("- `results/{name}/report.html`: figures, plan and provenance on one page\n");
     }
     text += &format!(
         "{}{plan}\
          - `ro-crate-metadata.json`: every file with its SHA-256 digest, who made this, and how (RO-Crate 1.1)\n\
          - `CITATION.cff`: how to cite the program\n\n",
-        tables(parcel),
+        tables(packed),
     );
     let verify = shell::line(["plimsoll", "bundle", "--verify", &format!("{name}.zip")]);
     text += &format!(
@@ -261,11 +261,11 @@ fn readme(parcel: &BundleContents) -> Result<String> {
          plan gives the same bytes, whatever the number of threads or machines: nothing has changed then. `{verify}` \
          checks the digests of the bundle as it was packed.\n",
         program(),
-        commands(parcel)?
+        commands(packed)?
     );
-    if !parcel.elsewhere.is_empty() {
-        text += &format!("\nFiles that were read and that are not here; names are from `{}`:\n\n", parcel.base);
-        for (name, sum) in &parcel.elsewhere {
+    if !packed.elsewhere.is_empty() {
+        text += &format!("\nFiles that were read and that are not here; names are from `{}`:\n\n", packed.base);
+        for (name, sum) in &packed.elsewhere {
             text += &format!("- `{name}`: {} bytes, SHA-256 {}\n", sum.size, sum.sha256);
         }
     }

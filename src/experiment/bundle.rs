@@ -92,59 +92,59 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
     // Records are read before the files, so that the files that are packed are the files that were read.
     let mut records = Records::read(&listed);
     let described = StudyRecord::read(folder)?;
-    let mut parcel = BundleContents::default();
+    let mut packed = BundleContents::default();
     let mut cells = vec![String::new()];
     let mut read = None;
     match (described, Manifest::alone(folder)?) {
         (None, Some((about, _))) if !folder.join(CONTENTS).exists() => {
-            (parcel.name, parcel.question, parcel.plan) = (about.name, about.question, about.plan);
+            (packed.name, packed.question, packed.plan) = (about.name, about.question, about.plan);
             read = Some(about.inputs.into_iter().map(|(name, digest)| (name, Some(digest))).collect());
         }
         (Some(described), _) => {
-            parcel.has_runs = true;
-            (parcel.name, parcel.question, parcel.plan) = (described.name, described.question, described.plan);
+            packed.has_runs = true;
+            (packed.name, packed.question, packed.plan) = (described.name, described.question, described.plan);
             cells = described.cells.into_iter().map(|(name, _)| name).collect();
         }
         (None, _) => {
             let contents = Contents::read(folder)?;
-            parcel.has_runs = true;
-            (parcel.name, parcel.question, parcel.plan) = (contents.name, contents.question, contents.plan);
-            parcel.replay = Some(contents.command).filter(|command| !command.starts_with("plimsoll run "));
+            packed.has_runs = true;
+            (packed.name, packed.question, packed.plan) = (contents.name, contents.question, contents.plan);
+            packed.replay = Some(contents.command).filter(|command| !command.starts_with("plimsoll run "));
         }
     }
-    check_name(&parcel.name)?;
+    check_name(&packed.name)?;
     let figures = rows::read_text_if_there(&folder.join(FIGURES))?.unwrap_or_default();
     records.add(folder, folder, FIGURES, Some(digest_of(figures.as_bytes())));
-    if parcel.has_runs {
+    if packed.has_runs {
         for cell in &cells {
-            parcel.cell(folder, cell, &mut records)?;
+            packed.cell(folder, cell, &mut records)?;
         }
-        parcel.figures = figures;
+        packed.figures = figures;
     }
     let places = cells.iter().map(|cell| of_cell(folder, cell)).chain([folder.to_owned()]);
     for place in places.collect::<BTreeSet<_>>() {
         let (missing, outdated) = records.add_made(folder, &place)?;
-        missing.into_iter().for_each(|part| parcel.missing.add(part));
+        missing.into_iter().for_each(|part| packed.missing.add(part));
         match outdated {
             // Figures that are outdated because runs are missing do not count as another missing part.
-            Some(outdated) if parcel.missing.parts > 0 => parcel.missing.add_missing(outdated),
-            outdated => outdated.into_iter().for_each(|part| parcel.missing.add(part)),
+            Some(outdated) if packed.missing.parts > 0 => packed.missing.add_missing(outdated),
+            outdated => outdated.into_iter().for_each(|part| packed.missing.add(part)),
         }
     }
-    if parcel.has_runs && !records.list(ESTIMATES) {
-        parcel.missing.add("the statistics".to_owned());
+    if packed.has_runs && !records.list(ESTIMATES) {
+        packed.missing.add("the statistics".to_owned());
     }
     for (name, path) in listed {
         match records.standing(&name, &path)? {
-            RecordedState::AsRecorded(digest) => drop(parcel.files.insert(name, Content::File(path, digest))),
+            RecordedState::AsRecorded(digest) => drop(packed.files.insert(name, Content::File(path, digest))),
             // It is already listed as missing.
             RecordedState::Broken => {}
-            RecordedState::Unlisted => parcel.unlisted.push(name),
+            RecordedState::Unlisted => packed.unlisted.push(name),
         }
     }
-    parcel.made = sealed::read(&folder.join("run.json"))?.unwrap_or_default();
-    parcel.read_inputs(folder, read, largest)?;
-    Ok(parcel)
+    packed.made = sealed::read(&folder.join("run.json"))?.unwrap_or_default();
+    packed.read_inputs(folder, read, largest)?;
+    Ok(packed)
 }
 
 /// Returns all files below a folder, by name with `/`, except temporary files and the logs of jobs.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::machines::{ClusterFile, ClusterPlan, supplied};
+use super::machines::{ClusterFile, ClusterPlan, cluster_plan};
 use super::plan::{WorkloadFile, WorkloadPlan};
 use super::settings::{SettingOrigin, positive_span};
 use super::single::RunEnvironment;
@@ -51,7 +51,7 @@ pub fn setting(text: &str) -> Result<Setting> {
     let file: SettingFile = tree.read()?;
     let table = tree.get("workload").map(|entry| WorkloadFile::read(&entry.node));
     let table = table.ok_or_else(|| Error::plan("workload", "nothing", "a generator or a trace"))??;
-    let ClusterPlan { cluster, options, .. } = supplied(&file.cluster, None, Path::new(""), SettingOrigin::InPlan)?;
+    let ClusterPlan { cluster, options, .. } = cluster_plan(&file.cluster, None, Path::new(""), SettingOrigin::InPlan)?;
     decided_elsewhere(&file.cluster, &options)?;
     let workload = table.plan(Path::new(""), cluster.resources(), SettingOrigin::InPlan)?;
     if workload.submissions_depend_on_policy() {
@@ -60,12 +60,12 @@ pub fn setting(text: &str) -> Result<Setting> {
     }
     // The default of a plan's first seed.
     let supply = workload.supply(1)?;
-    let mut ground = RunEnvironment::new(&cluster, None, &supply.dims()?)?.cluster;
-    if let Some(hardware) = &mut ground.hardware {
+    let mut environment = RunEnvironment::new(&cluster, None, &supply.dims()?)?.cluster;
+    if let Some(hardware) = &mut environment.hardware {
         hardware.measure_by(supply.mix()?);
     }
     let observation = observation(&file)?;
-    let reward = Reward::parse("reward", &file.reward, &ground.dims)?;
+    let reward = Reward::parse("reward", &file.reward, &environment.dims)?;
     let anywhere = matches!(workload, WorkloadPlan::Trace { .. });
     let supply: Box<dyn Fn(u64) -> Result<Arc<JobPool>> + Send + Sync> = if workload.is_seeded() {
         Box::new(move |seed| Ok(Arc::new(JobPool::new(all_of(&mut *workload.supply(seed)?.source()?)?))))
@@ -74,17 +74,17 @@ pub fn setting(text: &str) -> Result<Setting> {
         Box::new(move |_| Ok(Arc::clone(&pool)))
     };
     let jobs = file.jobs.map(|jobs| jobs as usize);
-    Ok(Setting { supply, jobs, anywhere, cluster: Arc::new(ground), options, observation, reward })
+    Ok(Setting { supply, jobs, anywhere, cluster: Arc::new(environment), options, observation, reward })
 }
 
 /// Refuses rules of user selection, which the agent decides, and rules that start or preempt tasks on their own.
 fn decided_elsewhere(file: &ClusterFile, options: &Options) -> Result<()> {
-    let displaces = options.displacing != PreemptionLimits::default();
+    let preempts_for = options.preemption_limits != PreemptionLimits::default();
     let wrong = [
         ("on_blocked", file.on_blocked.is_some() && options.on_blocked != OnBlocked::default()),
         ("ties", options.ties != Ties::default()),
         ("preempt", options.preempt.is_some()),
-        ("min_run, stop_limit, checkpoint or restart_delay", displaces),
+        ("min_run, stop_limit, checkpoint or restart_delay", preempts_for),
         ("hoard", options.hoard.is_some()),
         ("slowdown", options.slowdown.is_some()),
         ("faults", options.faults.is_some()),

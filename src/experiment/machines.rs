@@ -1,6 +1,6 @@
 //! The keys of a plan about machines and about the placement of tasks.
 //!
-//! [`supplied`] reads the table `cluster` of a plan, or the same settings from the command line, and returns the machines with the engine
+//! [`cluster_plan`] reads the table `cluster` of a plan, or the same settings from the command line, and returns the machines with the engine
 //! options. Settings that require individual machines are refused for a pooled cluster, and combinations that the engine does not support
 //! are refused with the key and the accepted values.
 
@@ -102,16 +102,21 @@ pub struct ClusterPlan {
 
 /// Reads the settings of a cluster; files are in `folder` unless their paths are absolute. Errors: [`Error::Plan`] with the key, and those
 /// of the files.
-pub fn supplied(file: &ClusterFile, until: Option<&str>, folder: &Path, stands: SettingOrigin) -> Result<ClusterPlan> {
-    let options = options(file, until, stands)?;
-    let mut cluster = machines(file, folder, stands).map_err(|error| stands.of_file("cluster.machines", error))?;
+pub fn cluster_plan(
+    file: &ClusterFile,
+    until: Option<&str>,
+    folder: &Path,
+    origin: SettingOrigin,
+) -> Result<ClusterPlan> {
+    let options = options(file, until, origin)?;
+    let mut cluster = machines(file, folder, origin).map_err(|error| origin.of_file("cluster.machines", error))?;
     let events = file.events.as_ref().map(|path| folder.join(path));
     if let Some(path) = &events {
-        only_placed(&stands.key("cluster.events"), options.placement)?;
-        cluster.events = events::read(path, &cluster).map_err(|error| stands.of_file("cluster.events", error))?;
+        only_placed(&origin.key("cluster.events"), options.placement)?;
+        cluster.events = events::read(path, &cluster).map_err(|error| origin.of_file("cluster.events", error))?;
     }
     if !file.devices.is_empty() {
-        only_placed(&stands.key("cluster.devices"), options.placement)?;
+        only_placed(&origin.key("cluster.devices"), options.placement)?;
     }
     cluster.devices.clone_from(&file.devices);
     let machines = file.machines.as_deref().and_then(|text| machines_file(text, folder));
@@ -148,9 +153,9 @@ pub const FALL_BACK: &str = "5s";
 
 /// Reads the preemption options: the span of notice, which tasks may preempt, and which may be preempted. Errors: the other options without
 /// the span, and a selection of victims if shares or the order of tasks select them.
-fn preempt(file: &ClusterFile, stands: SettingOrigin) -> Result<Option<Preempt>> {
+fn preempt(file: &ClusterFile, origin: SettingOrigin) -> Result<Option<Preempt>> {
     let [key, for_key, from_key] =
-        ["cluster.preempt", "cluster.preempt_for", "cluster.preempt_from"].map(|name| stands.key(name));
+        ["cluster.preempt", "cluster.preempt_for", "cluster.preempt_from"].map(|name| origin.key(name));
     let whom = named(&file.preempt_for, |text| PreemptFor::parse(&for_key, text))?;
     let from = named(&file.preempt_from, |text| PreemptFrom::parse(&from_key, text))?;
     let Some(text) = &file.preempt else {
@@ -174,8 +179,8 @@ fn any_span(key: &str, text: &str) -> Result<Span> {
 }
 
 /// Reads the limits and costs of preemption.
-fn displacing(file: &ClusterFile, stands: SettingOrigin) -> Result<PreemptionLimits> {
-    let key = |name: &str| stands.key(&format!("cluster.{name}"));
+fn preemption_limits(file: &ClusterFile, origin: SettingOrigin) -> Result<PreemptionLimits> {
+    let key = |name: &str| origin.key(&format!("cluster.{name}"));
     let read = |name, text: &Option<String>| text.as_ref().map_or(Ok(Span::ZERO), |text| any_span(&key(name), text));
     let limit = file.stop_limit.clone().filter(|text| text != "none");
     Ok(PreemptionLimits {
@@ -212,8 +217,8 @@ fn goes_with_backfilling(key: &str, rule: OnBlocked, placement: Placement, clust
 }
 
 /// Reads the engine options.
-fn options(cluster: &ClusterFile, until: Option<&str>, stands: SettingOrigin) -> Result<Options> {
-    let key = |name| stands.key(&format!("cluster.{name}"));
+fn options(cluster: &ClusterFile, until: Option<&str>, origin: SettingOrigin) -> Result<Options> {
+    let key = |name| origin.key(&format!("cluster.{name}"));
     let placement =
         named(&cluster.placement, |text| text.parse().map_err(|error: Error| error.under(&key("placement"))))?;
     let on_blocked = named(&cluster.on_blocked, |text| OnBlocked::parse(&key("on_blocked"), text))?;
@@ -231,11 +236,11 @@ fn options(cluster: &ClusterFile, until: Option<&str>, stands: SettingOrigin) ->
         on_blocked,
         ties: named(&cluster.ties, |text| Ties::parse(&key("ties"), text))?,
         hoard: hoard(&key("hoard"), cluster.hoard.as_deref(), placement)?,
-        preempt: preempt(cluster, stands)?,
-        displacing: displacing(cluster, stands)?,
+        preempt: preempt(cluster, origin)?,
+        preemption_limits: preemption_limits(cluster, origin)?,
         fall_back: fall_back(&key("fall_back"), cluster.fall_back.as_deref().unwrap_or(FALL_BACK))?,
         on_failure: named(&cluster.on_failure, |text| OnFailure::parse(&key("on_failure"), text))?,
-        until: until.map(|text| horizon(&stands.key("until"), text)).transpose()?,
+        until: until.map(|text| horizon(&origin.key("until"), text)).transpose()?,
         audit: cluster.audit,
     })
 }
@@ -254,9 +259,9 @@ pub fn machines_from(key: &str, text: &str, folder: &Path) -> Result<ClusterSpec
 }
 
 /// Reads the machines of a plan.
-fn machines(cluster: &ClusterFile, folder: &Path, stands: SettingOrigin) -> Result<ClusterSpec> {
+fn machines(cluster: &ClusterFile, folder: &Path, origin: SettingOrigin) -> Result<ClusterSpec> {
     let mut spec = match &cluster.machines {
-        Some(text) => machines_from(&stands.key("cluster.machines"), text, folder)?,
+        Some(text) => machines_from(&origin.key("cluster.machines"), text, folder)?,
         None => ClusterSpec::default(),
     };
     for (at, group) in cluster.group.iter().enumerate() {

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::control::{ControlFile, ControlPlan};
-use super::machines::{ClusterFile, ClusterPlan, supplied};
+use super::machines::{ClusterFile, ClusterPlan, cluster_plan};
 use super::seeds::{Precision, Seeds};
 use super::settings::{SettingOrigin, horizon, positive_span};
 use super::window::Window;
@@ -166,23 +166,23 @@ impl WorkloadFile {
     }
 
     /// Validates the workload; paths in it are relative to `folder`, and `resources` are those of the machines.
-    pub(super) fn plan(self, folder: &Path, resources: Vec<String>, stands: SettingOrigin) -> Result<WorkloadPlan> {
+    pub(super) fn plan(self, folder: &Path, resources: Vec<String>, origin: SettingOrigin) -> Result<WorkloadPlan> {
         let file = match self {
             WorkloadFile::Generator(generator, text) => {
-                return Ok(WorkloadPlan::Generator(generator, estimates(text.as_deref(), stands)?));
+                return Ok(WorkloadPlan::Generator(generator, estimates(text.as_deref(), origin)?));
             }
             WorkloadFile::Trace(file) => file,
         };
-        let estimates = estimates(file.estimates.as_deref(), stands)?;
+        let estimates = estimates(file.estimates.as_deref(), origin)?;
         let mut options = file.options.unwrap_or_default();
         options.resources = file.resources.into_iter().chain(resources).collect();
         if let Some(rule) = &file.tenants {
-            options.tenants = Some(Tenants::parse(&stands.key("workload.tenants"), rule)?);
+            options.tenants = Some(Tenants::parse(&origin.key("workload.tenants"), rule)?);
         }
-        let format = file.format.as_deref().map(|name| Format::parse(&stands.key("workload.format"), name));
+        let format = file.format.as_deref().map(|name| Format::parse(&origin.key("workload.format"), name));
         if let Some(share) = file.thin.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
             let expected = "the share of jobs to keep, above 0 and at most 1";
-            return Err(Error::plan(stands.key("workload.thin"), share, expected));
+            return Err(Error::plan(origin.key("workload.thin"), share, expected));
         }
         let path = if file.trace == Path::new("-") { file.trace } else { folder.join(file.trace) };
         Ok(WorkloadPlan::Trace { path, format: format.transpose()?, options, thin: file.thin, estimates })
@@ -190,8 +190,8 @@ impl WorkloadFile {
 }
 
 /// Parses the model of users' estimates of durations. Errors: [`Error::Plan`].
-pub fn estimates(text: Option<&str>, stands: SettingOrigin) -> Result<Estimates> {
-    let read = |text: &str| text.parse().map_err(|error: Error| error.under(&stands.key("workload.estimates")));
+pub fn estimates(text: Option<&str>, origin: SettingOrigin) -> Result<Estimates> {
+    let read = |text: &str| text.parse().map_err(|error: Error| error.under(&origin.key("workload.estimates")));
     text.map_or(Ok(Estimates::AsGiven), read)
 }
 
@@ -285,9 +285,9 @@ impl PlanFile {
 impl Plan {
     /// Validates a plan. Paths in it are relative to `folder`; messages name its keys, or the options of the command line, depending on the
     /// origin. Errors: [`Error::Plan`] with the key and the accepted values.
-    pub fn check(file: PlanFile, folder: &Path, registry: &Registry, stands: SettingOrigin) -> Result<Plan> {
+    pub fn check(file: PlanFile, folder: &Path, registry: &Registry, origin: SettingOrigin) -> Result<Plan> {
         check_name(&file.name)?;
-        let policies = policies(&file, folder, registry, stands)?;
+        let policies = policies(&file, folder, registry, origin)?;
         let baseline = match &file.baseline {
             None => 0,
             Some(name) => policies.iter().position(|policy| policy.name == *name).ok_or_else(|| {
@@ -295,12 +295,12 @@ impl Plan {
             })?,
         };
         let ClusterPlan { cluster, options, machines, events } =
-            supplied(&file.cluster, file.until.as_deref(), folder, stands)?;
+            cluster_plan(&file.cluster, file.until.as_deref(), folder, origin)?;
         let count: u64 = cluster.groups.iter().map(|group| u64::from(group.count)).sum();
         let pooled = options.placement == Placement::Pooled;
         let control = file.control.as_ref().map(|file| ControlPlan::check(file, count, pooled)).transpose()?;
         let missing = || Error::plan("workload", "nothing", "a generator or a trace");
-        let workload = file.workload.ok_or_else(missing)?.plan(folder, cluster.resources(), stands)?;
+        let workload = file.workload.ok_or_else(missing)?.plan(folder, cluster.resources(), origin)?;
         let (count, precision) = match file.seeds {
             Seeds::Fixed(count) => (count, None),
             Seeds::Until(precision) => (precision.most, Some(precision)),
@@ -315,7 +315,7 @@ impl Plan {
         let seeds = (0..count)
             .map(|n| file.seed.checked_add(n).filter(|&seed| seed <= i64::MAX as u64))
             .collect::<Option<Vec<u64>>>()
-            .ok_or_else(|| Error::plan(stands.key("seed"), file.seed, "a seed below 2^63"))?;
+            .ok_or_else(|| Error::plan(origin.key("seed"), file.seed, "a seed below 2^63"))?;
         let dims: Vec<Dim> =
             cluster.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.clone()).collect();
         if let Some(precision) = &precision {
@@ -323,7 +323,7 @@ impl Plan {
             precision.known(columns.iter().map(|column| column.name.as_str()))?;
         }
         let weights = file.weights.map(|path| Pinned::new(&folder.join(path)));
-        let weights = weights.transpose().map_err(|error| stands.of_file("weights", error))?;
+        let weights = weights.transpose().map_err(|error| origin.of_file("weights", error))?;
         Ok(Plan {
             digest: String::new(),
             command: String::new(),
@@ -338,7 +338,7 @@ impl Plan {
             options,
             control,
             services: services(&file.service)?,
-            sample: file.sample.as_deref().map_or(Ok(SAMPLE), |text| positive_span(&stands.key("sample"), text))?,
+            sample: file.sample.as_deref().map_or(Ok(SAMPLE), |text| positive_span(&origin.key("sample"), text))?,
             window: window(&file.measure)?,
             tables: file.tables.as_deref().map_or_else(|| Ok(default_tables()), tables)?,
             weights,
@@ -371,9 +371,9 @@ pub fn default_tables() -> Vec<Table> {
 }
 
 /// Resolves the policies. Errors: an unknown name, no policy, or a duplicate.
-fn policies(file: &PlanFile, folder: &Path, registry: &Registry, stands: SettingOrigin) -> Result<Vec<NamedPolicy>> {
+fn policies(file: &PlanFile, folder: &Path, registry: &Registry, origin: SettingOrigin) -> Result<Vec<NamedPolicy>> {
     let groups = PlanGroups { quota: &file.quota, queues: &file.queues };
-    let policies = each(&file.policies, |name| match stands {
+    let policies = each(&file.policies, |name| match origin {
         SettingOrigin::InPlan => {
             registry.policy_of(name, folder, Some(groups)).map_err(|error| error.of_key("policies"))
         }
@@ -384,7 +384,7 @@ fn policies(file: &PlanFile, folder: &Path, registry: &Registry, stands: Setting
     }
     for (at, policy) in policies.iter().enumerate() {
         if policies[..at].iter().any(|other| other.name == policy.name) {
-            let twice = Error::plan(stands.key("policies"), format!("'{}' twice", policy.name), "each policy once");
+            let twice = Error::plan(origin.key("policies"), format!("'{}' twice", policy.name), "each policy once");
             return Err(twice.item(at));
         }
     }

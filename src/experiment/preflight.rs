@@ -87,11 +87,11 @@ impl Last {
         let last = match self.0.take().filter(same) {
             Some(last) => last,
             None => {
-                let ground = RunEnvironment::new(&plan.cluster, plan.weights.as_ref(), dims)?;
+                let environment = RunEnvironment::new(&plan.cluster, plan.weights.as_ref(), dims)?;
                 // All cells have the same axes and tables, so the check depends only on the resources.
-                let (axes, dims_all) = (plan.axes(), &ground.cluster.dims);
+                let (axes, dims_all) = (plan.axes(), &environment.cluster.dims);
                 plan.tables.iter().try_for_each(|table| columns(*table, "", (0, None), &axes, dims_all).map(drop))?;
-                (plan.cluster.clone(), plan.weights.clone(), dims.to_vec(), ground)
+                (plan.cluster.clone(), plan.weights.clone(), dims.to_vec(), environment)
             }
         };
         Ok(&self.0.insert(last).3)
@@ -99,8 +99,8 @@ impl Last {
 }
 
 fn of_cell(plan: &Plan, KnownWorkload { outline, is_whole }: &KnownWorkload, last: &mut Last) -> Result<()> {
-    let ground = last.get(plan, &outline.dims)?;
-    let cluster = &ground.cluster;
+    let environment = last.get(plan, &outline.dims)?;
+    let cluster = &environment.cluster;
     if *is_whole {
         asked(outline, cluster, plan.options.placement)?;
     }
@@ -110,7 +110,7 @@ fn of_cell(plan: &Plan, KnownWorkload { outline, is_whole }: &KnownWorkload, las
     }
     for policy in &plan.policies {
         let options = Options { inside: policy.inside, ..plan.options };
-        let mut made = ground.policy(policy, options.placement)?;
+        let mut made = environment.policy(policy, options.placement)?;
         engine::check(&*made, cluster, &options)?;
         let users = plan.services.iter().map(|service| service.user.as_str()).chain(outline.users.iter());
         users.enumerate().try_for_each(|(user, name)| made.open(UserId(user as u32), name))?;

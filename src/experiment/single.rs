@@ -119,12 +119,12 @@ pub fn simulate(
     if !simulation.services.is_empty() {
         source = Box::new(WithServices::new(source, simulation.services)?);
     }
-    let mut ground = RunEnvironment::new(simulation.cluster, simulation.weights, source.dims())?;
-    if let Some(hardware) = &mut ground.cluster.hardware {
+    let mut environment = RunEnvironment::new(simulation.cluster, simulation.weights, source.dims())?;
+    if let Some(hardware) = &mut environment.cluster.hardware {
         hardware.measure_by(simulation.supply.mix()?);
     }
-    let mut policy_object = ground.policy(policy, simulation.options.placement)?;
-    let RunEnvironment { cluster, weights } = ground;
+    let mut policy_object = environment.policy(policy, simulation.options.placement)?;
+    let RunEnvironment { cluster, weights } = environment;
     let cluster = Arc::new(cluster);
     let capacity = cluster.total();
     let groups = policy_object.groups().map(|groups| GroupWatch::new(groups.tree(), cluster.dims.len()));
@@ -137,11 +137,11 @@ pub fn simulate(
     }
     let options = Options { seed: to.seed.unwrap_or_default(), inside: policy.inside, ..simulation.options };
     let mut world = simulation.control.map(|control| control.world(options.seed));
-    let mut parties = RunContext::lent(&mut *source, &mut *policy_object, &mut collector);
+    let mut run_context = RunContext::lent(&mut *source, &mut *policy_object, &mut collector);
     if let Some(world) = &mut world {
-        parties = parties.under(world);
+        run_context = run_context.under(world);
     }
-    let outcome = engine::run_with(parties, Arc::clone(&cluster), weights.clone(), &options)?;
+    let outcome = engine::run_with(run_context, Arc::clone(&cluster), weights.clone(), &options)?;
     let held = source.held_jobs();
     collector.finish(outcome.end)?;
     let carried = world.map(|mut world| world.carried(outcome.end));

@@ -98,7 +98,7 @@ pub(super) fn ignored(
     }
     let mut absent: Vec<&str> = absent.into_iter().collect();
     absent.sort_unstable();
-    let strangers = absent.first().map(|first| {
+    let foreign_files = absent.first().map(|first| {
         let users = count(absent.len() as u64, "user");
         format!("{users} of the weights file without a job in the workload, such as '{first}'")
     });
@@ -125,7 +125,7 @@ pub(super) fn ignored(
             count(held, "job")
         )
     });
-    [labels, oversized, strangers, endless, held].into_iter().flatten().collect()
+    [labels, oversized, foreign_files, endless, held].into_iter().flatten().collect()
 }
 
 /// Returns the cells of the `runs` table with the names of their columns.

@@ -243,12 +243,12 @@ fn what_changes_between_the_look_and_the_packing_is_noticed() {
         &format!("{cell}/done/{receipt}"),
         &format!("{cell}/users/policy=fifo/run=1/users.parquet"),
     ] {
-        let parcel = collect(&place.path("out"), u64::MAX).expect("results");
+        let packed = collect(&place.path("out"), u64::MAX).expect("results");
         let path = place.path(&format!("out/{name}"));
         let before = std::fs::read(&path).expect("it is there");
-        parcel.files[name].sum().expect("as it was");
+        packed.files[name].sum().expect("as it was");
         std::fs::write(&path, [&before[..], b" "].concat()).expect("writable");
-        let message = parcel.files[name].sum().expect_err(name).to_string();
+        let message = packed.files[name].sum().expect_err(name).to_string();
         assert!(message.contains(name) && message.contains("changed while it was being packed"), "{message}");
         std::fs::write(&path, before).expect("writable");
     }

@@ -27,8 +27,8 @@ fn divisible(property: Property) -> Requirement {
     Requirement { property, reading: Reading::Divisible }
 }
 
-pub fn only(candidate: &Candidate, promise: Requirement, domain: Domain) -> Finding {
-    check(candidate, &[promise], domain).remove(0)
+pub fn only(candidate: &Candidate, requirement: Requirement, domain: Domain) -> Finding {
+    check(candidate, &[requirement], domain).remove(0)
 }
 
 fn drf() -> Candidate {
@@ -83,7 +83,7 @@ fn stands_on_its_own(candidate: &Candidate, found: &Counterexample) {
         let changed = change.apply(&instance).expect("the change is possible");
         candidate.allocate(&changed).expect("it is solved").tasks.floats()
     });
-    let loss = loss(&found.draft, found.promise.property, &before, found.change.as_ref(), after.as_deref());
+    let loss = loss(&found.draft, found.requirement.property, &before, found.change.as_ref(), after.as_deref());
     assert!(loss > 1e-7, "{}: {:?} loses {loss}", candidate.name(), found.lines());
 }
 
@@ -143,7 +143,7 @@ fn is_minimal(candidate: &Candidate, found: &Counterexample) {
             None => None,
         };
         let honest = matches!(change, Some(Change::Claim { user, demand, .. }) if *demand == draft.users[*user].demand);
-        !honest && loss(draft, found.promise.property, &before, change, after.as_deref()) > 1e-5
+        !honest && loss(draft, found.requirement.property, &before, change, after.as_deref()) > 1e-5
     };
     let bottleneck = |draft: &Draft| {
         let most = |r: usize| {
@@ -153,7 +153,7 @@ fn is_minimal(candidate: &Candidate, found: &Counterexample) {
         };
         draft.dims() > 1 && (0..draft.dims()).any(most)
     };
-    let applies = |draft: &Draft| found.promise.property != Property::Bottleneck || bottleneck(draft);
+    let applies = |draft: &Draft| found.requirement.property != Property::Bottleneck || bottleneck(draft);
     let draft = &found.draft;
     for r in 0..draft.dims() {
         if draft.capacity[r] > 1 {
@@ -204,7 +204,7 @@ fn with_zero_demands_population_monotonicity_fails_for_drf_and_not_for_drf_alone
 fn finite_tasks_and_weights_cost_drf_nothing_but_weights_for_each_resource_do() {
     for domain in [Domain::Finite, Domain::Weighted, Domain::WeightedPerResource] {
         for finding in check(&drf(), &Requirement::divisible(), domain) {
-            let expected = match finding.promise.property {
+            let expected = match finding.requirement.property {
                 Property::Resource => false,
                 Property::SharingIncentive => domain != Domain::WeightedPerResource,
                 _ => true,
@@ -213,7 +213,7 @@ fn finite_tasks_and_weights_cost_drf_nothing_but_weights_for_each_resource_do() 
                 finding.holds(),
                 expected,
                 "{}, {}: {:?}",
-                finding.promise.title(),
+                finding.requirement.title(),
                 domain.name(),
                 finding.counterexample
             );
@@ -377,7 +377,7 @@ fn findings_do_not_depend_on_the_number_of_threads() {
         let findings = pool.install(|| survey(&ceei(), &Requirement::divisible(), &search, &|_| Ok(())));
         let told = |finding: Finding| {
             let lines = finding.counterexample.map(|found| found.lines());
-            (finding.promise, finding.instances, finding.cases, finding.unsolved, lines)
+            (finding.requirement, finding.instances, finding.cases, finding.unsolved, lines)
         };
         findings.expect("nobody ends the search").into_iter().map(told).collect::<Vec<_>>()
     };

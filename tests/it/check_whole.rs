@@ -22,9 +22,9 @@ fn simulated(name: &str, on_blocked: OnBlocked) -> Candidate {
 fn whole_tasks_keep_promises_up_to_one_task() {
     let stop = check(&simulated("drf", OnBlocked::Stop), &Requirement::integral(), Domain::Positive);
     let holds = |findings: &[Finding], property: Property, reading: Reading| {
-        let promise = Requirement { property, reading };
-        let finding = findings.iter().find(|finding| finding.promise == promise).expect("it was checked");
-        assert!(finding.cases > 100 || finding.counterexample.is_some(), "{}", promise.title());
+        let requirement = Requirement { property, reading };
+        let finding = findings.iter().find(|finding| finding.requirement == requirement).expect("it was checked");
+        assert!(finding.cases > 100 || finding.counterexample.is_some(), "{}", requirement.title());
         finding.holds()
     };
     for property in [Property::SharingIncentive, Property::EnvyFreeness] {
@@ -66,7 +66,7 @@ fn sequential_min_max_keeps_what_its_paper_promises() {
         (Property::StrategyProofness, exact, false),
     ] {
         let finding = only(&candidate, Requirement { property, reading }, Domain::Positive);
-        assert_eq!(finding.holds(), expected, "{}: {:?}", finding.promise.title(), finding.counterexample);
+        assert_eq!(finding.holds(), expected, "{}: {:?}", finding.requirement.title(), finding.counterexample);
     }
 }
 
@@ -115,8 +115,8 @@ fn a_users_own_policy_is_caught() {
     let own = NamedPolicy::new("favourite", |_: &Setup| Ok(Box::new(Favourite) as Box<dyn Policy>));
     let candidate = Candidate::integral(own, OnBlocked::Skip).expect("a policy for any cluster");
     for property in [Property::EnvyFreeness, Property::SharingIncentive] {
-        let promise = Requirement { property, reading: Reading::UpToOneTask };
-        let found = only(&candidate, promise, Domain::Positive).counterexample.expect("it has a favourite");
+        let requirement = Requirement { property, reading: Reading::UpToOneTask };
+        let found = only(&candidate, requirement, Domain::Positive).counterexample.expect("it has a favourite");
         assert_eq!((found.draft.users.len(), found.draft.dims()), (2, 1), "{:?}", found.lines());
     }
 }

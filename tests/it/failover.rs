@@ -129,16 +129,16 @@ fn a_broken_scenario_shows_how() {
 fn random_faults_violate_nothing() {
     // Two threads: the runners have two cores.
     let play = |from: u64| {
-        let (mut failed, mut shunned) = (0, 0);
+        let (mut failed, mut blacklisted) = (0, 0);
         for seed in (from..10_000).step_by(2) {
             let chaos = Chaos::new(seed, 1 + seed as usize % 6, Rules::ALL, None);
             let world = chaos.run(&|| Ok(())).expect("nobody stops it");
             let found = world.watch.violations.first();
             assert!(found.is_none(), "seed {seed}: {found:?}");
             failed += world.watch.failed;
-            shunned += world.watch.shunned;
+            blacklisted += world.watch.blacklisted;
         }
-        assert!(failed > 10_000 && shunned > 500, "{failed} workers failed, {shunned} machines shunned");
+        assert!(failed > 10_000 && blacklisted > 500, "{failed} workers failed, {blacklisted} machines shunned");
     };
     std::thread::scope(|scope| {
         scope.spawn(|| play(0));

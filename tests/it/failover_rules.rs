@@ -433,22 +433,23 @@ fn a_machine_is_shunned_when_several_blame_it() {
         let last = inputs.into_iter().fold(start.clone(), |master, input| {
             let (master, said) = master.step(&setup, input);
             notes.extend(
-                said.into_iter().filter(|output| matches!(output, Output::Note(Note::Shunned(_) | Note::Forgiven(_)))),
+                said.into_iter()
+                    .filter(|output| matches!(output, Output::Note(Note::Blacklisted(_) | Note::Forgiven(_)))),
             );
             master
         });
-        (last.sites.iter().map(|site| site.shunned).collect::<Vec<bool>>(), notes)
+        (last.sites.iter().map(|site| site.blacklisted).collect::<Vec<bool>>(), notes)
     };
     let both = |role| vec![bars(0, 2, &[HERE], role), bars(1, 2, &[HERE], role)];
     assert_eq!(play(both(Some(WEB))), (vec![false, false], vec![]));
-    let shuns = Output::Note(Note::Shunned(HERE));
-    assert_eq!(play(both(None)), (vec![true, false], vec![shuns.clone()]));
+    let blacklists = Output::Note(Note::Blacklisted(HERE));
+    assert_eq!(play(both(None)), (vec![true, false], vec![blacklists.clone()]));
     let over = vec![bars(0, 2, &[HERE], None), MasterInput::AppOver(AppId(0)), bars(1, 2, &[HERE], None)];
     assert_eq!(play(over).0, [true, false], "the blame of a finished application counts");
     let two = [both(None), vec![bars(0, 3, &[HERE, THERE], None), bars(1, 3, &[HERE, THERE], None)]].concat();
-    assert_eq!(play(two), (vec![true, false], vec![shuns.clone()]), "at most one");
+    assert_eq!(play(two), (vec![true, false], vec![blacklists.clone()]), "at most one");
     let late = vec![bars(0, 3, &[HERE], None), bars(1, 2, &[HERE], None)];
     assert_eq!(play(late).0, [false, false], "the preceding message was lost");
     let forgiven = [both(None), vec![MasterInput::Forgive(HERE)]].concat();
-    assert_eq!(play(forgiven), (vec![false, false], vec![shuns, Output::Note(Note::Forgiven(HERE))]));
+    assert_eq!(play(forgiven), (vec![false, false], vec![blacklists, Output::Note(Note::Forgiven(HERE))]));
 }

@@ -11,7 +11,7 @@ use plimsoll::units::Span;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::displacing::{Ran, replay};
+use crate::preemption_limits::{Ran, replay};
 use crate::workloads::pick;
 
 const HEADER: &str = "job,user,submit_s,duration_s,estimate_s,tasks,cpu";
@@ -20,8 +20,8 @@ const SECOND: u64 = 1_000_000;
 /// Returns options for immediate preemption. Victims keep their progress if `kept`.
 fn options(kept: bool) -> Options {
     let preempt = Some(Preempt { within: Span::ZERO, whom: PreemptFor::Order, from: PreemptFrom::Any });
-    let displacing = PreemptionLimits { checkpoint: Span(u64::from(kept)), ..PreemptionLimits::default() };
-    Options { placement: Placement::FirstFit, ties: Ties::LowestId, preempt, displacing, ..Options::default() }
+    let preemption_limits = PreemptionLimits { checkpoint: Span(u64::from(kept)), ..PreemptionLimits::default() };
+    Options { placement: Placement::FirstFit, ties: Ties::LowestId, preempt, preemption_limits, ..Options::default() }
 }
 
 /// Returns each job's spans on the only core: job, first and last second.

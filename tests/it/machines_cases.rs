@@ -10,8 +10,8 @@ use plimsoll::engine::Draws;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::machines_displacing::Displacing;
 use crate::machines_faults::Faults;
+use crate::machines_preemption::Displacing;
 use crate::machines_slow::{Outcome, simulate};
 use crate::machines_world::{Ask, Change, Event, Expression, Location, Site, Whom, World};
 use crate::slow::{Placement, Policy};
@@ -36,7 +36,7 @@ pub struct Draw {
     /// The notice of victims, and the selection of eligible ones.
     pub preempt: Option<(u64, Whom)>,
     /// Limits and costs of stopping tasks.
-    pub displacing: Displacing,
+    pub preemption_limits: Displacing,
     /// A file of quota groups, instead of the policies.
     pub quota: Option<String>,
     /// The time for which gangs hold insufficient room.
@@ -80,7 +80,7 @@ impl Draw {
             fall_back: None,
             lose: chance(&mut rng, 30),
             preempt: None,
-            displacing: Displacing::default(),
+            preemption_limits: Displacing::default(),
             quota: None,
             hoard: None,
             faults: None,
@@ -243,7 +243,7 @@ impl Draw {
             fall_back: self.fall_back,
             lose: self.lose,
             preempt: self.preempt,
-            displacing: self.displacing,
+            preemption_limits: self.preemption_limits,
             quota: self.quota_file(),
             hoard: self.hoard,
             faults: self.faults.as_deref().map(twin_of),

@@ -121,11 +121,11 @@ impl Simulation<'_> {
     }
 
     /// Whether a user may ask another for room; `quotas` are those of this moment.
-    pub fn may_ask(&self, asker: usize, other: usize, quotas: &[Vec<u64>]) -> bool {
+    pub fn may_ask(&self, requester: usize, other: usize, quotas: &[Vec<u64>]) -> bool {
         let whom = self.world.preempt.map_or(Whom::Any, |(_, whom)| whom);
         match (whom, &self.world.quota) {
-            (Whom::SameUser, _) => asker == other,
-            (Whom::SameGroup, Some(quota)) => self.leaf(quota, asker) == self.leaf(quota, other),
+            (Whom::SameUser, _) => requester == other,
+            (Whom::SameGroup, Some(quota)) => self.leaf(quota, requester) == self.leaf(quota, other),
             (Whom::AboveQuota, Some(quota)) => {
                 let above = |group: usize, d: usize| self.held_of_group(quota, group, d) > quotas[group][d];
                 let groups = self.groups(quota, other);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::machines_cases::Draw;
-use crate::machines_displacing::Displacing;
+use crate::machines_preemption::Displacing;
 use crate::machines_slow::Outcome;
 use crate::machines_world::{Change, Location, Whom};
 use crate::property::search;
@@ -61,7 +61,7 @@ fn tasks_fail_straggle_and_are_backed_up_as_in_the_slow_twin() {
 
 #[test]
 fn tasks_are_displaced_as_in_the_slow_twin() {
-    compare(Draw::displacing);
+    compare(Draw::preemption_limits);
 }
 
 /// Draws cases and compares them.
@@ -119,7 +119,7 @@ pub fn command(draw: &Draw, dir: &Path) -> Command {
         command.args(["--preempt", &format!("{span}us"), "--preempt-from", from]);
         command.args(["--preempt-for", if whom == Whom::Share { "share" } else { "urgent" }]);
     }
-    let Displacing { min_run, limit, checkpoint, delay } = draw.displacing;
+    let Displacing { min_run, limit, checkpoint, delay } = draw.preemption_limits;
     for (option, span) in [("--min-run", min_run), ("--checkpoint", checkpoint), ("--restart-delay", delay)] {
         command.args([option, &format!("{span}us")]);
     }
@@ -344,8 +344,8 @@ fn the_draws_reach_the_corners() {
         ("stable tasks", 2, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.stable = false))),
         ("events", 20, decides(all, |draw| draw.events.clear())),
     ]);
-    let displacing: Vec<Draw> = (0..150).map(Draw::displacing).collect();
-    let all = displacing.as_slice();
+    let preemption_limits: Vec<Draw> = (0..150).map(Draw::preemption_limits).collect();
+    let all = preemption_limits.as_slice();
     let shares = |draw: &mut Draw| {
         if draw.preempt.is_some_and(|(_, whom)| whom == Whom::Share) {
             draw.preempt = None;
@@ -356,10 +356,10 @@ fn the_draws_reach_the_corners() {
         ("stopped twice", 15, occurs(all, |all| all.iter().any(|outcome| outcome.attempt > 1))),
         ("shares", 15, decides(all, shares)),
         ("a span", 5, decides(all, |draw| span(draw, 0))),
-        ("a minimum", 6, decides(all, |draw| draw.displacing.min_run = 0)),
-        ("a limit", 4, decides(all, |draw| draw.displacing.limit = None)),
-        ("checkpoints", 8, decides(all, |draw| draw.displacing.checkpoint = 0)),
-        ("a delay", 10, decides(all, |draw| draw.displacing.delay = 0)),
+        ("a minimum", 6, decides(all, |draw| draw.preemption_limits.min_run = 0)),
+        ("a limit", 4, decides(all, |draw| draw.preemption_limits.limit = None)),
+        ("checkpoints", 8, decides(all, |draw| draw.preemption_limits.checkpoint = 0)),
+        ("a delay", 10, decides(all, |draw| draw.preemption_limits.delay = 0)),
         ("gangs", 5, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
     ]);
     let hoarding: Vec<Draw> = (0..150).map(Draw::hoarding).collect();

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use plimsoll::policy::QuotaFile;
 
-use crate::machines_displacing::Displacing;
 use crate::machines_faults::Faults;
+use crate::machines_preemption::Displacing;
 use crate::slow::Config;
 
 /// The labels that a machine must carry. Labels are numbers without further meaning.
@@ -94,7 +94,7 @@ pub struct World {
     /// The time that victims may continue to run after a preemption request, and the eligible victims.
     pub preempt: Option<(u64, Whom)>,
     /// Limits and costs of stopping tasks.
-    pub displacing: Displacing,
+    pub preemption_limits: Displacing,
     /// Groups with quotas, instead of the policy.
     pub quota: Option<QuotaFile>,
     /// For how long gangs hold room that is not enough yet; `None`: they hold none.

@@ -35,8 +35,8 @@ fn judged(world: &World, property: Property) -> Judgement {
     let users = world.users.iter().enumerate().map(user).collect();
     let instance = Instance::new(names, exact(&world.capacity), users).expect("a sound instance");
     let tasks = Tasks::Exact(world.users.iter().map(|(.., running)| Exact::from(*running)).collect());
-    let promise = Requirement { property, reading: Reading::Divisible };
-    judge(promise, &Case { instance: &instance, tasks: &tasks, after: None }).expect("there are users to judge")
+    let requirement = Requirement { property, reading: Reading::Divisible };
+    judge(requirement, &Case { instance: &instance, tasks: &tasks, after: None }).expect("there are users to judge")
 }
 
 /// Of each user its bundle, its demand and its weights.

@@ -93,7 +93,7 @@ fn quotas_of_users_keep_everything_but_efficiency() {
     let candidate = quota();
     for &(_, domain, _) in Domain::ALL {
         for finding in check(&candidate, &Requirement::divisible(), domain) {
-            let property = finding.promise.property;
+            let property = finding.requirement.property;
             let fails = match property {
                 Property::ParetoEfficiency => true,
                 // The bottleneck's weights may sum to less than those of another resource, which is then scarcer.

@@ -285,13 +285,13 @@ impl Recorder for Twin<'_> {
     fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
         let tree = state.groups.expect("the policy has groups").tree();
         if self.tree.is_none() {
-            let promise = |group: &plimsoll::policy::GroupNode| {
+            let requirement = |group: &plimsoll::policy::GroupNode| {
                 let each = |of: fn(&plimsoll::policy::GroupLimits) -> u64| {
                     std::array::from_fn(|d| group.limits.get(d).map_or(0, of))
                 };
                 Guarantee { parent: group.parent, min: each(|at| at.min), max: each(|at| at.max) }
             };
-            self.log = Some(GroupLog::new(2, &tree.groups.iter().map(promise).collect::<Vec<_>>()));
+            self.log = Some(GroupLog::new(2, &tree.groups.iter().map(requirement).collect::<Vec<_>>()));
             self.tree = Some(tree.clone());
         }
         self.record_changes();

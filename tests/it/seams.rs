@@ -46,7 +46,7 @@ struct Bully {
 
 impl Policy for Bully {
     fn needs(&self) -> Needs {
-        Needs { displaces: PreemptsFor::ForOthers, ..Needs::default() }
+        Needs { preempts_for: PreemptsFor::ForOthers, ..Needs::default() }
     }
 
     fn rank(&self, queue: &Queue, _books: &Books) -> Rank {

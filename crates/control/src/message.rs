@@ -258,7 +258,7 @@ pub enum Note {
     /// An application has reported a machine for the first time since its reports were cleared.
     Blamed(MachineId),
     /// Enough applications have reported a machine: FuxiMaster blacklists it and grants nothing there.
-    Shunned(MachineId),
+    Blacklisted(MachineId),
     /// FuxiMaster has cleared the reports against a machine, and its blacklisting.
     Forgiven(MachineId),
 }

@@ -157,8 +157,8 @@ impl Testbed {
         let mut policy = self.policy()?.build(&setup)?;
         let options = Options { until: Some(HORIZON), ..self.options };
         let (mut source, mut ears) = (workload.source(), Ears(go_on));
-        let parties = RunContext::lent(&mut source, &mut *policy, &mut ears).under(&mut world);
-        let mut engine = Engine::new(parties, cluster, weights, &options)?;
+        let context = RunContext::lent(&mut source, &mut *policy, &mut ears).under(&mut world);
+        let mut engine = Engine::new(context, cluster, weights, &options)?;
         while engine.step()?.is_some() {}
         let outcome = engine.finish()?;
         world.finish(outcome.end);

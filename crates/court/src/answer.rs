@@ -71,9 +71,9 @@ fn shares(round: &Round) -> Value {
 }
 
 /// Returns a verdict: `{"scenario", "policy", "verdict", "about", "rounds", "cycle": [...], "ok"}`; `cycle` has the rounds that repeat.
-pub fn hearing(bench: &Bench, hearing: &Assessment, ok: Option<bool>) -> Value {
+pub fn assessment(bench: &Bench, assessment: &Assessment, ok: Option<bool>) -> Value {
     let state = bench.state();
-    let cycle = hearing.cycle().iter().map(|played| {
+    let cycle = assessment.cycle().iter().map(|played| {
         let mut round = answer(bench, &played.round);
         if let Some(fields) = round.as_object_mut() {
             fields.remove("policy");
@@ -86,9 +86,9 @@ pub fn hearing(bench: &Bench, hearing: &Assessment, ok: Option<bool>) -> Value {
     json!({
         "scenario": state.name,
         "policy": bench.policy,
-        "verdict": hearing.verdict.name(),
-        "about": hearing.about,
-        "rounds": hearing.rounds.len(),
+        "verdict": assessment.verdict.name(),
+        "about": assessment.about,
+        "rounds": assessment.rounds.len(),
         "cycle": cycle.collect::<Value>(),
         "ok": ok,
     })

@@ -15,7 +15,7 @@ mod situation;
 mod state;
 mod verdict;
 
-pub use answer::{answer, hearing, reason};
+pub use answer::{answer, assessment, reason};
 pub use round::{Bench, Evicted, Round, Waits, Why};
 pub use search::{Class, FoundState, search};
 pub use situation::{RunningWorkload, Situation, Wait};

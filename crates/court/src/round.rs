@@ -177,12 +177,12 @@ impl<'a> Bench<'a> {
         }
         let ages = Ages::new(self.state, situation);
         let rows = rows.finish();
-        let mut heard = EventLog::default();
+        let mut events = EventLog::default();
         let (mut source, mut policy) = (rows.source(), self.policy()?);
         let placement = if self.state.machines.is_some() { Placement::FirstFit } else { Placement::Pooled };
         let options = Options { placement, ..Options::default() };
-        let parties = RunContext::lent(&mut source, &mut *policy, &mut heard);
-        let mut engine = Engine::new(parties, self.cluster.clone(), self.weights.clone(), &options)?;
+        let context = RunContext::lent(&mut source, &mut *policy, &mut events);
+        let mut engine = Engine::new(context, self.cluster.clone(), self.weights.clone(), &options)?;
         for run in &situation.running {
             let workload = &self.state.workloads[run.workload];
             let parts: Vec<_> = run.parts.iter().map(|(machine, tasks)| (MachineId(*machine), *tasks)).collect();
@@ -202,7 +202,7 @@ impl<'a> Bench<'a> {
         round.standings = engine.standings();
         round.unordered = unordered(&engine, rows.users.len() as u32, |user| rows.users.name(user.0).to_owned());
         engine.finish()?;
-        self.follow(situation, heard, &rows, &mut round);
+        self.follow(situation, events, &rows, &mut round);
         Ok(round)
     }
 
@@ -224,23 +224,23 @@ impl<'a> Bench<'a> {
     }
 
     /// Derives the new situation from all recorded events.
-    fn follow(&self, situation: &mut Situation, heard: EventLog, rows: &Rows, round: &mut Round) {
+    fn follow(&self, situation: &mut Situation, events: EventLog, rows: &Rows, round: &mut Round) {
         let before = situation.running.len();
         let name = |user: UserId| rows.users.name(user.0).to_owned();
-        let mut stopped: Vec<(usize, u32)> = heard.stopped.iter().map(|(row, tasks)| (*row, *tasks)).collect();
+        let mut stopped: Vec<(usize, u32)> = events.stopped.iter().map(|(row, tasks)| (*row, *tasks)).collect();
         stopped.sort_by_key(|(row, _)| {
-            let told = heard.causes.iter().position(|(known, ..)| known == row);
+            let told = events.causes.iter().position(|(known, ..)| known == row);
             (told.unwrap_or(usize::MAX), *row)
         });
         for (row, tasks) in &stopped {
-            let cause = heard.causes.iter().find(|(known, ..)| known == row);
+            let cause = events.causes.iter().find(|(known, ..)| known == row);
             // A leaving workload is preempted only once.
             if situation.running[*row].leaves.is_none() {
                 let cause = cause.map(|(_, user, rule)| (name(*user), *rule));
                 round.evicted.push(Evicted { workload: situation.running[*row].workload, tasks: *tasks, cause });
             }
         }
-        self.launch(situation, &heard, &stopped, round);
+        self.launch(situation, &events, &stopped, round);
         // A workload starts first those tasks that have waited longest.
         let mut started: HashMap<usize, u32> = HashMap::new();
         for launch in &round.launched {
@@ -252,8 +252,8 @@ impl<'a> Bench<'a> {
             let now = wait.tasks.min(*left);
             (wait.tasks, *left) = (wait.tasks - now, *left - now);
             if wait.tasks > 0 {
-                let planned = now == 0 && heard.order.contains(&row);
-                let known = heard.waits.get(&row).cloned().unwrap_or(Why::Behind);
+                let planned = now == 0 && events.order.contains(&row);
+                let known = events.waits.get(&row).cloned().unwrap_or(Why::Behind);
                 let reason = if planned { Why::Rule("the tasks that it replaces have not left yet") } else { known };
                 round.waits.push(Waits { workload: wait.workload, tasks: wait.tasks, reason });
             }
@@ -264,7 +264,7 @@ impl<'a> Bench<'a> {
 
     /// Determines the launches of a round that have room, in the order of the decisions, after the room of victims without a grace period
     /// is free. A gang starts all its tasks or none.
-    fn launch(&self, situation: &Situation, heard: &EventLog, stopped: &[(usize, u32)], round: &mut Round) {
+    fn launch(&self, situation: &Situation, events: &EventLog, stopped: &[(usize, u32)], round: &mut Round) {
         let of = |row: usize| self.about(situation, row);
         let stays = |(row, run): (usize, &RunningWorkload)| match gone(stopped, row) {
             tasks if run.leaves.is_none() && of(row).1.grace == 0 => run.without(tasks),
@@ -272,8 +272,8 @@ impl<'a> Bench<'a> {
         };
         let stay: Vec<RunningWorkload> = situation.running.iter().enumerate().filter_map(stays).collect();
         let mut free = free(self.state, &stay);
-        let mut launched = heard.launched.clone();
-        launched.sort_by_key(|(row, ..)| heard.order.iter().position(|known| known == row));
+        let mut launched = events.launched.clone();
+        launched.sort_by_key(|(row, ..)| events.order.iter().position(|known| known == row));
         for parts in launched.chunk_by(|one, other| one.0 == other.0) {
             let (row, (workload, about)) = (parts[0].0, of(parts[0].0));
             // Tasks that were stopped in this round and have not left, or are not submitted again, cannot start.

@@ -33,7 +33,7 @@ pub struct FoundState {
     /// The text of the state.
     pub text: String,
     /// The assessment of the state.
-    pub hearing: Assessment,
+    pub assessment: Assessment,
 }
 
 /// A workload of a candidate: whether it is in `a`, whether it is urgent, and its size.
@@ -140,8 +140,8 @@ pub fn search(
             tell()?;
             let text = class.text(policy, capacity, state);
             let parsed = parse(Path::new("search.toml"), &text)?;
-            let hearing = judge(&Bench::new(&parsed, policy, registry)?, class.rounds())?;
-            Ok(verdicts.contains(&hearing.verdict).then_some((at, FoundState { text, hearing })))
+            let assessment = judge(&Bench::new(&parsed, policy, registry)?, class.rounds())?;
+            Ok(verdicts.contains(&assessment.verdict).then_some((at, FoundState { text, assessment })))
         });
         // The first state in the order, regardless of the number of threads; also if it is an error.
         if let Some(found) = played.find_first(|found: &Result<_>| !matches!(found, Ok(None))) {

@@ -119,18 +119,19 @@ pub fn judge(bench: &Bench, most: u32) -> Result<Assessment> {
         situation.pass(state);
         rounds.push(Played { before, round });
     }
-    let mut hearing = Assessment { verdict: Verdict::Undecided, about: String::new(), rounds, last: situation, back };
-    (hearing.verdict, hearing.about) = verdict(bench, &hearing);
-    if hearing.verdict == Verdict::Settled && state.renames {
-        with_other_names(bench, &mut hearing, most)?;
+    let mut assessment =
+        Assessment { verdict: Verdict::Undecided, about: String::new(), rounds, last: situation, back };
+    (assessment.verdict, assessment.about) = verdict(bench, &assessment);
+    if assessment.verdict == Verdict::Settled && state.renames {
+        with_other_names(bench, &mut assessment, most)?;
     }
-    Ok(hearing)
+    Ok(assessment)
 }
 
-fn verdict(bench: &Bench, hearing: &Assessment) -> (Verdict, String) {
+fn verdict(bench: &Bench, assessment: &Assessment) -> (Verdict, String) {
     let state = bench.state();
     let name = |workload: usize| &state.workloads[workload].name;
-    let Assessment { rounds, last, back, .. } = hearing;
+    let Assessment { rounds, last, back, .. } = assessment;
     let order = rounds.iter().find_map(|played| played.round.unordered.as_ref());
     if let Some((one, other)) = order {
         return (
@@ -290,33 +291,33 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
 }
 
 /// Plays the scenario again with the names in reversed order, and compares the decisions.
-fn with_other_names(bench: &Bench, hearing: &mut Assessment, most: u32) -> Result<()> {
+fn with_other_names(bench: &Bench, assessment: &mut Assessment, most: u32) -> Result<()> {
     let state = bench.state().renamed();
     let other = bench.on(&state)?;
     let again = judge(&other, most)?;
-    let same = hearing.rounds.len() == again.rounds.len()
-        && hearing.rounds.iter().zip(&again.rounds).all(|(one, other)| {
+    let same = assessment.rounds.len() == again.rounds.len()
+        && assessment.rounds.iter().zip(&again.rounds).all(|(one, other)| {
             let evicted = |round: &Round| round.evicted.iter().map(|one| (one.workload, one.tasks)).collect::<Vec<_>>();
             one.round.launched == other.round.launched && evicted(&one.round) == evicted(&other.round)
         });
     if !same {
-        hearing.verdict = Verdict::DependsOnNames;
-        hearing.about = "with the names turned round other workloads start or are stopped".to_owned();
+        assessment.verdict = Verdict::DependsOnNames;
+        assessment.about = "with the names turned round other workloads start or are stopped".to_owned();
     }
     Ok(())
 }
 
 impl Expectation {
     /// Returns a sentence on the difference between the expected and the actual result; `None` if they agree.
-    pub fn differs(&self, state: &State, hearing: &Assessment) -> Option<String> {
-        if let Some(verdict) = self.verdict.filter(|verdict| *verdict != hearing.verdict) {
-            let about = if hearing.about.is_empty() { String::new() } else { format!(" ({})", hearing.about) };
-            return Some(format!("expected {}, and it is {}{about}", verdict.name(), hearing.verdict.name()));
+    pub fn differs(&self, state: &State, assessment: &Assessment) -> Option<String> {
+        if let Some(verdict) = self.verdict.filter(|verdict| *verdict != assessment.verdict) {
+            let about = if assessment.about.is_empty() { String::new() } else { format!(" ({})", assessment.about) };
+            return Some(format!("expected {}, and it is {}{about}", verdict.name(), assessment.verdict.name()));
         }
         for (word, expected, evicted) in [("launched", &self.launched, false), ("evicted", &self.evicted, true)] {
             let Some(expected) = expected else { continue };
             let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<String>>();
-            let names = hearing.names(state, evicted);
+            let names = assessment.names(state, evicted);
             if sorted(expected) != sorted(&names) {
                 return Some(format!("expected {word} = {expected:?}, and it is {names:?}"));
             }

@@ -177,8 +177,8 @@ pub(crate) struct RecorderHandle(Arc<Mutex<EpisodeLog>>);
 
 impl RecorderHandle {
     /// Creates a recorder that writes to this log.
-    pub fn new(heard: Arc<Mutex<EpisodeLog>>) -> RecorderHandle {
-        RecorderHandle(heard)
+    pub fn new(log: Arc<Mutex<EpisodeLog>>) -> RecorderHandle {
+        RecorderHandle(log)
     }
 
     fn log(&self) -> MutexGuard<'_, EpisodeLog> {
@@ -187,77 +187,77 @@ impl RecorderHandle {
 }
 
 /// Locks the log. No other thread uses it while the engine is not stepped.
-pub(crate) fn locked(heard: &Mutex<EpisodeLog>) -> MutexGuard<'_, EpisodeLog> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn locked(log: &Mutex<EpisodeLog>) -> MutexGuard<'_, EpisodeLog> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Recorder for RecorderHandle {
     fn submitted(&mut self, row: &TaskSet, _stage: Option<&str>, first_of_job: bool) {
-        let mut heard = self.log();
-        heard.rows += 1;
-        heard.totals.submitted(row, first_of_job);
+        let mut log = self.log();
+        log.rows += 1;
+        log.totals.submitted(row, first_of_job);
         if first_of_job {
-            heard.jobs[row.job.index()].times.submit = Some(row.submit);
-            heard.arrival = row.submit;
-            heard.in_system += 1;
-            heard.unstarted += 1;
+            log.jobs[row.job.index()].times.submit = Some(row.submit);
+            log.arrival = row.submit;
+            log.in_system += 1;
+            log.unstarted += 1;
         }
     }
 
     fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
-        let mut heard = self.log();
-        let (span, jain) = (to.since(from), heard.jain.jain());
-        heard.totals.interval(to, span, state.books, jain);
+        let mut log = self.log();
+        let (span, jain) = (to.since(from), log.jain.jain());
+        log.totals.interval(to, span, state.books, jain);
         let seconds = span.seconds();
-        heard.sums.completion += heard.in_system as f64 * seconds;
-        heard.sums.wait += heard.unstarted as f64 * seconds;
-        heard.sums.slowdown += heard.slowdown * span.0 as f64;
+        log.sums.completion += log.in_system as f64 * seconds;
+        log.sums.wait += log.unstarted as f64 * seconds;
+        log.sums.slowdown += log.slowdown * span.0 as f64;
         Ok(())
     }
 
     fn launched(&mut self, launch: &Launch) {
-        let mut heard = self.log();
-        let now = heard.totals.now;
-        heard.totals.launched(launch, true);
-        let standing = &mut heard.jobs[launch.user.index()];
+        let mut log = self.log();
+        let now = log.totals.now;
+        log.totals.launched(launch, true);
+        let standing = &mut log.jobs[launch.user.index()];
         if standing.times.start.is_none() {
             standing.times.start = Some(now);
-            heard.unstarted -= u64::from(!heard.jobs[launch.user.index()].stuck);
+            log.unstarted -= u64::from(!log.jobs[launch.user.index()].stuck);
         }
     }
 
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
-        let mut heard = self.log();
-        let ran = tasks.finish.unwrap_or(heard.totals.now).since(tasks.start);
-        heard.totals.tasks(tasks, ran);
+        let mut log = self.log();
+        let ran = tasks.finish.unwrap_or(log.totals.now).since(tasks.start);
+        log.totals.tasks(tasks, ran);
         let (job, number) = (tasks.user.0, tasks.first as u32);
-        heard.ended.push(Ended { job, number, start: tasks.start, count: tasks.count });
+        log.ended.push(Ended { job, number, start: tasks.start, count: tasks.count });
         Ok(())
     }
 
     fn job(&mut self, job: &JobRecord) -> Result<()> {
-        let mut heard = self.log();
-        heard.totals.job(job);
+        let mut log = self.log();
+        log.totals.job(job);
         let at = job.user.index();
         if let (Some(start), Some(finish)) = (job.start, job.finish) {
             let (submit, tasks, ideal) = (job.submit, job.tasks, job.ideal);
-            heard.delays.record(&FinishedJob { submit, start, finish, tasks, ideal });
-            heard.jobs[at].times.finish = Some(finish);
-            if !heard.jobs[at].stuck {
-                heard.leave(at);
+            log.delays.record(&FinishedJob { submit, start, finish, tasks, ideal });
+            log.jobs[at].times.finish = Some(finish);
+            if !log.jobs[at].stuck {
+                log.leave(at);
             }
         }
         Ok(())
     }
 
     fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
-        let mut heard = self.log();
-        heard.totals.stuck(stuck);
+        let mut log = self.log();
+        log.totals.stuck(stuck);
         let at = stuck.user.index();
-        if stuck.why == Stuck::TooLarge && !std::mem::replace(&mut heard.jobs[at].stuck, true) {
+        if stuck.why == Stuck::TooLarge && !std::mem::replace(&mut log.jobs[at].stuck, true) {
             // The job never ends, whatever the agent does.
-            heard.unstarted -= u64::from(heard.jobs[at].times.start.is_none());
-            heard.leave(at);
+            log.unstarted -= u64::from(log.jobs[at].times.start.is_none());
+            log.leave(at);
         }
         Ok(())
     }

@@ -122,11 +122,11 @@ impl JobLine {
     /// Updates the next task set of a job, and returns it if the job waits.
     pub fn refresh(&mut self, job: u32, engine: &mut Engine, sets: &[TaskSet]) -> Option<NextSet> {
         let next = engine.next(UserId(job));
-        let ground = (&self.capacity, self.dims);
+        let environment = (&self.capacity, self.dims);
         let waits = next.map(|next| Waits {
             key: (next.release, next.place),
             next,
-            shown: shown(job, &next, &sets[next.row as usize], ground),
+            shown: shown(job, &next, &sets[next.row as usize], environment),
             as_of: self.room,
         });
         let before = std::mem::replace(&mut self.waits[job as usize], waits);

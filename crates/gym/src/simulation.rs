@@ -103,7 +103,7 @@ pub struct Step {
 /// An unfinished episode.
 struct Live {
     engine: Engine<'static>,
-    heard: Arc<Mutex<EpisodeLog>>,
+    log: Arc<Mutex<EpisodeLog>>,
     episode: Arc<Episode>,
     line: JobLine,
     /// Whether room can appear without the end of a task: on machines that join, or on machines farther away (locality).
@@ -144,16 +144,16 @@ impl Simulation {
         };
         let episode = Arc::new(self.setting.episode(seed)?);
         let Setting { cluster, options, .. } = &*self.setting;
-        let heard = Arc::new(Mutex::new(EpisodeLog::new(&episode.users, cluster.total())));
+        let log = Arc::new(Mutex::new(EpisodeLog::new(&episode.users, cluster.total())));
         let rows = Box::new(EpisodeRows::new(Arc::clone(&episode)));
-        let parties = RunContext::own(rows, Box::new(AdmitNone), Box::new(RecorderHandle::new(Arc::clone(&heard))));
+        let context = RunContext::own(rows, Box::new(AdmitNone), Box::new(RecorderHandle::new(Arc::clone(&log))));
         let options = Options { seed, ..*options };
-        let engine = Engine::new(parties, Arc::clone(cluster), Weights::default(), &options)?;
+        let engine = Engine::new(context, Arc::clone(cluster), Weights::default(), &options)?;
         let line = JobLine::new(episode.jobs(), self.setting.observation.window(), cluster.total(), cluster.dims.len());
         (self.episode, self.times) = (Some(Arc::clone(&episode)), vec![JobTimes::default(); episode.jobs()]);
         let located = episode.sets.iter().any(|set| set.location.is_some());
         let eventful = located || !cluster.events.events.is_empty();
-        let mut live = Live { engine, heard, episode, line, eventful };
+        let mut live = Live { engine, log, episode, line, eventful };
         if !live.advance()? {
             let expected = "expected larger machines, or jobs that ask for less";
             let problem =
@@ -188,7 +188,7 @@ impl Simulation {
             }
         };
         let jobs = live.episode.jobs();
-        let sums = std::mem::take(&mut locked(&live.heard).sums);
+        let sums = std::mem::take(&mut locked(&live.log).sums);
         let mut reward = self.setting.reward.running(&sums, jobs);
         if !goes_on {
             self.end()?;
@@ -201,19 +201,19 @@ impl Simulation {
     fn end(&mut self) -> Result<()> {
         let Some(live) = self.live.take() else { return Ok(()) };
         let outcome = live.engine.finish()?;
-        let heard = locked(&live.heard);
+        let log = locked(&live.log);
         let cluster = &self.setting.cluster;
         let ran = Ran {
-            totals: &heard.totals,
-            delays: &heard.delays,
+            totals: &log.totals,
+            delays: &log.delays,
             outcome,
-            users: heard.users(),
+            users: log.users(),
             machines: cluster.capacities.len() as u64,
             capacity: cluster.total(),
             dims: &cluster.dims,
         };
         self.metrics = ran.metrics();
-        self.times = (0..live.episode.jobs()).map(|job| heard.times(job)).collect();
+        self.times = (0..live.episode.jobs()).map(|job| log.times(job)).collect();
         Ok(())
     }
 
@@ -225,7 +225,7 @@ impl Simulation {
     /// Returns name, user and times so far of each job of the current episode, or of the last one.
     pub fn jobs(&self) -> impl Iterator<Item = (String, &str, JobTimes)> {
         let times = |job: usize| match &self.live {
-            Some(live) => locked(&live.heard).times(job),
+            Some(live) => locked(&live.log).times(job),
             None => self.times[job],
         };
         let episode = self.episode.as_deref();
@@ -239,7 +239,7 @@ impl Simulation {
         let (live, cluster) = (self.live.as_ref()?, &self.setting.cluster);
         Some(AgentView {
             now: live.engine.now(),
-            arrival: locked(&live.heard).arrival,
+            arrival: locked(&live.log).arrival,
             window: &live.line.window,
             beyond: live.line.beyond(),
             running: &live.line.running,
@@ -275,7 +275,7 @@ impl Simulation {
 impl Live {
     /// Returns whether a wait would end: tasks run, or jobs have not arrived yet.
     fn more_to_come(&self) -> bool {
-        self.engine.books().total_running() > 0 || locked(&self.heard).rows < self.episode.sets.len()
+        self.engine.books().total_running() > 0 || locked(&self.log).rows < self.episode.sets.len()
     }
 
     /// Executes a decision, see [`Simulation::step`]; returns `false` if the episode is over. Errors: errors that end a run.
@@ -303,8 +303,8 @@ impl Live {
     fn advance(&mut self) -> Result<bool> {
         while self.engine.step()?.is_some() {
             let (changed, ended) = {
-                let mut heard = locked(&self.heard);
-                (std::mem::take(&mut heard.changed), std::mem::take(&mut heard.ended))
+                let mut log = locked(&self.log);
+                (std::mem::take(&mut log.changed), std::mem::take(&mut log.ended))
             };
             if self.eventful || !ended.is_empty() {
                 self.line.grown();
@@ -322,10 +322,10 @@ impl Live {
     /// Updates the state of a job after its allocation or pending demand has changed.
     fn refresh_job(&mut self, job: u32) {
         let next = self.line.refresh(job, &mut self.engine, &self.episode.sets);
-        let mut heard = locked(&self.heard);
-        heard.update_job(job as usize, self.engine.books());
+        let mut log = locked(&self.log);
+        log.update_job(job as usize, self.engine.books());
         if let Some(next) = next {
-            heard.ideal(job as usize, next.ideal);
+            log.ideal(job as usize, next.ideal);
         }
     }
 }

@@ -312,13 +312,13 @@ mod tests {
 
     #[test]
     fn a_lender_asks_for_its_own_again() {
-        let mut told = LevelLog::new(&[guarantee(None, 6, u64::MAX), guarantee(None, 4, u64::MAX)]);
+        let mut log = LevelLog::new(&[guarantee(None, 6, u64::MAX), guarantee(None, 4, u64::MAX)]);
         // The second group uses all 10. The first requests 8 at 5 s, gets 3 at 7 s and its guarantee of 6 at 9 s.
-        told.at(0, &[(1, 10, 30)]);
-        told.at(5, &[(0, 0, 8)]);
-        told.at(7, &[(1, 7, 27), (0, 3, 8)]);
-        told.at(9, &[(1, 4, 24), (0, 6, 8)]);
-        told.log.finish(Time(12 * S));
+        log.at(0, &[(1, 10, 30)]);
+        log.at(5, &[(0, 0, 8)]);
+        log.at(7, &[(1, 7, 27), (0, 3, 8)]);
+        log.at(9, &[(1, 4, 24), (0, 6, 8)]);
+        log.log.finish(Time(12 * S));
         let lender = GroupSums {
             used_us: u128::from((2 * 3 + 3 * 6) * S),
             demand_us: u128::from(7 * 8 * S),
@@ -329,26 +329,26 @@ mod tests {
             lost_us: 0,
             unreturned_us: 0,
         };
-        assert_eq!(*told.log.sums(0, 0), lender);
-        let borrower = told.log.sums(1, 0);
+        assert_eq!(*log.log.sums(0, 0), lender);
+        let borrower = log.log.sums(1, 0);
         assert_eq!((borrower.borrowed_us, borrower.below_us), (u128::from((7 * 6 + 2 * 3) * S), 0));
-        let times = told.log.times(0);
+        let times = log.log.times(0);
         assert_eq!((times.below_us, times.returns, times.returns_us), (4 * S, 1, u128::from(4 * S)));
         assert_eq!((times.longest, times.open, times.mean_return()), (Span(4 * S), None, Some(4e6)));
-        assert_eq!(*told.log.times(1), GroupTimes::default());
+        assert_eq!(*log.log.times(1), GroupTimes::default());
     }
 
     #[test]
     fn what_has_not_come_back_is_open_and_what_ends_is_no_return() {
-        let mut told = LevelLog::new(&[guarantee(None, 4, u64::MAX), guarantee(None, 4, u64::MAX)]);
-        told.at(0, &[(0, 4, 9), (1, 0, 9)]);
+        let mut log = LevelLog::new(&[guarantee(None, 4, u64::MAX), guarantee(None, 4, u64::MAX)]);
+        log.at(0, &[(0, 4, 9), (1, 0, 9)]);
         // A task of the first group ends and its next one cannot start: the group is below its minimum, but it lent nothing.
-        told.at(3, &[(0, 3, 8)]);
+        log.at(3, &[(0, 3, 8)]);
         // Only the last state within an instant counts.
-        told.at(4, &[(0, 0, 8), (0, 4, 8)]);
-        told.at(6, &[(0, 2, 6), (0, 2, 7)]);
-        told.log.finish(Time(10 * S));
-        let (first, second) = (told.log.times(0), told.log.times(1));
+        log.at(4, &[(0, 0, 8), (0, 4, 8)]);
+        log.at(6, &[(0, 2, 6), (0, 2, 7)]);
+        log.log.finish(Time(10 * S));
+        let (first, second) = (log.log.times(0), log.log.times(1));
         assert_eq!((first.below_us, first.returns, first.open), (5 * S, 0, None));
         assert_eq!((second.below_us, second.returns, second.open), (10 * S, 0, Some(Span(10 * S))));
         assert_eq!(second.mean_return(), None);
@@ -357,38 +357,38 @@ mod tests {
     #[test]
     fn parents_hear_of_no_more_than_their_groups_may_use() {
         // A parent with min 6 over a (min 4, max 5) and b (no min).
-        let mut told =
+        let mut log =
             LevelLog::new(&[guarantee(None, 6, u64::MAX), guarantee(Some(0), 4, 5), guarantee(Some(0), 0, u64::MAX)]);
-        told.at(0, &[(1, 0, 100)]);
-        assert_eq!(told.log.holding(0, 0), Holding { used: 0, request: 5 });
-        told.at(2, &[(1, 4, 100), (2, 0, 7)]);
-        assert_eq!(told.log.holding(0, 0), Holding { used: 4, request: 12 });
-        told.at(5, &[(2, 3, 3), (1, 4, 4)]);
-        assert_eq!(told.log.holding(0, 0), Holding { used: 7, request: 7 });
-        told.log.finish(Time(6 * S));
+        log.at(0, &[(1, 0, 100)]);
+        assert_eq!(log.log.holding(0, 0), Holding { used: 0, request: 5 });
+        log.at(2, &[(1, 4, 100), (2, 0, 7)]);
+        assert_eq!(log.log.holding(0, 0), Holding { used: 4, request: 12 });
+        log.at(5, &[(2, 3, 3), (1, 4, 4)]);
+        assert_eq!(log.log.holding(0, 0), Holding { used: 7, request: 7 });
+        log.log.finish(Time(6 * S));
         // The due is 5 and then 6, the use 0 and then 4.
-        let parent = told.log.sums(0, 0);
+        let parent = log.log.sums(0, 0);
         assert_eq!((parent.below_us, parent.short_us), (5 * S, u128::from((2 * 5 + 3 * 2) * S)));
         assert_eq!((parent.borrowed_us, parent.spare_us), (u128::from(S), u128::from(2 * S)));
-        assert_eq!((told.log.times(0).returns, told.log.times(0).longest), (1, Span(5 * S)));
-        assert_eq!((told.log.times(1).returns, told.log.times(1).longest), (1, Span(2 * S)));
-        assert_eq!(told.log.sums(1, 0).demand_us, u128::from((5 * 5 + 4) * S));
+        assert_eq!((log.log.times(0).returns, log.log.times(0).longest), (1, Span(5 * S)));
+        assert_eq!((log.log.times(1).returns, log.log.times(1).longest), (1, Span(2 * S)));
+        assert_eq!(log.log.sums(1, 0).demand_us, u128::from((5 * 5 + 4) * S));
     }
 
     #[test]
     fn what_stopped_tasks_had_done_is_lost_to_all_above() {
-        let mut told = LevelLog::new(&[guarantee(None, 6, u64::MAX), guarantee(Some(0), 4, 5), guarantee(None, 0, 1)]);
-        told.log.lost(1, (3, 3), Span(7 * S), &[2]);
-        told.log.lost(0, (1, 1), Span(S), &[5]);
-        let lost = |group: usize| (told.log.sums(group, 0).lost_us / u128::from(S), told.log.times(group).stopped);
+        let mut log = LevelLog::new(&[guarantee(None, 6, u64::MAX), guarantee(Some(0), 4, 5), guarantee(None, 0, 1)]);
+        log.log.lost(1, (3, 3), Span(7 * S), &[2]);
+        log.log.lost(0, (1, 1), Span(S), &[5]);
+        let lost = |group: usize| (log.log.sums(group, 0).lost_us / u128::from(S), log.log.times(group).stopped);
         assert_eq!([lost(0), lost(1), lost(2)], [(47, 4), (42, 3), (0, 0)]);
     }
 
     #[test]
     fn the_largest_amounts_do_not_overflow() {
-        let mut told = LevelLog::new(&[guarantee(None, u64::MAX, u64::MAX)]);
-        told.at(0, &[(0, 1, u128::from(u64::MAX) * 1000)]);
-        told.log.finish(Time(u64::MAX));
-        assert_eq!(told.log.sums(0, 0).short_us, u128::from(u64::MAX - 1) * u128::from(u64::MAX));
+        let mut log = LevelLog::new(&[guarantee(None, u64::MAX, u64::MAX)]);
+        log.at(0, &[(0, 1, u128::from(u64::MAX) * 1000)]);
+        log.log.finish(Time(u64::MAX));
+        assert_eq!(log.log.sums(0, 0).short_us, u128::from(u64::MAX - 1) * u128::from(u64::MAX));
     }
 }

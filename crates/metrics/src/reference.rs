@@ -125,7 +125,7 @@ pub struct Reference {
     /// The tasks, the rate and the demand of each row in progress.
     rows: FlowRows,
     coming: Arrivals,
-    told: u64,
+    recorded: u64,
     /// The end of the first row of each user if nothing changes: the time (as bits, which sort like the numbers) and the user. An entry is
     /// valid if it equals the time that the flow expects.
     agenda: QuaternaryHeap<Reverse<(u64, u32)>>,
@@ -172,7 +172,7 @@ impl Reference {
             more: Vec::new(),
             rows: FlowRows::new(dims),
             coming: Arrivals::default(),
-            told: 0,
+            recorded: 0,
             agenda: QuaternaryHeap::new(),
             fluid: Fluid::new(dims),
             capacity: *capacity,
@@ -190,12 +190,12 @@ impl Reference {
 
     /// Records a row, at its submission or before it. A row without work changes nothing.
     pub fn submit(&mut self, work: Work) {
-        self.told += 1;
+        self.recorded += 1;
         let size = self.size(work.demand.slice(self.dims));
         if work.tasks > 0 && work.duration > Span::ZERO && size > 0.0 {
             // With a hundred thousand users the account is no longer in the cache when it is needed.
             prefetch_index(&self.users, work.user.index());
-            self.coming.insert(self.told, work);
+            self.coming.insert(self.recorded, work);
         }
     }
 

@@ -27,25 +27,25 @@ pub(super) struct Climbed {
 /// Runs the climb with this number of a seed.
 pub(super) fn climb(
     candidate: &Candidate,
-    promise: Requirement,
+    requirement: Requirement,
     domain: Domain,
     effort: &Effort,
     seed: u64,
     number: u64,
 ) -> Climbed {
     // Each property has its own starts.
-    let place = promise.property as u64;
+    let place = requirement.property as u64;
     let mut rng = random::stream(seed, Purpose::Climb, domain, number * Property::ALL.len() as u64 + place);
     let mut climbed = Climbed::default();
     let mut draft = random::draft(&mut rng, domain, USERS_MOST, NUMBER_MOST);
-    let Some(mut change) = random::change(&mut rng, &draft, promise.property, domain) else { return climbed };
+    let Some(mut change) = random::change(&mut rng, &draft, requirement.property, domain) else { return climbed };
     let mut height = f64::NEG_INFINITY;
     for _ in 0..effort.steps {
         let (mut next, mut then) = (draft.clone(), change.clone());
         if !random::mutate(&mut rng, &mut next, &mut then, domain, NUMBER_MOST) {
             continue;
         }
-        match attempt(candidate, promise, &next, then.as_ref()) {
+        match attempt(candidate, requirement, &next, then.as_ref()) {
             Attempt::Decided(judged) => {
                 climbed.cases += 1;
                 if judged.judgement.broken {

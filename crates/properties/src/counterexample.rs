@@ -12,7 +12,7 @@ use plimsoll_fair::{Instance, Tasks, User};
 #[derive(Clone, Debug)]
 pub struct Counterexample {
     /// The requirement.
-    pub promise: Requirement,
+    pub requirement: Requirement,
     /// The class of instances that was searched.
     pub domain: Domain,
     /// The phase of the search that found it.
@@ -91,12 +91,12 @@ impl Counterexample {
         let resource = |r: &Option<usize>| r.map_or("", |r| self.instance.resources()[r].as_str());
         let (loser_name, winner) = (user(loser), if self.is_about_users() { user(other) } else { "" });
         let (has, should) = (counted(worse), counted(better));
-        let forgiven = if self.promise.reading == Reading::UpToOneTask {
+        let forgiven = if self.requirement.reading == Reading::UpToOneTask {
             ", more than one of the largest tasks apart"
         } else {
             ""
         };
-        match self.promise.property {
+        match self.requirement.property {
             Property::Feasibility if loser.is_some() => format!("{loser_name} is given {should}"),
             Property::Feasibility => format!("{better} of {} is given away, there is {worse}", resource(other)),
             Property::SharingIncentive => {
@@ -106,7 +106,7 @@ impl Counterexample {
                 format!("{loser_name} runs {has} when honest and {should} when lying{forgiven}")
             }
             Property::EnvyFreeness => {
-                let less = match self.promise.reading {
+                let less = match self.requirement.reading {
                     Reading::Divisible | Reading::Whole => "",
                     Reading::UpToOneTask => ", less one task",
                     Reading::UpToOneOwnTask => ", less the demand of one of its own tasks",
@@ -116,7 +116,7 @@ impl Counterexample {
             Property::ParetoEfficiency => {
                 format!("{loser_name} runs {has}; {should} would fit without fewer tasks for others")
             }
-            Property::SingleResource | Property::Bottleneck if self.promise.reading == Reading::Divisible => {
+            Property::SingleResource | Property::Bottleneck if self.requirement.reading == Reading::Divisible => {
                 format!("{loser_name} runs {has}; max-min fairness of {} gives it {should}", self.resource_name())
             }
             Property::SingleResource | Property::Bottleneck => {
@@ -140,7 +140,7 @@ impl Counterexample {
     /// Returns whether `other` of the judgement is a user.
     fn is_about_users(&self) -> bool {
         !matches!(
-            (self.promise.property, self.promise.reading),
+            (self.requirement.property, self.requirement.reading),
             (Property::Feasibility, _) | (Property::SingleResource | Property::Bottleneck, Reading::Divisible)
         )
     }

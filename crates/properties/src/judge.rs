@@ -88,20 +88,25 @@ pub struct Judgement {
 ///
 /// Exact tasks are decided exactly, others with [`TOLERANCE`]. Properties that compare two instances need `after`. If an allocation exceeds
 /// the capacity, its amounts are judged as claimed; check feasibility first.
-pub fn judge(promise: Requirement, case: &Case) -> Option<Judgement> {
+pub fn judge(requirement: Requirement, case: &Case) -> Option<Judgement> {
     let after = case.after.as_ref();
     match (case.tasks.exact(), after.map(|after| after.tasks.exact())) {
-        (Some(tasks), None) => decide(promise, case, tasks.to_vec(), None),
-        (Some(tasks), Some(Some(then))) => decide(promise, case, tasks.to_vec(), Some(then.to_vec())),
-        _ => decide(promise, case, case.tasks.floats(), after.map(|after| after.tasks.floats())),
+        (Some(tasks), None) => decide(requirement, case, tasks.to_vec(), None),
+        (Some(tasks), Some(Some(then))) => decide(requirement, case, tasks.to_vec(), Some(then.to_vec())),
+        _ => decide(requirement, case, case.tasks.floats(), after.map(|after| after.tasks.floats())),
     }
 }
 
-fn decide<N: Measured>(promise: Requirement, case: &Case, tasks: Vec<N>, then: Option<Vec<N>>) -> Option<Judgement> {
-    let view = InstanceView::new(case.instance, tasks, promise.reading);
+fn decide<N: Measured>(
+    requirement: Requirement,
+    case: &Case,
+    tasks: Vec<N>,
+    then: Option<Vec<N>>,
+) -> Option<Judgement> {
+    let view = InstanceView::new(case.instance, tasks, requirement.reading);
     let other =
-        case.after.zip(then).map(|(after, then)| (after, InstanceView::new(after.instance, then, promise.reading)));
-    let gap: Option<Gap<N>> = match (promise.property, &other) {
+        case.after.zip(then).map(|(after, then)| (after, InstanceView::new(after.instance, then, requirement.reading)));
+    let gap: Option<Gap<N>> = match (requirement.property, &other) {
         (Property::Feasibility, _) => feasibility::gap(&view),
         (Property::SharingIncentive, _) => sharing::gap(&view),
         (Property::EnvyFreeness, _) => envy::gap(&view),

@@ -13,21 +13,21 @@ const EVERY: u64 = 12;
 /// whatever the change.
 pub(super) fn shrink(
     candidate: &Candidate,
-    promise: Requirement,
+    requirement: Requirement,
     domain: Domain,
     mut draft: Draft,
     mut change: Option<Change>,
 ) -> (Draft, Option<Change>) {
     let breaks = |draft: &Draft, carried: Option<&Change>| -> Option<Option<Change>> {
         let carried = carried.filter(|change| change.possible(draft, domain));
-        let broken = |change: Option<&Change>| broken(candidate, promise, draft, change).is_some();
+        let broken = |change: Option<&Change>| broken(candidate, requirement, draft, change).is_some();
         if let Some(change) = carried
             && broken(Some(change))
         {
             return Some(Some(change.clone()));
         }
         let top = draft.largest() + 1;
-        changes(draft, promise.property, domain, top).into_iter().find(|change| broken(change.as_ref()))
+        changes(draft, requirement.property, domain, top).into_iter().find(|change| broken(change.as_ref()))
     };
     'smaller: loop {
         for (next, carried) in smaller(&draft, change.as_ref(), domain) {
@@ -39,7 +39,8 @@ pub(super) fn shrink(
         }
         break;
     }
-    while let Some(plainer) = change.as_ref().and_then(|change| plainer(candidate, promise, domain, &draft, change)) {
+    while let Some(plainer) = change.as_ref().and_then(|change| plainer(candidate, requirement, domain, &draft, change))
+    {
         change = Some(plainer);
     }
     (draft, change)
@@ -48,11 +49,11 @@ pub(super) fn shrink(
 /// Returns the judgement of a case if it violates the requirement.
 pub(super) fn broken(
     candidate: &Candidate,
-    promise: Requirement,
+    requirement: Requirement,
     draft: &Draft,
     change: Option<&Change>,
 ) -> Option<JudgedCase> {
-    match attempt(candidate, promise, draft, change) {
+    match attempt(candidate, requirement, draft, change) {
         Attempt::Decided(judged) if judged.judgement.broken => Some(*judged),
         _ => None,
     }
@@ -61,20 +62,20 @@ pub(super) fn broken(
 /// Returns a change that is nearer to none and still violates the requirement.
 fn plainer(
     candidate: &Candidate,
-    promise: Requirement,
+    requirement: Requirement,
     domain: Domain,
     draft: &Draft,
     change: &Change,
 ) -> Option<Change> {
     let distance = change.distance(draft);
-    let mut nearer = changes(draft, promise.property, domain, draft.largest() + 1);
+    let mut nearer = changes(draft, requirement.property, domain, draft.largest() + 1);
     if let Change::Grow { resource, capacity } = change {
         let between = draft.capacity[*resource] + 1..*capacity;
         nearer.extend(between.take(64).map(|capacity| Some(Change::Grow { resource: *resource, capacity })));
     }
     nearer.retain(|other| other.as_ref().is_some_and(|other| other.distance(draft) < distance));
     nearer.sort_by_key(|other| other.as_ref().map(|other| other.distance(draft)));
-    nearer.into_iter().flatten().find(|other| broken(candidate, promise, draft, Some(other)).is_some())
+    nearer.into_iter().flatten().find(|other| broken(candidate, requirement, draft, Some(other)).is_some())
 }
 
 /// Returns smaller drafts with the change carried over, the largest strides first.

@@ -55,7 +55,7 @@ pub enum Phase {
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The requirement.
-    pub promise: Requirement,
+    pub requirement: Requirement,
     /// The number of instances on which it was decided, up to the first that violates it.
     pub instances: u64,
     /// The number of decided cases: lies, leaves and growths each count, and the steps of climbs.
@@ -137,16 +137,21 @@ fn solve(candidate: &Candidate, instance: Result<Instance>) -> std::result::Resu
     let instance = instance.map_err(|error| error.to_string())?;
     let told = |error: Error| format!("{error} ({})", in_a_line(&instance));
     let tasks = candidate.allocate(&instance).map_err(told)?.tasks;
-    let promise = Requirement { property: Property::Feasibility, reading: Reading::Divisible };
-    let judged = judge(promise, &Case { instance: &instance, tasks: &tasks, after: None });
+    let requirement = Requirement { property: Property::Feasibility, reading: Reading::Divisible };
+    let judged = judge(requirement, &Case { instance: &instance, tasks: &tasks, after: None });
     Ok(Solved { fits: judged.is_some_and(|judgement| !judgement.broken), instance, tasks })
 }
 
 /// Solves one case, and decides a requirement in it.
-pub(super) fn attempt(candidate: &Candidate, promise: Requirement, draft: &Draft, change: Option<&Change>) -> Attempt {
+pub(super) fn attempt(
+    candidate: &Candidate,
+    requirement: Requirement,
+    draft: &Draft,
+    change: Option<&Change>,
+) -> Attempt {
     match solve(candidate, draft.instance(candidate.resources())) {
         Err(_) => Attempt::Unsolved,
-        Ok(solved) => match decide(candidate, promise, &solved, change) {
+        Ok(solved) => match decide(candidate, requirement, &solved, change) {
             Err(_) => Attempt::Unsolved,
             Ok(None) => Attempt::Silent,
             Ok(Some((judgement, after))) => Attempt::Decided(Box::new(JudgedCase {
@@ -163,23 +168,23 @@ type Decided = Option<(Judgement, Option<(Instance, Tasks)>)>;
 
 fn decide(
     candidate: &Candidate,
-    promise: Requirement,
+    requirement: Requirement,
     truth: &Solved,
     change: Option<&Change>,
 ) -> std::result::Result<Decided, String> {
-    if promise.property != Property::Feasibility && !truth.fits {
+    if requirement.property != Property::Feasibility && !truth.fits {
         return Ok(None);
     }
     let case = Case { instance: &truth.instance, tasks: &truth.tasks, after: None };
     let Some(change) = change else {
-        return Ok(judge(promise, &case).map(|judgement| (judgement, None)));
+        return Ok(judge(requirement, &case).map(|judgement| (judgement, None)));
     };
     let then = solve(candidate, change.apply(&truth.instance))?;
     if !then.fits {
         return Ok(None);
     }
     let after = Some(After { change, instance: &then.instance, tasks: &then.tasks });
-    Ok(judge(promise, &Case { after, ..case }).map(|judgement| (judgement, Some((then.instance, then.tasks)))))
+    Ok(judge(requirement, &Case { after, ..case }).map(|judgement| (judgement, Some((then.instance, then.tasks)))))
 }
 
 /// The evaluation of one requirement on one instance.
@@ -202,22 +207,22 @@ impl Evaluation {
 
 fn evaluate(
     candidate: &Candidate,
-    promise: Requirement,
+    requirement: Requirement,
     solved: &std::result::Result<Solved, String>,
     changes: Vec<Option<Change>>,
 ) -> Evaluation {
-    let mut look = Evaluation::default();
+    let mut evaluation = Evaluation::default();
     match solved {
-        Err(why) => look.unsolved(why),
+        Err(why) => evaluation.unsolved(why),
         Ok(solved) => {
             for change in changes {
-                match decide(candidate, promise, solved, change.as_ref()) {
-                    Err(why) => look.unsolved(&why),
+                match decide(candidate, requirement, solved, change.as_ref()) {
+                    Err(why) => evaluation.unsolved(&why),
                     Ok(None) => {}
                     Ok(Some((judgement, _))) => {
-                        look.cases += 1;
+                        evaluation.cases += 1;
                         if judgement.broken {
-                            look.found = Some(change);
+                            evaluation.found = Some(change);
                             break;
                         }
                     }
@@ -225,7 +230,7 @@ fn evaluate(
             }
         }
     }
-    look
+    evaluation
 }
 
 /// The state of one requirement during the search.
@@ -235,14 +240,14 @@ struct Open {
 }
 
 impl Open {
-    fn record(&mut self, draft: &Draft, look: Evaluation, phase: Phase) {
-        self.finding.instances += u64::from(look.cases > 0);
-        self.finding.cases += look.cases;
-        self.finding.unsolved += look.unsolved;
+    fn record(&mut self, draft: &Draft, evaluation: Evaluation, phase: Phase) {
+        self.finding.instances += u64::from(evaluation.cases > 0);
+        self.finding.cases += evaluation.cases;
+        self.finding.unsolved += evaluation.unsolved;
         if self.finding.unsolved_why.is_none() {
-            self.finding.unsolved_why = look.why;
+            self.finding.unsolved_why = evaluation.why;
         }
-        if let Some(change) = look.found {
+        if let Some(change) = evaluation.found {
             self.found = Some((draft.clone(), change, phase));
         }
     }
@@ -256,14 +261,14 @@ pub fn survey(
     search: &SearchSpace,
     tick: &(dyn Fn(u64) -> Result<()> + Sync),
 ) -> Result<Vec<Finding>> {
-    let open = |&promise| Open {
-        finding: Finding { promise, instances: 0, cases: 0, unsolved: 0, unsolved_why: None, counterexample: None },
+    let open = |&requirement| Open {
+        finding: Finding { requirement, instances: 0, cases: 0, unsolved: 0, unsolved_why: None, counterexample: None },
         found: None,
     };
     let mut open: Vec<Open> = requirements.iter().map(open).collect();
     for shape in search.shapes() {
-        let all = |draft: &Draft, promise: Requirement, _: u64| {
-            changes(draft, promise.property, search.domain, shape.most + 1)
+        let all = |draft: &Draft, requirement: Requirement, _: u64| {
+            changes(draft, requirement.property, search.domain, shape.most + 1)
         };
         search_instances(candidate, &mut open, &shape.drafts(), Phase::Grid, &all, tick)?;
     }
@@ -272,17 +277,17 @@ pub fn survey(
         random::draft(&mut rng, search.domain, USERS_MOST, NUMBER_MOST)
     };
     let drafts: Vec<Draft> = (0..search.effort.random).map(draw).collect();
-    let some = |draft: &Draft, promise: Requirement, number: u64| {
+    let some = |draft: &Draft, requirement: Requirement, number: u64| {
         // These streams are far from those of the drafts themselves.
         let mut rng = random::stream(search.seed, Purpose::Draw, search.domain, number | 1 << 40);
-        random::sample(&mut rng, changes(draft, promise.property, search.domain, NUMBER_MOST), CHANGES)
+        random::sample(&mut rng, changes(draft, requirement.property, search.domain, NUMBER_MOST), CHANGES)
     };
     search_instances(candidate, &mut open, &drafts, Phase::Random, &some, tick)?;
     for one in open.iter_mut().filter(|one| one.found.is_none() && one.finding.cases > 0) {
-        let promise = one.finding.promise;
+        let requirement = one.finding.requirement;
         let climbs: Vec<_> = (0..search.effort.climbs)
             .into_par_iter()
-            .map(|number| climb(candidate, promise, search.domain, &search.effort, search.seed, number))
+            .map(|number| climb(candidate, requirement, search.domain, &search.effort, search.seed, number))
             .collect();
         for climbed in climbs {
             one.finding.cases += climbed.cases;
@@ -306,22 +311,23 @@ fn search_instances(
 ) -> Result<()> {
     for (nth, chunk) in drafts.chunks(CHUNK).enumerate() {
         let still: Vec<usize> = (0..open.len()).filter(|&at| open[at].found.is_none()).collect();
-        let requirements: Vec<Requirement> = still.iter().map(|&at| open[at].finding.promise).collect();
-        let looks: Vec<Vec<Evaluation>> = chunk
+        let requirements: Vec<Requirement> = still.iter().map(|&at| open[at].finding.requirement).collect();
+        let evaluations: Vec<Vec<Evaluation>> = chunk
             .par_iter()
             .enumerate()
             .map(|(at, draft)| {
                 let solved = solve(candidate, draft.instance(candidate.resources()));
                 let number = (nth * CHUNK + at) as u64;
-                let look =
-                    |&promise: &Requirement| evaluate(candidate, promise, &solved, changes(draft, promise, number));
-                requirements.iter().map(look).collect()
+                let evaluation = |&requirement: &Requirement| {
+                    evaluate(candidate, requirement, &solved, changes(draft, requirement, number))
+                };
+                requirements.iter().map(evaluation).collect()
             })
             .collect();
-        for (draft, looks) in chunk.iter().zip(looks) {
-            for (&at, look) in still.iter().zip(looks) {
+        for (draft, evaluations) in chunk.iter().zip(evaluations) {
+            for (&at, evaluation) in still.iter().zip(evaluations) {
                 if open[at].found.is_none() {
-                    open[at].record(draft, look, phase);
+                    open[at].record(draft, evaluation, phase);
                 }
             }
         }
@@ -333,12 +339,12 @@ fn search_instances(
 /// Shrinks the findings.
 fn finish(candidate: &Candidate, domain: Domain, open: Open) -> Finding {
     let Open { mut finding, found } = open;
-    let promise = finding.promise;
+    let requirement = finding.requirement;
     finding.counterexample = found.and_then(|(draft, change, phase)| {
-        let (draft, change) = shrink(candidate, promise, domain, draft, change);
-        let judged = broken(candidate, promise, &draft, change.as_ref())?;
+        let (draft, change) = shrink(candidate, requirement, domain, draft, change);
+        let judged = broken(candidate, requirement, &draft, change.as_ref())?;
         Some(Counterexample {
-            promise,
+            requirement,
             domain,
             phase,
             draft,

@@ -187,7 +187,7 @@ pub struct Carried {
     /// Number of workers that failed alone.
     pub failed: u64,
     /// Number of times that a machine was blacklisted because workers had failed there.
-    pub shunned: u64,
+    pub blacklisted: u64,
     /// Number of messages sent, including heartbeats that change nothing.
     pub messages: u64,
     /// Number of requests that the scheduler's master processed, without heartbeats.

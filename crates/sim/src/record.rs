@@ -27,9 +27,9 @@ pub struct State<'a> {
 /// The next task of each queue, and the machines that it may start on. A user has one queue for each combination of label expression and
 /// location that its waiting tasks require.
 pub trait Waiting {
-    /// Calls `hear` for each queue of a user with waiting tasks. The arguments are the scope of the queue (queues with the same scope may
+    /// Calls `visit` for each queue of a user with waiting tasks. The arguments are the scope of the queue (queues with the same scope may
     /// use the same machines) and the need of its next task, through the policy's lens.
-    fn heads<'a>(&'a self, user: UserId, hear: &mut dyn FnMut(u32, &'a [u64]));
+    fn heads<'a>(&'a self, user: UserId, visit: &mut dyn FnMut(u32, &'a [u64]));
 
     /// Returns whether tasks of a scope may start on a machine with its current labels.
     fn may_use(&self, scope: u32, machine: MachineId) -> bool;

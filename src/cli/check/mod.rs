@@ -166,31 +166,31 @@ struct CheckRequest {
     candidates: Vec<Candidate>,
 }
 
-/// Checks the request; messages use the spelling of the command line or of the plan, as `stands` requires.
-fn wanted(args: &Args, context: &Context, stands: SettingOrigin) -> Result<CheckRequest> {
-    let requirements = requirements(args, stands)?;
-    let searches = searches(args, stands)?;
-    let on_blocked = OnBlocked::parse(&stands.key("check.on_blocked"), &args.on_blocked)?;
-    let candidates = candidates(args, on_blocked, context, stands)?;
+/// Checks the request; messages use the spelling of the command line or of the plan, as `origin` requires.
+fn wanted(args: &Args, context: &Context, origin: SettingOrigin) -> Result<CheckRequest> {
+    let requirements = requirements(args, origin)?;
+    let searches = searches(args, origin)?;
+    let on_blocked = OnBlocked::parse(&origin.key("check.on_blocked"), &args.on_blocked)?;
+    let candidates = candidates(args, on_blocked, context, origin)?;
     Ok(CheckRequest { requirements, searches, on_blocked, candidates })
 }
 
-fn requirements(args: &Args, stands: SettingOrigin) -> Result<Vec<Requirement>> {
-    let key = stands.key("check.properties");
+fn requirements(args: &Args, origin: SettingOrigin) -> Result<Vec<Requirement>> {
+    let key = origin.key("check.properties");
     let wanted = each(&args.properties, |name| Property::parse(&key, name))?;
     if let (false, Some(at)) = (args.whole_tasks, wanted.iter().position(|one| *one == Property::Levels)) {
         let name = format!("'{}'", Property::Levels.name());
-        let expected = format!("{} with it: divisible tasks have no last one", stands.key("check.whole_tasks"));
+        let expected = format!("{} with it: divisible tasks have no last one", origin.key("check.whole_tasks"));
         return Err(Error::plan(key, name, expected).item(at));
     }
     let mut requirements = if args.whole_tasks { Requirement::integral() } else { Requirement::divisible() };
-    requirements.retain(|promise| wanted.is_empty() || wanted.contains(&promise.property));
+    requirements.retain(|requirement| wanted.is_empty() || wanted.contains(&requirement.property));
     Ok(requirements)
 }
 
-fn searches(args: &Args, stands: SettingOrigin) -> Result<Vec<SearchSpace>> {
-    let effort = args.effort.parse::<Effort>().map_err(|error| error.under(&stands.key("check.effort")))?;
-    let key = stands.key("check.domains");
+fn searches(args: &Args, origin: SettingOrigin) -> Result<Vec<SearchSpace>> {
+    let effort = args.effort.parse::<Effort>().map_err(|error| error.under(&origin.key("check.effort")))?;
+    let key = origin.key("check.domains");
     let named = each(&args.domains, |name| match name.as_str() {
         "all" => Ok(Domain::ALL.iter().map(|(_, domain, _)| *domain).collect()),
         name => Domain::parse(&key, name).map(|domain| vec![domain]).map_err(|error| error.or("all")),
@@ -205,8 +205,8 @@ fn searches(args: &Args, stands: SettingOrigin) -> Result<Vec<SearchSpace>> {
 }
 
 /// Returns the requested policies, or every policy that can be checked.
-fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, stands: SettingOrigin) -> Result<Vec<Candidate>> {
-    let key = stands.key("check.policies");
+fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, origin: SettingOrigin) -> Result<Vec<Candidate>> {
+    let key = origin.key("check.policies");
     let candidate = |name: &str| match args.whole_tasks {
         true => Candidate::integral(context.registry.policy(name)?, on_blocked),
         false => Candidate::divisible(context.registry, name),
@@ -216,7 +216,7 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, stands: Set
     }
     if !args.policies.is_empty() {
         return each(&args.policies, |name| {
-            candidate(name).map_err(|error| match (stands, &error) {
+            candidate(name).map_err(|error| match (origin, &error) {
                 (SettingOrigin::InPlan, Error::UnknownPolicy { .. }) => error.of_key(&key),
                 _ => error.under(&key),
             })

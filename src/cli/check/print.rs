@@ -33,7 +33,7 @@ pub(super) fn text(requirements: &[Requirement], matrices: &[Matrix], whole: Opt
                 // A larger class of instances may have the same smallest counterexample, which is shown once.
                 let known = |(policy, other): &(&str, &Counterexample)| {
                     *policy == column.policy
-                        && other.promise == found.promise
+                        && other.requirement == found.requirement
                         && (&other.draft, &other.change) == (&found.draft, &found.change)
                 };
                 if told.iter().any(known) {
@@ -54,9 +54,9 @@ pub(super) fn text(requirements: &[Requirement], matrices: &[Matrix], whole: Opt
 
 fn table(requirements: &[Requirement], columns: &[PolicyColumn]) -> String {
     let names = std::iter::once(String::new()).chain(columns.iter().map(|column| column.policy.clone()));
-    let row = |(nth, promise): (usize, &Requirement)| -> Vec<GridCell> {
+    let row = |(nth, requirement): (usize, &Requirement)| -> Vec<GridCell> {
         let cells = columns.iter().map(|column| cell(&column.findings[nth]));
-        std::iter::once(promise.title().into()).chain(cells).collect()
+        std::iter::once(requirement.title().into()).chain(cells).collect()
     };
     let rows = requirements.iter().enumerate().map(row).collect();
     Grid::new(names.map(|name| (name, Alignment::Left)).collect(), rows).text()
@@ -78,7 +78,7 @@ fn counterexample(
     files: &[WrittenFile],
     whole: Option<OnBlocked>,
 ) -> String {
-    let title = found.promise.title();
+    let title = found.requirement.title();
     let title = format!("{}: {} fails ({})", column.policy, lower(&title), found.domain.meaning());
     let mut text = paragraphs(&title);
     for line in found.lines() {
@@ -128,13 +128,13 @@ pub(super) fn unsolved(matrices: &[Matrix]) -> Vec<String> {
         for column in &matrix.columns {
             let most =
                 column.findings.iter().filter(|finding| finding.unsolved > 0).max_by_key(|finding| finding.unsolved);
-            if let Some(Finding { promise, unsolved, unsolved_why, .. }) = most {
+            if let Some(Finding { requirement, unsolved, unsolved_why, .. }) = most {
                 let why = unsolved_why.as_deref().unwrap_or("no reason was given");
                 notes.push(format!(
                     "{}, {}: it has no allocation in {unsolved} cases ({}), the first: {why}",
                     column.policy,
                     matrix.search.domain.meaning(),
-                    lower(&promise.title())
+                    lower(&requirement.title())
                 ));
             }
         }
@@ -157,7 +157,7 @@ pub(super) fn json(matrices: &[Matrix]) -> Result<String> {
 }
 
 fn one(matrix: &Matrix, column: &PolicyColumn, finding: &Finding, files: &[WrittenFile]) -> Json {
-    let reading = match finding.promise.reading {
+    let reading = match finding.requirement.reading {
         Reading::Divisible => "divisible",
         Reading::Whole => "whole",
         Reading::UpToOneTask => "up-to-one-task",
@@ -171,7 +171,7 @@ fn one(matrix: &Matrix, column: &PolicyColumn, finding: &Finding, files: &[Writt
     let mut object = Map::new();
     object.insert("policy".to_owned(), column.policy.clone().into());
     object.insert("domain".to_owned(), matrix.search.domain.name().into());
-    object.insert("property".to_owned(), finding.promise.property.name().into());
+    object.insert("property".to_owned(), finding.requirement.property.name().into());
     object.insert("reading".to_owned(), reading.into());
     object.insert("result".to_owned(), result.into());
     object.insert("instances".to_owned(), finding.instances.into());
@@ -211,7 +211,7 @@ fn example(found: &Counterexample, files: &[WrittenFile]) -> Json {
     }
     object.insert("instance".to_owned(), instance(&found.instance, &found.tasks));
     if let Some((after, tasks)) = &found.after {
-        let name = if matches!(found.promise.property, Property::StrategyProofness) { "lie" } else { "after" };
+        let name = if matches!(found.requirement.property, Property::StrategyProofness) { "lie" } else { "after" };
         object.insert(name.to_owned(), instance(after, tasks));
     }
     if !files.is_empty() {

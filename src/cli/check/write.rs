@@ -21,7 +21,7 @@ pub(super) fn files(folder: &Path, matrices: &mut [Matrix]) -> Result<()> {
                     Domain::Positive => String::new(),
                     domain => format!("-{}", domain.name()),
                 };
-                let stem = format!("{}-{}{domain}", plain(&column.policy), found.promise.slug());
+                let stem = format!("{}-{}{domain}", plain(&column.policy), found.requirement.slug());
                 for (suffix, text) in found.files() {
                     let name = if suffix.is_empty() { format!("{stem}.toml") } else { format!("{stem}-{suffix}.toml") };
                     let text =
@@ -52,13 +52,14 @@ pub(super) fn data(requirements: &[Requirement], matrices: &[Matrix]) -> Data {
     let mut data = Data::new(["domain", "property", "policy", "outcome", "instances"]);
     for matrix in matrices {
         for column in &matrix.columns {
-            for (promise, finding) in requirements.iter().zip(&column.findings) {
+            for (requirement, finding) in requirements.iter().zip(&column.findings) {
                 let outcome = match mark(finding) {
                     Mark::Holds => "holds",
                     Mark::Fails => "fails",
                     Mark::Unknown => "not defined",
                 };
-                let names = [matrix.search.domain.name(), &promise.title(), &column.policy, outcome].map(str::to_owned);
+                let names =
+                    [matrix.search.domain.name(), &requirement.title(), &column.policy, outcome].map(str::to_owned);
                 data.rows.push(names.into_iter().chain([finding.cases.to_string()]).collect());
             }
         }
@@ -77,8 +78,8 @@ pub(super) fn draw(requirements: &[Requirement], matrices: &[Matrix], width: Opt
         rows: requirements
             .iter()
             .enumerate()
-            .map(|(nth, promise)| GridRow {
-                label: promise.title(),
+            .map(|(nth, requirement)| GridRow {
+                label: requirement.title(),
                 marks: matrix.columns.iter().map(|column| mark(&column.findings[nth])).collect(),
             })
             .collect(),

@@ -79,7 +79,7 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
                 json!({
                     "policy": policy, "size": class.size, "running": class.running, "urgent": class.urgent, "states": played,
                     "found": found.as_ref().map(|found| json!({
-                        "verdict": found.hearing.verdict.name(), "about": found.hearing.about, "state": found.text,
+                        "verdict": found.assessment.verdict.name(), "about": found.assessment.about, "state": found.text,
                     })),
                 })
             };
@@ -105,11 +105,11 @@ fn text(policy: &str, class: &Class, found: &Option<FoundState>, played: u64) ->
     match found {
         None => format!("{searched}# No state of {played} has the verdict.\n"),
         Some(found) => {
-            let FoundState { text, hearing } = found;
-            let name = hearing.verdict.name();
+            let FoundState { text, assessment } = found;
+            let name = assessment.verdict.name();
             format!(
                 "{searched}# {name}: {}.\n# It is number {played} in the class, by capacity, then number and sum of workloads: none smaller does.\n{text}verdict = \"{name}\"\n",
-                hearing.about
+                assessment.about
             )
         }
     }

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::print::aligned_left;
 use super::{Context, Format, print};
-use crate::court::{Assessment, Bench, ROUNDS, State, Verdict, answer, hearing, judge, open, parse};
+use crate::court::{Assessment, Bench, ROUNDS, State, Verdict, answer, assessment, judge, open, parse};
 use crate::error::{Error, Result, did_you_mean};
 
 /// Play scenarios of production schedulers to a verdict: settled, livelock, starvation
@@ -83,7 +83,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let judged: Vec<Case> = judged.collect::<Result<_>>()?;
     match args.format {
         Format::Json => {
-            let all: Vec<Json> = judged.iter().map(|case| hearing(&case.bench, &case.hearing, case.ok)).collect();
+            let all: Vec<Json> = judged.iter().map(|case| assessment(&case.bench, &case.assessment, case.ok)).collect();
             print::json(&all.into())?;
         }
         Format::Table => print::out(&text(&judged, !args.scenarios.is_empty()))?,
@@ -124,7 +124,7 @@ fn scenario(path: &Path) -> Result<State> {
 /// A scenario under a policy.
 struct Case<'a> {
     bench: Bench<'a>,
-    hearing: Assessment,
+    assessment: Assessment,
     /// Whether the verdict is the expected one; `None` without an expectation.
     ok: Option<bool>,
     problems: Vec<String>,
@@ -141,10 +141,10 @@ fn case<'a>(state: &'a State, policy: &str, args: &Args, context: &'a Context) -
     let bench = Bench::new(state, policy, context.registry)?;
     let expected: Vec<_> = state.expectations.iter().filter(|expected| expected.policy == policy).collect();
     let rounds = args.rounds.or(expected.iter().map(|expected| expected.rounds).max()).unwrap_or(ROUNDS);
-    let hearing = judge(&bench, rounds)?;
-    let problems: Vec<String> = expected.iter().filter_map(|expected| expected.differs(state, &hearing)).collect();
+    let assessment = judge(&bench, rounds)?;
+    let problems: Vec<String> = expected.iter().filter_map(|expected| expected.differs(state, &assessment)).collect();
     let ok = (!expected.is_empty()).then_some(problems.is_empty());
-    Ok(Case { bench, hearing, ok, problems })
+    Ok(Case { bench, assessment, ok, problems })
 }
 
 /// Formats a table of verdicts; with details also the rounds of each livelock.
@@ -155,8 +155,8 @@ fn text(judged: &[Case], details: bool) -> String {
         vec![
             case.bench.state().name.clone(),
             case.bench.policy.clone(),
-            case.hearing.verdict.name().to_owned(),
-            case.hearing.rounds.len().to_string(),
+            case.assessment.verdict.name().to_owned(),
+            case.assessment.rounds.len().to_string(),
             ok.to_owned(),
         ]
     };
@@ -169,15 +169,15 @@ fn text(judged: &[Case], details: bool) -> String {
 
 fn detail(case: &Case) -> String {
     let state = case.bench.state();
-    let mut text = format!("\n{} under {}: {}", state.name, case.bench.policy, case.hearing.verdict.name());
-    if !case.hearing.about.is_empty() {
-        text.push_str(&format!("; {}", case.hearing.about));
+    let mut text = format!("\n{} under {}: {}", state.name, case.bench.policy, case.assessment.verdict.name());
+    if !case.assessment.about.is_empty() {
+        text.push_str(&format!("; {}", case.assessment.about));
     }
     text.push('\n');
     case.problems.iter().for_each(|problem| text.push_str(&format!("  {problem}\n")));
-    let rounds = match case.hearing.verdict {
-        Verdict::Livelock => case.hearing.cycle(),
-        _ => &case.hearing.rounds,
+    let rounds = match case.assessment.verdict {
+        Verdict::Livelock => case.assessment.cycle(),
+        _ => &case.assessment.rounds,
     };
     for played in rounds.iter().take(12) {
         let round = answer(&case.bench, &played.round);

@@ -14,7 +14,7 @@ use super::{Context, Format, check, failover, left_over, over_commit, print, rep
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
-use crate::experiment::study::folder::strangers;
+use crate::experiment::study::folder::foreign_files;
 use crate::experiment::study::identity::slashed;
 use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
 use crate::output::folder::check_output;
@@ -191,7 +191,7 @@ pub fn perform(study: &Study, how: &RunSettings, draw: Draw, context: &Context) 
 fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) -> Result<Done> {
     let started = Instant::now();
     if let Some(folder) = how.folder {
-        match strangers(folder)? {
+        match foreign_files(folder)? {
             0 => {}
             others => context.print_message(&format!(
                 "{} has {others} files or folders that are no results; they stay",

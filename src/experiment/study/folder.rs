@@ -60,7 +60,7 @@ pub fn check_owner(folder: &Path) -> Result<()> {
     match in_the_way {
         Some(file) if !is_of_results(folder)? => {
             let problem = format!(
-                "{} stands where results would stand, and no record in {} says that Plimsoll wrote it; choose another \
+                "{} origin where results would stand, and no record in {} says that Plimsoll wrote it; choose another \
                  folder with -o",
                 file.display(),
                 folder.display()
@@ -72,7 +72,7 @@ pub fn check_owner(folder: &Path) -> Result<()> {
 }
 
 /// Returns the number of foreign files and folders in a folder that contains no results. Errors: [`Error::Io`].
-pub fn strangers(folder: &Path) -> Result<usize> {
+pub fn foreign_files(folder: &Path) -> Result<usize> {
     let is_strange = |name: &&String| !is_left_over(name) && !is_a_name_of_ours(name);
     Ok(if is_of_results(folder)? { 0 } else { entries(folder)?.iter().filter(is_strange).count() })
 }

@@ -147,7 +147,7 @@ impl Seen {
             | Note::Stopped(_)
             | Note::Finished(_) => {}
             // In this model no worker fails individually.
-            Note::Failed(_) | Note::Barred(_) | Note::Blamed(_) | Note::Shunned(_) | Note::Forgiven(_) => {}
+            Note::Failed(_) | Note::Barred(_) | Note::Blamed(_) | Note::Blacklisted(_) | Note::Forgiven(_) => {}
         }
     }
 

@@ -30,14 +30,14 @@ impl Master {
 
     fn blame(&mut self, turn: &mut PendingStep, app: AppId, machine: MachineId) {
         let Some(limits) = turn.setup.blacklist else { return };
-        let shunned = self.sites.iter().filter(|site| site.shunned).count();
+        let blacklisted = self.sites.iter().filter(|site| site.blacklisted).count();
         let site = &mut self.sites[machine.index()];
         if site.blamed.insert(app) {
             turn.push_note(Note::Blamed(machine));
         }
-        if !site.shunned && site.blamed.len() >= limits.cluster as usize && shunned < limits.most as usize {
-            site.shunned = true;
-            turn.push_note(Note::Shunned(machine));
+        if !site.blacklisted && site.blamed.len() >= limits.cluster as usize && blacklisted < limits.most as usize {
+            site.blacklisted = true;
+            turn.push_note(Note::Blacklisted(machine));
         }
     }
 
@@ -45,7 +45,7 @@ impl Master {
     pub(super) fn forgive(&mut self, turn: &mut PendingStep, machine: MachineId) {
         let site = &mut self.sites[machine.index()];
         site.blamed.clear();
-        site.shunned = false;
+        site.blacklisted = false;
         turn.push_note(Note::Forgiven(machine));
     }
 }

@@ -64,7 +64,7 @@ pub struct MachineAccount {
     /// Applications that have reported the machine, completed ones included.
     blamed: BTreeSet<AppId>,
     /// Whether the machine is blacklisted: enough applications have reported it, and FuxiMaster grants no units there.
-    pub shunned: bool,
+    pub blacklisted: bool,
 }
 
 impl MachineAccount {
@@ -203,7 +203,7 @@ impl Master {
             caps: None,
             claims: Counts::default(),
             blamed: BTreeSet::new(),
-            shunned: false,
+            blacklisted: false,
         };
         let tenants: BTreeMap<AppId, Tenant> =
             newest.iter().map(|&(app, least)| (app, Tenant { least, ..Tenant::default() })).collect();

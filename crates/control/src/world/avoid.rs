@@ -107,7 +107,7 @@ impl World {
     /// Returns whether FuxiMaster may grant on a machine: it is present and not blacklisted.
     pub(super) fn is_open(&self, machine: MachineId) -> bool {
         let site = self.master.as_ref().map(|master| &master.sites[machine.index()]);
-        site.is_some_and(|site| site.contact == Contact::Here && !site.shunned)
+        site.is_some_and(|site| site.contact == Contact::Here && !site.blacklisted)
     }
 
     /// Returns the machines that are barred for a role, as far as FuxiMaster has received the bars.

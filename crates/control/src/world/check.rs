@@ -59,7 +59,7 @@ impl World {
                 Note::Recovered => self.check_recovered(),
                 Note::Released(_) | Note::Converted(..) | Note::Started(_) | Note::Stopped(_) | Note::Finished(_) => {}
                 Note::MachineBack(_) | Note::AppAway(_) | Note::Requested(..) => {}
-                Note::Failed(_) | Note::Barred(_) | Note::Blamed(_) | Note::Shunned(_) | Note::Forgiven(_) => {}
+                Note::Failed(_) | Note::Barred(_) | Note::Blamed(_) | Note::Blacklisted(_) | Note::Forgiven(_) => {}
             }
         }
     }
@@ -101,7 +101,7 @@ impl World {
 
     fn check_grant(&mut self, units: Units<u32>) {
         let Units { machine, role, count } = units;
-        self.desk.load.granted += u64::from(count);
+        self.inbox.load.granted += u64::from(count);
         self.check_room(machine);
         let Some(master) = &self.master else { return };
         let account = master.accounts.get(&role).copied().unwrap_or_default();

@@ -28,8 +28,8 @@ impl World {
                     apps.extend(self.setup.find(units.role).map(|role| role.app));
                 }
                 Note::MachineAway(machine) | Note::Forgiven(machine) => self.open(machine),
-                Note::Shunned(machine) => {
-                    self.watch.shunned += 1;
+                Note::Blacklisted(machine) => {
+                    self.watch.blacklisted += 1;
                     self.open(machine);
                 }
                 Note::Blamed(machine) => self.blamed(machine),

@@ -91,54 +91,54 @@ fn is_request(message: &Message) -> bool {
 
 impl World {
     /// Queues a message for FuxiMaster; without a service time, it is processed at once.
-    pub(super) fn put_on_desk(&mut self, mut letter: Letter) {
-        if self.desk.cost.is_nothing() {
-            self.desk.load.requests += u64::from(is_request(&letter.message));
+    pub(super) fn put_in_inbox(&mut self, mut letter: Letter) {
+        if self.inbox.cost.is_nothing() {
+            self.inbox.load.requests += u64::from(is_request(&letter.message));
             return self.master_input(master::MasterInput::Message(letter.message));
         }
         letter.arrived = self.now;
-        self.desk.waiting.push(letter);
-        let there = (self.desk.waiting.len() + self.desk.at_work.len()) as u64;
-        self.desk.load.peak = self.desk.load.peak.max(there);
-        if self.desk.since.is_none() {
+        self.inbox.waiting.push(letter);
+        let there = (self.inbox.waiting.len() + self.inbox.at_work.len()) as u64;
+        self.inbox.load.peak = self.inbox.load.peak.max(there);
+        if self.inbox.since.is_none() {
             self.begin();
         }
     }
 
     /// Starts the next batch with all queued messages.
     fn begin(&mut self) {
-        let desk = &mut self.desk;
-        desk.at_work = std::mem::take(&mut desk.waiting);
+        let inbox = &mut self.inbox;
+        inbox.at_work = std::mem::take(&mut inbox.waiting);
         let mut total = Span::ZERO;
         let mut last: Option<(Endpoint, Time)> = None;
-        for at in 0..desk.at_work.len() {
-            let letter = &desk.at_work[at];
+        for at in 0..inbox.at_work.len() {
+            let letter = &inbox.at_work[at];
             // Messages that a peer sent in one batch are one request.
             let same = last == Some((letter.from, letter.arrived));
             if is_request(&letter.message) && !same {
                 last = Some((letter.from, letter.arrived));
-                desk.load.requests += 1;
-                total = Span(total.0 + desk.cost().0);
+                inbox.load.requests += 1;
+                total = Span(total.0 + inbox.cost().0);
             }
         }
-        desk.since = Some(self.now);
+        inbox.since = Some(self.now);
         self.after(total, CLOCKS, Event::Decided(self.epoch));
     }
 
     /// Processes the messages of a finished batch. A scheduling round follows, and then the messages that arrived in the meantime.
     pub(super) fn decided(&mut self, epoch: u32) {
-        if epoch != self.epoch || self.desk.since.is_none() {
+        if epoch != self.epoch || self.inbox.since.is_none() {
             return;
         }
-        for letter in std::mem::take(&mut self.desk.at_work) {
+        for letter in std::mem::take(&mut self.inbox.at_work) {
             if is_request(&letter.message) {
-                self.desk.load.response_us.push(self.now.since(letter.arrived).0);
+                self.inbox.load.response_us.push(self.now.since(letter.arrived).0);
             }
             self.master_input(master::MasterInput::Message(letter.message));
         }
-        self.desk.rest(self.now);
-        self.desk.decided = Some(self.now);
-        if !self.desk.waiting.is_empty() {
+        self.inbox.rest(self.now);
+        self.inbox.decided = Some(self.now);
+        if !self.inbox.waiting.is_empty() {
             self.begin();
         }
     }

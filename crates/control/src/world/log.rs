@@ -288,7 +288,7 @@ fn describe_note(setup: &Setup, note: &Note) -> (String, Option<MachineId>, Opti
         Note::Finished(units) => about("has heard the end of", units, ""),
         Note::Barred(app) => (format!("knows what AM {} bars", app.0), None, setup.roles_of(*app).next()),
         Note::Blamed(machine) => (format!("receives a report against machine {machine}"), Some(*machine), None),
-        Note::Shunned(machine) => (format!("shuns machine {machine}"), Some(*machine), None),
+        Note::Blacklisted(machine) => (format!("shuns machine {machine}"), Some(*machine), None),
         Note::Forgiven(machine) => (format!("forgives machine {machine}"), Some(*machine), None),
     }
 }

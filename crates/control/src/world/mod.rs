@@ -173,7 +173,7 @@ pub struct World {
     barred: BTreeMap<RoleId, BTreeSet<MachineId>>,
     /// Grants that wait until the Tubo acknowledges earlier revocations, or until FuxiMaster has received the request.
     postponed: Vec<Units<u32>>,
-    desk: Inbox,
+    inbox: Inbox,
     /// The random streams of the kinds of processes that fail.
     dice: [ChaCha8Rng; 4],
     /// A machine with more units after a recovery than fit.
@@ -201,7 +201,7 @@ impl World {
         setup.rules = rules;
         setup.order_by_hints = script.order_by_hints;
         let dice = FaultKind::ALL.map(|kind| stream(script.seed, &format!("control/failures {kind:?}")));
-        let (net, desk, watch) = (Net::new(&script), Inbox::new(&script), Watch::new(&script));
+        let (net, inbox, watch) = (Net::new(&script), Inbox::new(&script), Watch::new(&script));
         World {
             setup,
             script,
@@ -222,7 +222,7 @@ impl World {
             places: Places::default(),
             barred: BTreeMap::new(),
             postponed: Vec::new(),
-            desk,
+            inbox,
             dice,
             overfull: None,
             strict: false,
@@ -280,8 +280,8 @@ impl World {
         self.now = end;
         self.watch.work.close(end);
         let down = self.watch.down.0.map_or(0, |since| end.since(since).0) + self.watch.down.1.0;
-        self.desk.rest(end);
-        let load = &mut self.desk.load;
+        self.inbox.rest(end);
+        let load = &mut self.inbox.load;
         let mut times = std::mem::take(&mut load.response_us);
         times.sort_unstable();
         let sum: u128 = times.iter().map(|us| u128::from(*us)).sum();
@@ -293,7 +293,7 @@ impl World {
         Carried {
             faults: self.watch.faults,
             failed: self.watch.failed,
-            shunned: self.watch.shunned,
+            blacklisted: self.watch.blacklisted,
             messages: self.messages().0,
             requests,
             granted,
@@ -426,7 +426,7 @@ impl World {
                     }
                     Endpoint::App(..) | Endpoint::Master => {}
                 }
-                self.put_on_desk(letter);
+                self.put_in_inbox(letter);
             }
             Endpoint::App(app, epoch) => self.app_input(app, epoch, app::AppInput::Message(letter.message)),
             Endpoint::Tubo(machine) => {

@@ -170,7 +170,7 @@ impl Control for World {
     }
 
     fn decides(&self) -> bool {
-        self.is_normal() && self.desk.is_free(self.now)
+        self.is_normal() && self.inbox.is_free(self.now)
     }
 
     fn persists(&self) -> bool {

@@ -64,7 +64,7 @@ impl World {
                 if let Some(master) = self.master.take() {
                     let units = master.sites.iter().map(|site| site.alloc.total());
                     self.watch.forgotten[0] += units.sum::<u64>();
-                    self.desk.clear(self.now);
+                    self.inbox.clear(self.now);
                     self.watch.down.0.get_or_insert(self.now);
                     self.postponed.clear();
                     self.after(span, ENDS, Event::MasterStarts);

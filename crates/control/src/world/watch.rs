@@ -134,7 +134,7 @@ pub struct Watch {
     /// Workers that failed alone.
     pub failed: u64,
     /// The number of times that a machine was blacklisted.
-    pub shunned: u64,
+    pub blacklisted: u64,
     /// Since when FuxiMaster makes no decisions, and for how long it made none before.
     pub(super) down: (Option<Time>, Span),
     /// The work of workers.
@@ -178,7 +178,7 @@ impl Watch {
             harmed: 0,
             faults: 0,
             failed: 0,
-            shunned: 0,
+            blacklisted: 0,
             down: (None, Span::ZERO),
             work: Accounts::default(),
             intent: Vec::new(),
@@ -357,7 +357,7 @@ impl Watch {
             }
             Note::MachineBack(_) | Note::AppAway(_) | Note::Requested(..) => {}
             Note::Started(_) | Note::Stopped(_) | Note::Failed(_) | Note::Finished(_) => {}
-            Note::Barred(_) | Note::Blamed(_) | Note::Shunned(_) | Note::Forgiven(_) => {}
+            Note::Barred(_) | Note::Blamed(_) | Note::Blacklisted(_) | Note::Forgiven(_) => {}
         }
     }
 

@@ -265,10 +265,10 @@ fn the_end_of_issue_1934() {
     let held = |policy: &str| {
         let (state, registry) = (crate::state(&text), plimsoll_policies::Registry::default());
         let bench = plimsoll_court::Bench::new(&state, policy, &registry).expect("a policy");
-        let hearing = plimsoll_court::judge(&bench, 20).expect("a verdict");
-        assert_eq!(hearing.verdict, plimsoll_court::Verdict::Settled);
+        let assessment = plimsoll_court::judge(&bench, 20).expect("a verdict");
+        assert_eq!(assessment.verdict, plimsoll_court::Verdict::Settled);
         let of = |name: &str| {
-            let runs = hearing.last.running.iter().filter(|run| state.workloads[run.workload].name == name);
+            let runs = assessment.last.running.iter().filter(|run| state.workloads[run.workload].name == name);
             runs.map(|run| run.tasks()).sum::<u32>()
         };
         (of("a"), of("b"))

@@ -165,9 +165,9 @@ fn names_decide_ties_alone() {
             state.renames = true;
             let bench =
                 Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{policy}: {error}\n{text}"));
-            let hearing = judge(&bench, 40).unwrap_or_else(|error| panic!("{policy}: {error}\n{text}"));
-            assert_ne!(hearing.verdict, Verdict::DependsOnNames, "{policy}\n{text}");
-            settled += u32::from(hearing.verdict == Verdict::Settled);
+            let assessment = judge(&bench, 40).unwrap_or_else(|error| panic!("{policy}: {error}\n{text}"));
+            assert_ne!(assessment.verdict, Verdict::DependsOnNames, "{policy}\n{text}");
+            settled += u32::from(assessment.verdict == Verdict::Settled);
         }
         assert!(settled > 100, "{policy}: {settled} settle");
     }

@@ -24,9 +24,10 @@ fn every_scenario_comes_out_as_it_says() {
         assert!(!state.expectations.is_empty(), "{} expects nothing", path.display());
         for expected in &state.expectations {
             let bench = Bench::new(&state, &expected.policy, &registry).unwrap_or_else(|error| panic!("{error}"));
-            let hearing = judge(&bench, expected.rounds).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let assessment =
+                judge(&bench, expected.rounds).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             judged += 1;
-            if let Some(problem) = expected.differs(&state, &hearing) {
+            if let Some(problem) = expected.differs(&state, &assessment) {
                 wrong.push(format!("{} under {}: {problem}", path.display(), expected.policy));
             }
         }

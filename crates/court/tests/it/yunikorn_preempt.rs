@@ -58,8 +58,8 @@ fn preempts(lines: &[&str], victims: &[&str]) {
     for policy in ["yunikorn-fair", "yunikorn-fair@guarded"] {
         let (state, registry) = (state(&text(lines)), Registry::default());
         let bench = Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{error}"));
-        let hearing = judge(&bench, 30).unwrap_or_else(|error| panic!("{error}"));
-        assert_ne!(hearing.verdict, Verdict::Livelock, "{policy}: {}", text(lines));
+        let assessment = judge(&bench, 30).unwrap_or_else(|error| panic!("{error}"));
+        assert_ne!(assessment.verdict, Verdict::Livelock, "{policy}: {}", text(lines));
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) static METRICS: Metrics = Metrics {
         int(
             "control_machines_shunned",
             "how often a machine began to be shunned because workers had failed there",
-            |run| control_value(run, |it| it.shunned),
+            |run| control_value(run, |it| it.blacklisted),
         ),
         micros("control_down_us", "time without decisions of FuxiMaster: dead, or recovering", |run| {
             control_value(run, |it| it.down.0)

@@ -226,13 +226,13 @@ impl Scheduler for Armada {
             // A more urgent job of the same queue precedes its reclaimed jobs too.
             last.iter().any(|(last, at)| if *at == queue { place.0 < last.0 } else { place < *last })
         };
-        let displaces = session.waiting_queues().into_iter().any(comes_before);
-        Round::new(self, session, if displaces { &above } else { &[] }).run();
+        let preempts_for = session.waiting_queues().into_iter().any(comes_before);
+        Round::new(self, session, if preempts_for { &above } else { &[] }).run();
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &QueueTable, books: &Books) -> Vec<Status> {
-        if desk.usage.len() < tree.nodes.len() {
+    fn standings(&self, tree: &Tree, queue_table: &QueueTable, books: &Books) -> Vec<Status> {
+        if queue_table.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
         let shown = |part: u128| part as f64 / WHOLE as f64;
@@ -249,7 +249,7 @@ impl Scheduler for Armada {
             guaranteed: [None; MAX_DIMS],
             limit: [None; MAX_DIMS],
         };
-        let active = self.active(tree, books, &desk.usage);
+        let active = self.active(tree, books, &queue_table.usage);
         let known: BTreeMap<QueueAt, _> = shared(&active).into_iter().map(|known| (known.0, known)).collect();
         // The shares of a queue without jobs are those it would have as the only additional active queue.
         let idle = |leaf: QueueAt| {
@@ -260,14 +260,21 @@ impl Scheduler for Armada {
         leaves.filter_map(|leaf| known.get(&leaf).copied().or_else(|| idle(leaf))).map(one).collect()
     }
 
-    fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
-        let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
+    fn compare_users(
+        &self,
+        tree: &Tree,
+        queue_table: &QueueTable,
+        books: &Books,
+        one: UserId,
+        other: UserId,
+    ) -> Option<bool> {
+        let next = |user: UserId| queue_table.waiting.get(user.index()).copied().flatten();
         let (one, other) = (next(one)?, next(other)?);
         if one.queue == other.queue {
             return Some(one.turn() < other.turn());
         }
         let place = |next: &super::cycle::Waiting| {
-            let (usage, need) = (desk.usage.get(next.queue)?, next.need());
+            let (usage, need) = (queue_table.usage.get(next.queue)?, next.need());
             let with = Resources(std::array::from_fn(|d| usage.0[d] + need.0[d]));
             let cost = self.cost(&with, books.offered()).over(self.weights[next.queue], ONE);
             Some((next.priority, cost, &tree.nodes[next.queue].name))

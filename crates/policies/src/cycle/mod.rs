@@ -47,7 +47,7 @@ pub trait Scheduler: Send {
     fn cycle(&mut self, session: &mut Session) -> Result<()>;
 
     /// Returns the status of each queue: the current quantities that the scheduler uses.
-    fn standings(&self, _tree: &Tree, _desk: &QueueTable, _books: &Books) -> Vec<Status> {
+    fn standings(&self, _tree: &Tree, _queue_table: &QueueTable, _books: &Books) -> Vec<Status> {
         Vec::new()
     }
 
@@ -55,7 +55,7 @@ pub trait Scheduler: Send {
     fn compare_users(
         &self,
         _tree: &Tree,
-        _desk: &QueueTable,
+        _queue_table: &QueueTable,
         _books: &Books,
         _one: UserId,
         _other: UserId,
@@ -71,7 +71,7 @@ pub struct Cycled<S> {
     scheduler: S,
     tree: Tree,
     weights: Weights,
-    desk: QueueTable,
+    queue_table: QueueTable,
     /// By user: its planned launches, with their positions in the order of the cycle.
     places: HashMap<UserId, VecDeque<PlannedLaunch>>,
     waits: HashMap<UserId, Reason>,
@@ -102,9 +102,19 @@ const NOT_YET: Reason = Reason::Rule("its turn has not come");
 impl<S: Scheduler> Cycled<S> {
     /// Creates a policy over the queues of a file.
     pub fn new(file: &QueueFile, setup: &Setup, scheduler: S) -> Cycled<S> {
-        let (desk, places, waits) = Default::default();
+        let (queue_table, places, waits) = Default::default();
         let weights = setup.weights.clone();
-        Cycled { scheduler, tree: Tree::new(file), weights, desk, places, waits, at: None, acted: false, stops: false }
+        Cycled {
+            scheduler,
+            tree: Tree::new(file),
+            weights,
+            queue_table,
+            places,
+            waits,
+            at: None,
+            acted: false,
+            stops: false,
+        }
     }
 }
 
@@ -118,7 +128,7 @@ impl<S> Cycled<S> {
 
 impl<S: Scheduler> Policy for Cycled<S> {
     fn needs(&self) -> Needs {
-        Needs { displaces: PreemptsFor::Reclaims, waiting_demand: true, nominates: true, ..Needs::default() }
+        Needs { preempts_for: PreemptsFor::Reclaims, waiting_demand: true, nominates: true, ..Needs::default() }
     }
 
     fn open(&mut self, user: UserId, name: &str) -> Result<()> {
@@ -129,7 +139,7 @@ impl<S: Scheduler> Policy for Cycled<S> {
     }
 
     fn prepare(&mut self, _now: Time, _books: &Books, changed: &[UserId]) -> Result<Stale> {
-        self.desk.mark_changed(changed);
+        self.queue_table.mark_changed(changed);
         Ok(Stale::None)
     }
 
@@ -179,11 +189,11 @@ impl<S: Scheduler> Policy for Cycled<S> {
     }
 
     fn standings(&self, books: &Books) -> Vec<Status> {
-        self.scheduler.standings(&self.tree, &self.desk, books)
+        self.scheduler.standings(&self.tree, &self.queue_table, books)
     }
 
     fn compare_users(&self, one: UserId, other: UserId, books: &Books) -> Option<bool> {
-        self.scheduler.compare_users(&self.tree, &self.desk, books, one, other)
+        self.scheduler.compare_users(&self.tree, &self.queue_table, books, one, other)
     }
 }
 
@@ -195,19 +205,19 @@ impl<S: Scheduler> Preemption for Cycled<S> {
             return Ok(Reclaims::default());
         }
         let first = self.at.replace(now).is_none();
-        self.desk.follow(&self.tree, running, books);
+        self.queue_table.follow(&self.tree, running, books);
         // The first cycle always runs: schedulers compute and report the guarantees of queues in it.
-        if self.desk.busy.is_empty() && !first {
+        if self.queue_table.busy.is_empty() && !first {
             return Ok(Reclaims::default());
         }
-        let mut session = Session::new(&self.tree, &self.desk, running, books);
+        let mut session = Session::new(&self.tree, &self.queue_table, running, books);
         self.scheduler.cycle(&mut session)?;
         let decided = session.decided;
         self.places.clear();
         let stale = Stale::Some(decided.launches.iter().map(|(user, ..)| *user).collect());
         let planned = !decided.evictions.is_empty();
         for (at, (user, tasks, seats)) in decided.launches.into_iter().enumerate() {
-            let Some(next) = self.desk.waiting[user.index()] else { continue };
+            let Some(next) = self.queue_table.waiting[user.index()] else { continue };
             let seats = if planned { seats } else { Placements::new() };
             let place = PlannedLaunch { at: at as u32, tasks, turn: next.turn(), seats };
             self.places.entry(user).or_default().push_back(place);

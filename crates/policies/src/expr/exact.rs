@@ -38,7 +38,7 @@ pub struct Ranged {
 
 /// The compiler to integers.
 pub struct Exact<'a> {
-    ground: Environment<'a>,
+    environment: Environment<'a>,
     /// The greatest absolute value that may occur.
     pub most: I256,
 }
@@ -46,8 +46,8 @@ pub struct Exact<'a> {
 type Result<T> = std::result::Result<T, Stop>;
 
 impl<'a> Exact<'a> {
-    pub fn new(ground: Environment<'a>) -> Exact<'a> {
-        Exact { ground, most: I256::ONE }
+    pub fn new(environment: Environment<'a>) -> Exact<'a> {
+        Exact { environment, most: I256::ONE }
     }
 
     /// Compiles a number in a unit of its own. Errors: it is not exact, or invalid in this run.
@@ -74,14 +74,14 @@ impl<'a> Exact<'a> {
     }
 
     fn value(&mut self, ast: &Ast, each: Option<usize>) -> Result<CompiledNumber> {
-        self.ground.count()?;
-        let classes = self.ground.classes();
+        self.environment.count()?;
+        let classes = self.environment.classes();
         match ast {
             Ast::Number(numerator, denominator) => {
                 let value = Fraction::new(I256::from(*numerator), I256::from(*denominator));
                 Ok(CompiledNumber::constant(vec![value; classes]))
             }
-            Ast::Value(name, index, place) => match self.ground.leaf(name, index, *place, each)? {
+            Ast::Value(name, index, place) => match self.environment.leaf(name, index, *place, each)? {
                 Leaf::Constant(values) => Ok(CompiledNumber::constant(values)),
                 Leaf::Var(var, d, scale, bound) => {
                     let high = I256::from(bound);
@@ -133,7 +133,7 @@ impl<'a> Exact<'a> {
                 self.fold(*fold, of)
             }
             Ast::Over(fold, of) => {
-                let of = self.ground.resources().map(|d| self.value(of, Some(d))).collect::<Result<_>>()?;
+                let of = self.environment.resources().map(|d| self.value(of, Some(d))).collect::<Result<_>>()?;
                 self.fold(*fold, of)
             }
             Ast::Floor(of) => {
@@ -153,7 +153,7 @@ impl<'a> Exact<'a> {
     }
 
     fn test(&mut self, test: &Test, each: Option<usize>) -> Result<Check<I256>> {
-        self.ground.count()?;
+        self.environment.count()?;
         Ok(match test {
             Test::Less(a, b) | Test::Equal(a, b) => {
                 let of = vec![self.value(a, each)?, self.value(b, each)?];
@@ -180,7 +180,7 @@ impl<'a> Exact<'a> {
     }
 
     fn fold(&mut self, fold: Fold, of: Vec<CompiledNumber>) -> Result<CompiledNumber> {
-        let classes = self.ground.classes();
+        let classes = self.environment.classes();
         if of.iter().all(CompiledNumber::is_constant) {
             let of_class = |class: usize| {
                 let mut values = of.iter().map(|value| value.factor[class]);
@@ -229,7 +229,7 @@ impl<'a> Exact<'a> {
         let by = ProgramNode::Scale(Box::new(ProgramNode::One), denominators.into());
         let node = ProgramNode::Whole(Box::new(ProgramNode::Quotient(Box::new(node), Box::new(by))));
         // A negative quotient is rounded away from zero.
-        let factor = vec![Fraction::ONE; self.ground.classes()];
+        let factor = vec![Fraction::ONE; self.environment.classes()];
         Ok(CompiledNumber { node, factor, low: low.min(I256::ZERO) - I256::ONE, high: high.max(I256::ZERO) })
     }
 

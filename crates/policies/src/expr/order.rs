@@ -13,7 +13,7 @@ use plimsoll_base::units::Time;
 struct ByKey {
     name: String,
     formula: Formula,
-    goes_by: SizeSource,
+    size_source: SizeSource,
     moves: bool,
 }
 
@@ -34,8 +34,8 @@ impl Inside for ByKey {
         self.formula.key(&SetValues { set })
     }
 
-    fn goes_by(&self) -> SizeSource {
-        self.goes_by
+    fn size_source(&self) -> SizeSource {
+        self.size_source
     }
 
     fn moves(&self) -> bool {
@@ -80,11 +80,11 @@ pub fn named(text: &str, order: &Ast) -> Result<&'static dyn Inside, String> {
     let mut names = Vec::new();
     order.names(&mut |var| names.push(var));
     let estimates = [Var::Estimate, Var::JobSize, Var::JobLeft];
-    let goes_by =
+    let size_source =
         if names.iter().any(|var| estimates.contains(var)) { SizeSource::Estimate } else { SizeSource::Nothing };
     let moves = names.iter().any(|var| [Var::JobLeft, Var::JobAttained].contains(var));
     let formula = Formula::new(order, None, KEY_BITS)?;
-    let order: &'static ByKey = Box::leak(Box::new(ByKey { name: text.to_owned(), formula, goes_by, moves }));
+    let order: &'static ByKey = Box::leak(Box::new(ByKey { name: text.to_owned(), formula, size_source, moves }));
     known.push(order);
     Ok(order)
 }

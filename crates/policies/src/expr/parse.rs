@@ -55,19 +55,19 @@ pub enum Test {
 }
 
 impl Ast {
-    /// Calls `hear` for each variable in the expression.
-    pub fn names(&self, hear: &mut dyn FnMut(Var)) {
+    /// Calls `visit` for each variable in the expression.
+    pub fn names(&self, visit: &mut dyn FnMut(Var)) {
         match self {
             Ast::Number(..) => {}
-            Ast::Value(name, ..) => hear(name.var),
+            Ast::Value(name, ..) => visit(name.var),
             Ast::Sum(a, b) | Ast::Product(a, b) | Ast::Quotient(a, b, _) => {
-                [a, b].iter().for_each(|one| one.names(hear))
+                [a, b].iter().for_each(|one| one.names(visit))
             }
-            Ast::Negated(a) | Ast::Power(a, _) | Ast::Floor(a) | Ast::Over(_, a) => a.names(hear),
-            Ast::Fold(_, of) => of.iter().for_each(|one| one.names(hear)),
+            Ast::Negated(a) | Ast::Power(a, _) | Ast::Floor(a) | Ast::Over(_, a) => a.names(visit),
+            Ast::Fold(_, of) => of.iter().for_each(|one| one.names(visit)),
             Ast::If(test, yes, no) => {
-                test.names(hear);
-                [yes, no].iter().for_each(|one| one.names(hear));
+                test.names(visit);
+                [yes, no].iter().for_each(|one| one.names(visit));
             }
         }
     }
@@ -86,12 +86,12 @@ impl Ast {
 }
 
 impl Test {
-    /// Calls `hear` for each variable in the condition.
-    pub fn names(&self, hear: &mut dyn FnMut(Var)) {
+    /// Calls `visit` for each variable in the condition.
+    pub fn names(&self, visit: &mut dyn FnMut(Var)) {
         match self {
-            Test::Less(a, b) | Test::Equal(a, b) => [a, b].iter().for_each(|one| one.names(hear)),
-            Test::Both(a, b) => [a, b].iter().for_each(|one| one.names(hear)),
-            Test::Not(a) => a.names(hear),
+            Test::Less(a, b) | Test::Equal(a, b) => [a, b].iter().for_each(|one| one.names(visit)),
+            Test::Both(a, b) => [a, b].iter().for_each(|one| one.names(visit)),
+            Test::Not(a) => a.names(visit),
         }
     }
 

@@ -360,7 +360,7 @@ impl Scheduler for Kai {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, _desk: &QueueTable, books: &Books) -> Vec<Status> {
+    fn standings(&self, tree: &Tree, _queue_table: &QueueTable, books: &Books) -> Vec<Status> {
         if self.quotas.nodes.len() < tree.nodes.len() {
             return Vec::new();
         }
@@ -381,10 +381,17 @@ impl Scheduler for Kai {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+    fn compare_users(
+        &self,
+        tree: &Tree,
+        queue_table: &QueueTable,
+        books: &Books,
+        one: UserId,
+        other: UserId,
+    ) -> Option<bool> {
         let entry = |user: UserId| {
-            let next = desk.waiting.get(user.index()).copied().flatten()?;
-            Some(WaitingWorkload::new(next, desk.held[user.index()] != Resources::ZERO))
+            let next = queue_table.waiting.get(user.index()).copied().flatten()?;
+            Some(WaitingWorkload::new(next, queue_table.held[user.index()] != Resources::ZERO))
         };
         let (one, other) = (entry(one)?, entry(other)?);
         let (left, right) = (one.next.queue, other.next.queue);
@@ -395,6 +402,6 @@ impl Scheduler for Kai {
         let fair = self.fair(tree, books);
         let shares = Shares { quotas: &self.quotas, tree, fair: &fair };
         let (one, other) = (one.side(tree.child_towards(above, left)), other.side(tree.child_towards(above, right)));
-        Some(shares.compare(&desk.usage, &one, &other) == Ordering::Less)
+        Some(shares.compare(&queue_table.usage, &one, &other) == Ordering::Less)
     }
 }

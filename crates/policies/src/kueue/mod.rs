@@ -58,7 +58,7 @@ pub static ROW: PolicyRow = PolicyRow {
             "ours, without the livelocks: victims' room is the preemptor's at once, claims within nominal quotas go first and are \
                      not displaced, and other workloads displace only where that raises the lowest shares",
         ),
-        ("3779", "a queue with borrow_within displaces lower priorities whatever the shares (kueue issue 3779)"),
+        ("3779", "a queue with borrow_within preempts_for lower priorities whatever the shares (kueue issue 3779)"),
         ("6577", "shares are whole thousandths, and one below that counts as nothing (kueue issue 6577)"),
         ("6774", "all queues of weight 0 that borrow have equal shares (kueue issue 6774)"),
         (
@@ -378,11 +378,11 @@ impl Scheduler for Kueue {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &QueueTable, _books: &Books) -> Vec<Status> {
-        if self.stale || desk.usage.len() < tree.nodes.len() {
+    fn standings(&self, tree: &Tree, queue_table: &QueueTable, _books: &Books) -> Vec<Status> {
+        if self.stale || queue_table.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
-        let snapshot = Snapshot::new(&self.quotas, tree, &desk.usage);
+        let snapshot = Snapshot::new(&self.quotas, tree, &queue_table.usage);
         let one = |at: QueueAt| {
             let quota = &self.quotas.nodes[at];
             let subtree = self.quotas.subtree(at);

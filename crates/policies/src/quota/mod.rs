@@ -167,7 +167,7 @@ impl Policy for Quota {
             labels: self.file.labels.iter().map(|tree| tree.name.clone()).collect(),
             waiting_demand: true,
             moves_others: true,
-            displaces: if reclaims { PreemptsFor::Reclaims } else { PreemptsFor::Never },
+            preempts_for: if reclaims { PreemptsFor::Reclaims } else { PreemptsFor::Never },
             ..Needs::default()
         }
     }

@@ -49,16 +49,20 @@ impl Cycle<'_, '_, '_> {
 
     fn now(&self) -> CycleAllocations {
         let mut now = self.turn.allocations(self.session, &self.tasks);
-        for asker in &self.promised {
-            self.change_allocation(&mut now, asker.next.queue, asker.next.user, &asker.need(), true);
+        for requester in &self.promised {
+            self.change_allocation(&mut now, requester.next.queue, requester.next.user, &requester.need(), true);
         }
         now
     }
 
     /// Returns the remaining waiting tasks of a job, without those that already count as started.
     fn again(&self, user: UserId) -> Option<Waiting> {
-        let promised =
-            self.promised.iter().filter(|asker| asker.next.user == user).map(|asker| asker.tasks).sum::<u32>();
+        let promised = self
+            .promised
+            .iter()
+            .filter(|requester| requester.next.user == user)
+            .map(|requester| requester.tasks)
+            .sum::<u32>();
         let next = self.session.next(user)?;
         (next.tasks > promised).then_some(Waiting { tasks: next.tasks - promised, ..next })
     }
@@ -89,17 +93,17 @@ impl Cycle<'_, '_, '_> {
         Some(line.remove(at))
     }
 
-    fn launch(&mut self, asker: &Requester, seats: Option<Placements>) {
+    fn launch(&mut self, requester: &Requester, seats: Option<Placements>) {
         match seats {
-            Some(seats) => self.session.launch_on(&asker.next, seats),
-            None => self.session.launch(&asker.next, asker.tasks),
+            Some(seats) => self.session.launch_on(&requester.next, seats),
+            None => self.session.launch(&requester.next, requester.tasks),
         }
-        *self.tasks.entry(asker.next.user).or_default() += i64::from(asker.tasks);
+        *self.tasks.entry(requester.next.user).or_default() += i64::from(requester.tasks);
     }
 
-    fn forbids(&self, now: &CycleAllocations, asker: &Requester) -> Option<(QueueAt, usize, u64)> {
+    fn forbids(&self, now: &CycleAllocations, requester: &Requester) -> Option<(QueueAt, usize, u64)> {
         let quotas = &self.volcano().quotas;
-        quotas.forbids(self.session.tree, self.turn.levels, &now.usage, asker.next.queue, &asker.need())
+        quotas.forbids(self.session.tree, self.turn.levels, &now.usage, requester.next.queue, &requester.need())
     }
 
     /// Starts the first job of the first queue until none can start: the tasks that it lacks to run together, else one task.
@@ -125,10 +129,10 @@ impl Cycle<'_, '_, '_> {
                 continue;
             }
             let Some(next) = self.pop(&now, &mut jobs[at].1) else { continue };
-            let asker = self.turn.asker(&self.tasks, next);
-            let forbidden = if beyond { self.beyond(&now, &asker) } else { self.forbids(&now, &asker) };
-            if forbidden.is_none() && self.has_room(&asker) {
-                self.launch(&asker, None);
+            let requester = self.turn.requester(&self.tasks, next);
+            let forbidden = if beyond { self.beyond(&now, &requester) } else { self.forbids(&now, &requester) };
+            if forbidden.is_none() && self.has_room(&requester) {
+                self.launch(&requester, None);
                 jobs[at].1.extend(self.session.next(next.user));
                 now = self.now();
             } else if self.is_strict(leaf) {
@@ -138,13 +142,13 @@ impl Cycle<'_, '_, '_> {
     }
 
     /// Returns whether all tasks that start together have room.
-    fn has_room(&self, asker: &Requester) -> bool {
-        match asker.tasks {
-            1 => self.session.has_room(&Waiting { tasks: 1, ..asker.next }),
+    fn has_room(&self, requester: &Requester) -> bool {
+        match requester.tasks {
+            1 => self.session.has_room(&Waiting { tasks: 1, ..requester.next }),
             tasks => {
-                !self.session.has_lost(asker.next.user)
-                    && self.session.fits(&asker.need())
-                    && self.session.trial().place_all(&asker.next.each, tasks, |_| None).is_some()
+                !self.session.has_lost(requester.next.user)
+                    && self.session.fits(&requester.need())
+                    && self.session.trial().place_all(&requester.next.each, tasks, |_| None).is_some()
             }
         }
     }
@@ -153,8 +157,8 @@ impl Cycle<'_, '_, '_> {
         self.volcano().quotas.nodes[leaf].strict
     }
 
-    fn beyond(&self, now: &CycleAllocations, asker: &Requester) -> Option<(QueueAt, usize, u64)> {
-        let (leaf, need) = (asker.next.queue, asker.need().0);
+    fn beyond(&self, now: &CycleAllocations, requester: &Requester) -> Option<(QueueAt, usize, u64)> {
+        let (leaf, need) = (requester.next.queue, requester.need().0);
         let over = |d: usize| {
             let sum = now.usage[leaf].0[d] + need[d];
             self.turn.levels.real[leaf][d].filter(|most| need[d] > 0 && sum > *most).map(|most| (leaf, d, sum - most))
@@ -173,9 +177,9 @@ impl Cycle<'_, '_, '_> {
             loop {
                 let now = self.now();
                 let Some(next) = self.pop(&now, &mut jobs[at].1) else { break };
-                let asker = self.turn.asker(&self.tasks, next);
-                if let Some(solution) = self.victims(&asker, false) {
-                    self.displace(&asker, solution, BY_PREEMPT);
+                let requester = self.turn.requester(&self.tasks, next);
+                if let Some(solution) = self.victims(&requester, false) {
+                    self.displace(&requester, solution, BY_PREEMPT);
                     let again = self.again(next.user);
                     let starves = |next: &Waiting| pending || self.turn.is_starving(&self.tasks, next);
                     jobs[at].1.extend(again.filter(starves));
@@ -207,14 +211,14 @@ impl Cycle<'_, '_, '_> {
                 continue;
             }
             let Some(next) = self.pop(&now, &mut jobs[at].1) else { continue };
-            let asker = self.turn.asker(&self.tasks, next);
+            let requester = self.turn.requester(&self.tasks, next);
             let preemptive = match self.volcano().rules.below_reclaims {
-                true => quotas.is_below(levels, &now.usage, leaf, &asker.need()),
-                false => quotas.is_preemptive(levels, &now.usage, leaf, &asker.need()),
+                true => quotas.is_below(levels, &now.usage, leaf, &requester.need()),
+                false => quotas.is_preemptive(levels, &now.usage, leaf, &requester.need()),
             };
-            let solution = if preemptive { self.victims(&asker, true) } else { None };
+            let solution = if preemptive { self.victims(&requester, true) } else { None };
             if let Some(solution) = solution {
-                self.displace(&asker, solution, BY_RECLAIM);
+                self.displace(&requester, solution, BY_RECLAIM);
                 let again = self.again(next.user);
                 let starves = |next: &Waiting| pending || self.turn.is_starving(&self.tasks, next);
                 jobs[at].1.extend(again.filter(starves));
@@ -222,17 +226,17 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    fn displace(&mut self, asker: &Requester, Solution { victims, seats }: Solution, rule: &'static str) {
+    fn displace(&mut self, requester: &Requester, Solution { victims, seats }: Solution, rule: &'static str) {
         for runs in victims {
-            self.session.evict(&runs, 1, Some(asker.next.user), rule);
+            self.session.evict(&runs, 1, Some(requester.next.user), rule);
             *self.tasks.entry(runs.user).or_default() -= i64::from(runs.count);
         }
         if self.volcano().rules.open_room {
-            self.session.reserve(&asker.next.each, &seats);
-            self.promised.push(*asker);
-            *self.tasks.entry(asker.next.user).or_default() += i64::from(asker.tasks);
+            self.session.reserve(&requester.next.each, &seats);
+            self.promised.push(*requester);
+            *self.tasks.entry(requester.next.user).or_default() += i64::from(requester.tasks);
         } else {
-            self.launch(asker, Some(seats));
+            self.launch(requester, Some(seats));
         }
     }
 
@@ -260,9 +264,9 @@ impl Cycle<'_, '_, '_> {
     }
 
     /// Returns the running tasks that may be displaced for a job: of other jobs of its queue, or of all other queues.
-    fn candidates(&self, asker: &Requester, others: bool) -> Vec<Runs> {
+    fn candidates(&self, requester: &Requester, others: bool) -> Vec<Runs> {
         let (tree, quotas) = (self.session.tree, &self.volcano().quotas);
-        let own = asker.next.queue;
+        let own = requester.next.queue;
         let leaves: Vec<QueueAt> = match others {
             true => (1..tree.nodes.len())
                 .filter(|at| *at != own && tree.is_leaf(*at) && quotas.nodes[*at].reclaimable)
@@ -272,7 +276,7 @@ impl Cycle<'_, '_, '_> {
         let mut units = Vec::new();
         for runs in leaves.into_iter().flat_map(|leaf| self.session.running(leaf)) {
             let left = runs.count - self.session.stopped(runs.key).min(runs.count);
-            if left > 0 && (others || runs.user != asker.next.user) {
+            if left > 0 && (others || runs.user != requester.next.user) {
                 units.extend(Runs { count: left, ..*runs }.units());
             }
         }
@@ -282,7 +286,7 @@ impl Cycle<'_, '_, '_> {
     /// Sorts victims into the order of preemption. Queues: first the one that shares the longest path in the tree with the requester
     /// (capacity), then the one that is served last. Within a queue: the job that is served last. Within a job: the least urgent and
     /// youngest task.
-    fn sort(&self, now: &CycleAllocations, asker: &Requester, units: &mut [Runs]) {
+    fn sort(&self, now: &CycleAllocations, requester: &Requester, units: &mut [Runs]) {
         let tree = self.session.tree;
         let mut queues: Vec<QueueAt> = units.iter().map(|runs| runs.queue).collect();
         queues.sort_unstable();
@@ -293,7 +297,7 @@ impl Cycle<'_, '_, '_> {
             rank.insert(first, rank.len());
         }
         let near = |runs: &Runs| match self.volcano().quotas.plugin {
-            Plugin::Capacity => tree.nodes[tree.common(asker.next.queue, runs.queue)].depth,
+            Plugin::Capacity => tree.nodes[tree.common(requester.next.queue, runs.queue)].depth,
             _ => 0,
         };
         let places: HashMap<u64, JobRank> =
@@ -307,18 +311,18 @@ impl Cycle<'_, '_, '_> {
 
     /// Returns victims that give room to all tasks of a job that start together. Task by task: first a machine with room and no additional
     /// victims, then the first machine on which victims suffice.
-    fn victims(&self, asker: &Requester, others: bool) -> Option<Solution> {
+    fn victims(&self, requester: &Requester, others: bool) -> Option<Solution> {
         let mut now = self.now();
-        let mut left = self.candidates(asker, others);
+        let mut left = self.candidates(requester, others);
         if left.is_empty() {
             return None;
         }
-        self.sort(&now, asker, &mut left);
+        self.sort(&now, requester, &mut left);
         // If the room of victims is open to all, the victims alone must suffice (issue 1661).
         let open = others && self.volcano().rules.open_room;
-        let (mut rooms, one) = (self.session.trial(), Requester { tasks: 1, ..*asker });
+        let (mut rooms, one) = (self.session.trial(), Requester { tasks: 1, ..*requester });
         let (mut victims, mut seats) = (Vec::new(), Placements::new());
-        for _ in 0..asker.tasks {
+        for _ in 0..requester.tasks {
             let free = !open && self.forbids(&now, &one).is_none();
             let machine = if free { rooms.place(&one.next.each) } else { None };
             let machine = match machine {
@@ -423,15 +427,15 @@ impl Cycle<'_, '_, '_> {
         for leaf in self.session.waiting_queues() {
             let overused = self.volcano().quotas.is_overused(self.turn.levels, &now.usage, leaf);
             for next in self.session.waiting(leaf) {
-                let asker = self.turn.asker(&self.tasks, next);
-                if self.promised.iter().any(|asker| asker.next.user == next.user) {
+                let requester = self.turn.requester(&self.tasks, next);
+                if self.promised.iter().any(|requester| requester.next.user == next.user) {
                     reasons.push((next.user, PROMISED));
                     continue;
                 }
-                let reason = match self.forbids(&now, &asker) {
+                let reason = match self.forbids(&now, &requester) {
                     Some((group, resource, short))
                         if self.turn.levels.real[group][resource]
-                            .is_some_and(|most| now.usage[group].0[resource] + asker.need().0[resource] > most) =>
+                            .is_some_and(|most| now.usage[group].0[resource] + requester.need().0[resource] > most) =>
                     {
                         Reason::Quota { group: group as u32, resource: resource as u8, short }
                     }

@@ -98,7 +98,7 @@ impl VolcanoCycle<'_> {
     }
 
     /// Returns the tasks of a job that start together: those that it lacks to its minimum (all of a gang), else one.
-    pub fn asker(&self, tasks: &HashMap<UserId, i64>, next: Waiting) -> Requester {
+    pub fn requester(&self, tasks: &HashMap<UserId, i64>, next: Waiting) -> Requester {
         let lacking = self.least(next.queue) - self.running(tasks, next.user);
         let count = if next.gang { next.tasks } else { next.tasks.min(lacking.clamp(1, u32::MAX.into()) as u32) };
         Requester { next, tasks: count }
@@ -175,9 +175,9 @@ impl VolcanoCycle<'_> {
 
     /// Returns the tasks of other queues that may be preempted for a task, among these running tasks of one machine, in this order. The
     /// first tier of plugins that finds any decides.
-    pub fn reclaimable(&self, now: &CycleAllocations, asker: &Requester, units: &[Runs]) -> Vec<Runs> {
+    pub fn reclaimable(&self, now: &CycleAllocations, requester: &Requester, units: &[Runs]) -> Vec<Runs> {
         let rules = &self.volcano.rules;
-        let own = self.may_lose(now, asker, units);
+        let own = self.may_lose(now, requester, units);
         if rules.guarded {
             return self.by_gang(now, &own, SpareTasks::Whole);
         }
@@ -190,17 +190,17 @@ impl VolcanoCycle<'_> {
     }
 
     /// Returns the tasks of the requester's own queue that may be preempted for a task, likewise.
-    pub fn preemptable(&self, now: &CycleAllocations, asker: &Requester, units: &[Runs]) -> Vec<Runs> {
+    pub fn preemptable(&self, now: &CycleAllocations, requester: &Requester, units: &[Runs]) -> Vec<Runs> {
         let rules = &self.volcano.rules;
         let mut first = units.to_vec();
         if !rules.gang_decides {
-            first.retain(|runs| runs.priority > asker.next.priority);
+            first.retain(|runs| runs.priority > requester.next.priority);
         }
         if rules.gang_preemptable {
             first = self.by_gang(now, &first, if rules.gang_decides { SpareTasks::Single } else { SpareTasks::Beyond });
         }
         if first.is_empty() && rules.drf_preemptable {
-            return self.by_share(now, asker, units);
+            return self.by_share(now, requester, units);
         }
         first
     }
@@ -222,9 +222,9 @@ impl VolcanoCycle<'_> {
     }
 
     /// Returns the tasks without which a job keeps a dominant share at least as large, to a millionth, as the requester's with its task.
-    fn by_share(&self, now: &CycleAllocations, asker: &Requester, units: &[Runs]) -> Vec<Runs> {
-        let mut with = now.held[asker.next.user.index()];
-        add(&mut with, &asker.next.each, true);
+    fn by_share(&self, now: &CycleAllocations, requester: &Requester, units: &[Runs]) -> Vec<Runs> {
+        let mut with = now.held[requester.next.user.index()];
+        add(&mut with, &requester.next.each, true);
         let own = self.dominant(&with);
         let mut left: HashMap<UserId, Resources> = HashMap::new();
         let keeps = |runs: &&Runs| {
@@ -240,16 +240,16 @@ impl VolcanoCycle<'_> {
     }
 
     /// Returns the tasks that queues may lose by the rule of the plugin.
-    fn may_lose(&self, now: &CycleAllocations, asker: &Requester, units: &[Runs]) -> Vec<Runs> {
+    fn may_lose(&self, now: &CycleAllocations, requester: &Requester, units: &[Runs]) -> Vec<Runs> {
         if let Some(hierarchy) = self.hierarchy() {
-            return self.by_hierarchy(&hierarchy, now, asker, units);
+            return self.by_hierarchy(&hierarchy, now, requester, units);
         }
         let mut left: HashMap<QueueAt, Resources> = HashMap::new();
         let loses = |runs: &&Runs| {
             let left = left.entry(runs.queue).or_insert(now.usage[runs.queue]);
             let unit = runs.unit();
             let quotas = &self.volcano.quotas;
-            let loses = quotas.may_lose(self.levels, runs.queue, &left.0, &unit, &asker.next.each);
+            let loses = quotas.may_lose(self.levels, runs.queue, &left.0, &unit, &requester.next.each);
             if loses {
                 add(left, &unit, false);
             }
@@ -263,7 +263,7 @@ impl VolcanoCycle<'_> {
         &self,
         hierarchy: &Hierarchy,
         now: &CycleAllocations,
-        asker: &Requester,
+        requester: &Requester,
         units: &[Runs],
     ) -> Vec<Runs> {
         let (mut held, mut all) = (now.held.clone(), self.all(now));
@@ -271,12 +271,12 @@ impl VolcanoCycle<'_> {
             add(&mut held[user.index()], amount, more);
             add(all, amount, more);
         };
-        change(&mut held, &mut all, asker.next.user, &asker.next.each, true);
+        change(&mut held, &mut all, requester.next.user, &requester.next.each, true);
         let mut victims = Vec::new();
         for runs in units {
             change(&mut held, &mut all, runs.user, &runs.unit(), false);
             let shares = hierarchy.shares(&held, &all);
-            let behind = hierarchy.compare(&shares, asker.next.queue, runs.queue) < 0.0;
+            let behind = hierarchy.compare(&shares, requester.next.queue, runs.queue) < 0.0;
             if behind {
                 victims.push(*runs);
             }

@@ -259,12 +259,17 @@ impl Volcano {
         &'t self,
         levels: &'t Levels,
         tree: &'t Tree,
-        desk: &QueueTable,
+        queue_table: &QueueTable,
         books: &'t Books,
     ) -> (VolcanoCycle<'t>, CycleAllocations) {
         let mut free = *books.offered();
         add(&mut free, books.total_held(), false);
-        let now = CycleAllocations { usage: desk.usage.clone(), held: desk.held.clone(), free, tasks: HashMap::new() };
+        let now = CycleAllocations {
+            usage: queue_table.usage.clone(),
+            held: queue_table.held.clone(),
+            free,
+            tasks: HashMap::new(),
+        };
         (VolcanoCycle { volcano: self, levels, tree, books }, now)
     }
 }
@@ -292,15 +297,15 @@ impl Scheduler for Volcano {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &QueueTable, books: &Books) -> Vec<Status> {
-        if self.quotas.nodes.len() < tree.nodes.len() || desk.usage.len() < tree.nodes.len() {
+    fn standings(&self, tree: &Tree, queue_table: &QueueTable, books: &Books) -> Vec<Status> {
+        if self.quotas.nodes.len() < tree.nodes.len() || queue_table.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
         let levels = self.levels(tree, books);
-        let (turn, now) = self.at(&levels, tree, desk, books);
+        let (turn, now) = self.at(&levels, tree, queue_table, books);
         let shares = turn.hierarchy().map(|hierarchy| hierarchy.shares(&now.held, &turn.all(&now)));
         let one = |at: usize| {
-            let (amount, most) = self.quotas.share(&levels.deserved[at], &desk.usage[at]);
+            let (amount, most) = self.quotas.share(&levels.deserved[at], &queue_table.usage[at]);
             let share = shares.as_ref().map_or(amount as f64 / most.max(1) as f64, |shares| shares[at].share);
             let promised = at > ROOT && self.quotas.plugin != Plugin::Drf;
             let mut values = Vec::new();
@@ -319,11 +324,18 @@ impl Scheduler for Volcano {
     }
 
     /// Compares users of one queue by the order of jobs, others by the order of queues.
-    fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
-        let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
+    fn compare_users(
+        &self,
+        tree: &Tree,
+        queue_table: &QueueTable,
+        books: &Books,
+        one: UserId,
+        other: UserId,
+    ) -> Option<bool> {
+        let next = |user: UserId| queue_table.waiting.get(user.index()).copied().flatten();
         let (one, other) = (next(one)?, next(other)?);
         let levels = self.levels(tree, books);
-        let (turn, now) = self.at(&levels, tree, desk, books);
+        let (turn, now) = self.at(&levels, tree, queue_table, books);
         let order = match one.queue == other.queue {
             true => turn.place(&now, &one).compare(&turn.place(&now, &other)),
             false => turn.queues(&now)(one.queue, other.queue),

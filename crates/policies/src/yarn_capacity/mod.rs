@@ -320,14 +320,14 @@ impl Scheduler for YarnCapacity {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &QueueTable, books: &Books) -> Vec<Status> {
+    fn standings(&self, tree: &Tree, queue_table: &QueueTable, books: &Books) -> Vec<Status> {
         let limits = &self.limits;
-        if desk.usage.len().min(limits.max.len()) < tree.nodes.len() {
+        if queue_table.usage.len().min(limits.max.len()) < tree.nodes.len() {
             return Vec::new();
         }
         let calculator = self.calculator(books);
         let one = |at: QueueAt| {
-            let used = calculator.ratio(&SignedAmounts::from_resources(&desk.usage[at]), &limits.guaranteed[at]);
+            let used = calculator.ratio(&SignedAmounts::from_resources(&queue_table.usage[at]), &limits.guaranteed[at]);
             let amounts = |amounts: &SignedAmounts| amounts.0.map(|amount| u64::try_from(amount).ok());
             let mut limit = amounts(&limits.max[at]);
             (0..MAX_DIMS).for_each(|d| limit[d] = limit[d].filter(|_| at != ROOT && d < books.dims()));
@@ -341,8 +341,15 @@ impl Scheduler for YarnCapacity {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
-        let next = |user: UserId| desk.waiting.get(user.index()).copied().flatten();
+    fn compare_users(
+        &self,
+        tree: &Tree,
+        queue_table: &QueueTable,
+        books: &Books,
+        one: UserId,
+        other: UserId,
+    ) -> Option<bool> {
+        let next = |user: UserId| queue_table.waiting.get(user.index()).copied().flatten();
         let (one, other) = (next(one)?, next(other)?);
         if one.queue == other.queue {
             return Some(one.turn() < other.turn());
@@ -354,7 +361,7 @@ impl Scheduler for YarnCapacity {
         let common = tree.common(one.queue, other.queue);
         let queue = |at: QueueAt| {
             let at = tree.child_towards(common, at);
-            self.queue(&calculator, &self.limits, at, &desk.usage[at])
+            self.queue(&calculator, &self.limits, at, &queue_table.usage[at])
         };
         Some(queue(one.queue) < queue(other.queue))
     }

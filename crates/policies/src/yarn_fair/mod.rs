@@ -235,17 +235,17 @@ impl Scheduler for YarnFair {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, desk: &QueueTable, books: &Books) -> Vec<Status> {
-        if desk.usage.len() < tree.nodes.len() {
+    fn standings(&self, tree: &Tree, queue_table: &QueueTable, books: &Books) -> Vec<Status> {
+        if queue_table.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
         let active = |user: &UserId| {
-            desk.waiting.get(user.index()).is_some_and(Option::is_some)
-                || desk.held.get(user.index()).is_some_and(|held| *held != Resources::ZERO)
+            queue_table.waiting.get(user.index()).is_some_and(Option::is_some)
+                || queue_table.held.get(user.index()).is_some_and(|held| *held != Resources::ZERO)
         };
         let shares = Shares::new(self, tree, books, active);
         let one = |at: QueueAt| {
-            let part = self.dims.dominant(&desk.usage[at], books.offered());
+            let part = self.dims.dominant(&queue_table.usage[at], books.offered());
             let fair = self.dims.dominant(&shares.queues[at], books.offered());
             let amount =
                 |(d, dim): (usize, &Dim)| (format!("fair share of {}", dim.name), dim.amount(shares.queues[at].0[d]));
@@ -262,15 +262,22 @@ impl Scheduler for YarnFair {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn compare_users(&self, tree: &Tree, desk: &QueueTable, books: &Books, one: UserId, other: UserId) -> Option<bool> {
+    fn compare_users(
+        &self,
+        tree: &Tree,
+        queue_table: &QueueTable,
+        books: &Books,
+        one: UserId,
+        other: UserId,
+    ) -> Option<bool> {
         let queues = [one, other].map(|user| tree.users.get(user.index()).copied());
         let [Some(mine), Some(theirs)] = queues else { return None };
         let capacity = books.offered();
         let order = if mine == theirs {
             let app = |user: UserId| {
-                let next = desk.waiting.get(user.index()).copied().flatten();
+                let next = queue_table.waiting.get(user.index()).copied().flatten();
                 let since = next.map_or((Time(u64::MAX), u64::from(user.0)), |next| next.since);
-                let held = desk.held.get(user.index()).copied().unwrap_or(Resources::ZERO);
+                let held = queue_table.held.get(user.index()).copied().unwrap_or(Resources::ZERO);
                 self.app(capacity, &held, since)
             };
             app(one).compare(&app(other))
@@ -278,7 +285,7 @@ impl Scheduler for YarnFair {
             let common = tree.common(mine, theirs);
             let queue = |at: QueueAt| {
                 let at = tree.child_towards(common, at);
-                self.queue(capacity, at, &desk.usage.get(at).copied().unwrap_or(Resources::ZERO))
+                self.queue(capacity, at, &queue_table.usage.get(at).copied().unwrap_or(Resources::ZERO))
             };
             queue(mine).compare(&queue(theirs))
         };

@@ -157,8 +157,8 @@ impl YuniKorn {
                 let all = candidates.get_or_insert_with(|| self.candidates(session));
                 all.iter_mut().for_each(|candidate| candidate.left = session.units_left(&candidate.runs));
                 let (usage, rooms) = (session.usage.clone(), session.trial());
-                let mut ground = AskState { session, usage, rooms, candidates: all.clone() };
-                let Some(Solution { victims, seats }) = self.solve(&mut ground, &next) else {
+                let mut ask_state = AskState { session, usage, rooms, candidates: all.clone() };
+                let Some(Solution { victims, seats }) = self.solve(&mut ask_state, &next) else {
                     hopeless.push(key);
                     break;
                 };
@@ -190,30 +190,36 @@ impl YuniKorn {
     }
 
     /// Returns the victims of an ask. A gang is one ask for each of its tasks; asks without room have victims, each on one machine.
-    fn solve(&self, ground: &mut AskState, next: &Waiting) -> Option<Solution> {
+    fn solve(&self, ask_state: &mut AskState, next: &Waiting) -> Option<Solution> {
         let ask = Waiting { tasks: 1, gang: false, ..*next };
         let (mut victims, mut seats) = (Vec::new(), Some(Placements::new()));
         for _ in 0..next.together() {
-            let above = self.above_max(ground.session.tree, &ground.usage, ask.queue, &ask.each);
-            let idle = if above.is_none() { ground.rooms.place(&ask.each) } else { None };
+            let above = self.above_max(ask_state.session.tree, &ask_state.usage, ask.queue, &ask.each);
+            let idle = if above.is_none() { ask_state.rooms.place(&ask.each) } else { None };
             let machine = match idle {
                 Some(machine) => Some(machine),
                 None => {
-                    let (machine, taken) = self.victims(ground, &ask)?;
+                    let (machine, taken) = self.victims(ask_state, &ask)?;
                     for at in taken {
-                        let unit = ground.candidates[at].unit();
-                        ground.candidates[at].left -= 1;
-                        ground.rooms.release(ground.session, &unit);
-                        change(ground.session.tree, &mut ground.usage, unit.queue, &unit.unit(), u64::saturating_sub);
+                        let unit = ask_state.candidates[at].unit();
+                        ask_state.candidates[at].left -= 1;
+                        ask_state.rooms.release(ask_state.session, &unit);
+                        change(
+                            ask_state.session.tree,
+                            &mut ask_state.usage,
+                            unit.queue,
+                            &unit.unit(),
+                            u64::saturating_sub,
+                        );
                         victims.push(unit);
                     }
                     match machine {
-                        Some(machine) => ground.rooms.reserve(machine, &ask.each, 1).then_some(machine),
-                        None => ground.rooms.place(&ask.each),
+                        Some(machine) => ask_state.rooms.reserve(machine, &ask.each, 1).then_some(machine),
+                        None => ask_state.rooms.place(&ask.each),
                     }
                 }
             };
-            change(ground.session.tree, &mut ground.usage, ask.queue, &ask.each, u64::saturating_add);
+            change(ask_state.session.tree, &mut ask_state.usage, ask.queue, &ask.each, u64::saturating_add);
             match (&mut seats, machine) {
                 (Some(seats), Some(machine)) => place_task(seats, machine),
                 _ => seats = None,
@@ -255,9 +261,9 @@ impl YuniKorn {
     }
 
     /// Returns the indices of the candidates that an ask may preempt.
-    fn potential(&self, ground: &AskState, next: &Waiting) -> Vec<usize> {
-        let (tree, all) = (ground.session.tree, &ground.candidates);
-        let (trial, fence) = (self.trial(tree, &ground.usage, next), self.fence(tree, &ground.usage, next.queue));
+    fn potential(&self, ask_state: &AskState, next: &Waiting) -> Vec<usize> {
+        let (tree, all) = (ask_state.session.tree, &ask_state.candidates);
+        let (trial, fence) = (self.trial(tree, &ask_state.usage, next), self.fence(tree, &ask_state.usage, next.queue));
         let open = |leaf: QueueAt| {
             let left = trial.left(leaf);
             let exceeds = left.is_none() || left.0.iter().flatten().any(|left| *left < 0);
@@ -275,49 +281,49 @@ impl YuniKorn {
     }
 
     /// Returns the victims of an ask, and its machine, if that is known.
-    fn victims(&self, ground: &AskState, next: &Waiting) -> Option<(Option<MachineId>, Victims)> {
-        let potential = self.potential(ground, next);
-        if potential.is_empty() || !self.covered(ground, &potential, next) {
+    fn victims(&self, ask_state: &AskState, next: &Waiting) -> Option<(Option<MachineId>, Victims)> {
+        let potential = self.potential(ask_state, next);
+        if potential.is_empty() || !self.covered(ask_state, &potential, next) {
             return None;
         }
         // The start is prevented by a maximum, not by a lack of room.
-        if ground.rooms.find(&next.each).is_some() {
-            return Some((None, self.enough(ground, &potential, &[], None, next)?));
+        if ask_state.rooms.find(&next.each).is_some() {
+            return Some((None, self.enough(ask_state, &potential, &[], None, next)?));
         }
-        let all = &ground.candidates;
+        let all = &ask_state.candidates;
         let mut machines: BTreeMap<MachineId, Vec<usize>> = BTreeMap::new();
         for at in &potential {
-            for (machine, _) in ground.session.seats_of(&all[*at].runs) {
+            for (machine, _) in ask_state.session.seats_of(&all[*at].runs) {
                 machines.entry(machine).or_default().push(*at);
             }
         }
         let mut best: Option<(MachineId, Resources, Victims)> = None;
         for (machine, mut here) in machines {
             here.dedup();
-            let room = ground.rooms.on(machine);
-            let Some(victims) = self.on_machine(ground, &here, (machine, room), next) else { continue };
+            let room = ask_state.rooms.on(machine);
+            let Some(victims) = self.on_machine(ask_state, &here, (machine, room), next) else { continue };
             if best.as_ref().is_none_or(|(.., fewest)| victims.len() < fewest.len()) {
                 best = Some((machine, room, victims));
             }
         }
         let (machine, room, victims) = best?;
-        let victims = self.enough(ground, &potential, &victims, Some((machine, room.0)), next)?;
+        let victims = self.enough(ask_state, &potential, &victims, Some((machine, room.0)), next)?;
         // The room of the machine helps only if no maximum prevents the start as well.
-        let mut after = self.trial(ground.session.tree, &ground.usage, next);
+        let mut after = self.trial(ask_state.session.tree, &ask_state.usage, next);
         victims.iter().for_each(|at| after.remove(all[*at].runs.queue, &all[*at].runs.unit()));
-        let tree = ground.session.tree;
+        let tree = ask_state.session.tree;
         let starts = !self.counts_free || self.above_max(tree, &after.usage, next.queue, &after.need).is_none();
         starts.then_some((Some(machine), victims))
     }
 
     /// Returns whether the guarantee of its queue covers an ask, perhaps only without all potential victims.
-    fn covered(&self, ground: &AskState, potential: &[usize], next: &Waiting) -> bool {
-        let mut trial = self.trial(ground.session.tree, &ground.usage, next);
+    fn covered(&self, ask_state: &AskState, potential: &[usize], next: &Waiting) -> bool {
+        let mut trial = self.trial(ask_state.session.tree, &ask_state.usage, next);
         if trial.left(next.queue).covers(&trial.need) {
             return true;
         }
         trial.add(next.queue, &trial.need.clone());
-        for VictimCandidate { runs, left } in potential.iter().map(|at| &ground.candidates[*at]) {
+        for VictimCandidate { runs, left } in potential.iter().map(|at| &ask_state.candidates[*at]) {
             trial.remove(runs.queue, &runs.unit().times(*left));
         }
         !trial.left(next.queue).exceeded(&trial.need)
@@ -327,13 +333,13 @@ impl YuniKorn {
     /// remainder of the guarantee of the ask's queue; the first victim that would exceed it ends the search.
     fn on_machine(
         &self,
-        ground: &AskState,
+        ask_state: &AskState,
         here: &[usize],
         (machine, room): (MachineId, Resources),
         next: &Waiting,
     ) -> Option<Victims> {
-        let (all, start) = (&ground.candidates, || self.trial(ground.session.tree, &ground.usage, next));
-        let part = |at: usize| ground.session.amount_on(&all[at].unit(), machine);
+        let (all, start) = (&ask_state.candidates, || self.trial(ask_state.session.tree, &ask_state.usage, next));
+        let part = |at: usize| ask_state.session.amount_on(&all[at].unit(), machine);
         let (mut trial, mut left) = (start(), room);
         let (mut head, mut tail) = (Victims::new(), Victims::new());
         'all: for at in here {
@@ -379,14 +385,14 @@ impl YuniKorn {
     /// less.
     fn enough(
         &self,
-        ground: &AskState,
+        ask_state: &AskState,
         potential: &[usize],
         on_machine: &[usize],
         machine: Option<(MachineId, [u64; MAX_DIMS])>,
         next: &Waiting,
     ) -> Option<Victims> {
-        let all = &ground.candidates;
-        let mut trial = self.trial(ground.session.tree, &ground.usage, next);
+        let all = &ask_state.candidates;
+        let mut trial = self.trial(ask_state.session.tree, &ask_state.usage, next);
         // As in the source, the victims alone must cover the ask.
         let free = machine.filter(|_| self.counts_free).map_or([0; MAX_DIMS], |(_, room)| room);
         let owed: [u64; MAX_DIMS] = std::array::from_fn(|d| trial.need.0[d].saturating_sub(free[d]));

@@ -159,8 +159,8 @@ fn churn_gives_no_device_twice_and_descent_is_as_defined() {
         }
         assert!(placed > 500, "{placed}");
         let sum: i128 = free.iter().map(|(cpu, devices)| fragments(*cpu, devices, &mix)).sum();
-        let told = fast.fragmentation().expect("devices and a mix");
-        assert_eq!(told.fragments as i128, sum);
+        let event = fast.fragmentation().expect("devices and a mix");
+        assert_eq!(event.fragments as i128, sum);
         for (at, (_, devices)) in free.iter().enumerate() {
             assert_eq!(fast.hardware().and_then(|all| all.free(1, MachineId(at as u32))), Some(&devices[..]));
         }

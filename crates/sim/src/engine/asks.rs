@@ -198,10 +198,10 @@ impl Asks {
             self.withdraw(core, id);
             return Ok(true);
         }
-        if core.choosing.room(count) < count {
+        if core.preemption_budget.room(count) < count {
             return Ok(false);
         }
-        core.choosing.stop(count);
+        core.preemption_budget.stop(count);
         core.outcome.forced += u64::from(count);
         for Choice { tickets, count, .. } in choices {
             core.stop(&tickets, count, Fate::Preempted)?;
@@ -252,7 +252,7 @@ impl Asks {
         let falls_back = matches!(self.rule, Some(VictimRule::Order(_))) && !queues.is_empty();
         self.wake = if falls_back { core.falls_back() } else { None };
         let mut changes = self.changes(core);
-        let mut askers: BinaryHeap<Reverse<(Rank, LineKey, QueueId)>> = BinaryHeap::new();
+        let mut requesters: BinaryHeap<Reverse<(Rank, LineKey, QueueId)>> = BinaryHeap::new();
         for queue in queues {
             let Some(head) = core.work.queues.head(queue) else { continue };
             let set = &core.work.sets[head];
@@ -260,11 +260,11 @@ impl Asks {
             let useless =
                 matches!(self.rule, Some(VictimRule::Urgent(_))) && least.is_none_or(|least| set.priority >= least);
             if !set.gang && !useless {
-                askers.push(Reverse((self.turn(core, head, &changes), core.line_key(queue), queue)));
+                requesters.push(Reverse((self.turn(core, head, &changes), core.line_key(queue), queue)));
             }
         }
         let mut any = false;
-        while let Some(Reverse((turn, place, queue))) = askers.pop() {
+        while let Some(Reverse((turn, place, queue))) = requesters.pop() {
             let Some(set) = core.work.queues.head(queue) else { continue };
             let asks = self.of_queue.get(&queue).map_or(0, Vec::len);
             if asks < core.work.sets[set].waiting as usize
@@ -272,7 +272,7 @@ impl Asks {
                 && let Some(request) = self.request(core, queue, set, &changes)?
             {
                 self.open(core, request);
-                askers.push(Reverse((turn, place, queue)));
+                requesters.push(Reverse((turn, place, queue)));
                 any = true;
                 if matches!(self.rule, Some(VictimRule::Share(_))) {
                     // The request changes the prospective allocations, and with them the order of the requesting users.
@@ -281,7 +281,7 @@ impl Asks {
                         let head = core.work.queues.head(queue);
                         Reverse((head.map_or(turn, |head| self.turn(core, head, &changes)), place, queue))
                     };
-                    askers = std::mem::take(&mut askers).into_iter().map(again).collect();
+                    requesters = std::mem::take(&mut requesters).into_iter().map(again).collect();
                 }
             }
         }
@@ -329,7 +329,7 @@ impl Asks {
         set: SetSlot,
         pending: &HashMap<UserId, Pending>,
     ) -> Result<Option<Request>> {
-        let Core { outside, now, books, work, running, site, choosing, .. } = core;
+        let Core { outside, now, books, work, running, site, preemption_budget, .. } = core;
         let (demand, footprint) = work.sets.needs(set);
         let ask = policy::Ask { footprint, demand, tasks: 1 };
         let head = work.view(set);
@@ -338,20 +338,20 @@ impl Asks {
         let but_of = (!matches!(self.rule, Some(VictimRule::Urgent(_)))).then_some(*now);
         let scope = work.queues.scope(queue);
         let keyed = matches!(self.rule, Some(VictimRule::Order(_)));
-        let asker = Requester { scope, asked: &self.asked, pending, version: self.rounds, keyed, but_of };
-        let view = TaskView::new(work, running, site, &*outside.source, choosing, *now);
+        let requester = Requester { scope, asked: &self.asked, pending, version: self.rounds, keyed, but_of };
+        let view = TaskView::new(work, running, site, &*outside.source, preemption_budget, *now);
         let proposal = match &mut self.rule {
             Some(VictimRule::Urgent(rule)) => {
-                rule.propose(&head, &ask, &view.for_asker(asker, Some(&*outside.policy)), books)?
+                rule.propose(&head, &ask, &view.for_requester(requester, Some(&*outside.policy)), books)?
             }
             Some(VictimRule::Share(rule)) => {
-                rule.propose(&head, &ask, &view.for_asker(asker, Some(&*outside.policy)), books)?
+                rule.propose(&head, &ask, &view.for_requester(requester, Some(&*outside.policy)), books)?
             }
             Some(VictimRule::Order(rule)) => {
-                rule.propose(&head, &ask, &view.for_asker(asker, Some(&*outside.policy)), books)?
+                rule.propose(&head, &ask, &view.for_requester(requester, Some(&*outside.policy)), books)?
             }
             None => match outside.policy.preemption() {
-                Some(rule) => rule.propose(&head, &ask, &view.for_asker(asker, None), books)?,
+                Some(rule) => rule.propose(&head, &ask, &view.for_requester(requester, None), books)?,
                 None => None,
             },
         };
@@ -359,7 +359,7 @@ impl Asks {
         let mut asked = Vec::new();
         let mut machine = None;
         for (key, count) in &proposal.tasks {
-            let tasks = core.displaceable(Ticket::from_key(*key), *count)?;
+            let tasks = core.preemptible(Ticket::from_key(*key), *count)?;
             if but_of == Some(tasks.start) {
                 return Err(senseless("tasks that have only just started"));
             }
@@ -390,7 +390,7 @@ impl Asks {
             return Err(senseless("tasks without any of the missing resources"));
         }
         let stops = request.choices(core).iter().map(|choice| choice.count).sum();
-        Ok(core.choosing.could(stops).then_some(request))
+        Ok(core.preemption_budget.could(stops).then_some(request))
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn check(needs: &Needs, options: &Options) -> Result<()> {
         "machines are individual (placement): expected 'pooled'"
     } else if options.preempt.is_some() {
         "urgent tasks request the room of others (preempt), which stops tasks with expected end times"
-    } else if needs.displaces != PreemptsFor::Never {
+    } else if needs.preempts_for != PreemptsFor::Never {
         "the policy stops running tasks, which were expected to run on"
     } else if options.faults.is_some() {
         "tasks fail of themselves (faults)"
@@ -160,7 +160,7 @@ impl Core<'_> {
             }
             line.extend(walks[at].peek().map(|slot| Reverse((self.place_of(*slot), at))));
         }
-        queues.into_iter().for_each(|queue| self.stand_fresh(queue));
+        queues.into_iter().for_each(|queue| self.enqueue_untried(queue));
         Ok(())
     }
 

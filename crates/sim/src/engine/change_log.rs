@@ -59,9 +59,9 @@ impl ChangeLog {
     }
 
     /// Records an event for the control.
-    pub fn push_event(&mut self, told: CoreEvent) {
+    pub fn push_event(&mut self, event: CoreEvent) {
         if let Some(list) = &mut self.remote {
-            list.push(told);
+            list.push(event);
         }
     }
 

@@ -56,16 +56,16 @@ impl Work {
     }
 
     /// Updates the sort key of a queued set that has launched some of its tasks.
-    pub fn number_anew(&mut self, slot: SetSlot) {
+    pub fn renumber(&mut self, slot: SetSlot) {
         if let Some(ordered) = &mut self.ordered {
-            ordered.number_anew(&self.sets, slot);
+            ordered.renumber(&self.sets, slot);
             let queue = self.sets[slot].queue;
             self.queues.set_head(queue, ordered.head(queue));
         }
     }
 
     /// Reorders sets with keys that may have changed. Returns their queues, and whether these have another head.
-    fn order_anew(&mut self, now: Time) -> Vec<(QueueId, bool)> {
+    fn reorder(&mut self, now: Time) -> Vec<(QueueId, bool)> {
         let Work { sets, queues, ordered: Some(ordered), .. } = self else { return Vec::new() };
         let mut headed = |ordered: &Ordered, queue: QueueId| {
             let head = ordered.head(queue);
@@ -73,7 +73,7 @@ impl Work {
             queues.set_head(queue, head);
             (queue, other)
         };
-        let moved = ordered.key_anew(sets, now);
+        let moved = ordered.rekey(sets, now);
         moved.into_iter().map(|queue| headed(ordered, queue)).collect()
     }
 
@@ -133,7 +133,7 @@ pub(super) struct Core<'a> {
     /// Task sets that joined a queue since the last rounds.
     pub joined: Joined,
     /// The limits of voluntary preemption, and recent preemptions.
-    pub choosing: PreemptionBudget,
+    pub preemption_budget: PreemptionBudget,
     /// The placement of the gang that was tried last.
     pub plan: GangPlan,
     pub notes: ChangeLog,
@@ -168,7 +168,7 @@ impl<'a> Core<'a> {
         }
         site.update_totals(&mut books);
         let eventful = !site.pooled && !cluster.events.events.is_empty();
-        let victims = match (options.preempt, needs.displaces) {
+        let victims = match (options.preempt, needs.preempts_for) {
             (Some(_), _) | (_, PreemptsFor::ForOthers) => Some(Victims::of_all()),
             (None, PreemptsFor::Reclaims) => Some(Victims::default()),
             (None, PreemptsFor::Never) => (eventful || options.faults.is_some()).then(Victims::default),
@@ -196,7 +196,7 @@ impl<'a> Core<'a> {
             ties: TieBreaker::new(options.ties),
             livelock: Livelock::default(),
             joined: Joined::default(),
-            choosing: PreemptionBudget::new(&options.displacing),
+            preemption_budget: PreemptionBudget::new(&options.preemption_limits),
             plan: GangPlan::default(),
             notes,
             outcome: Outcome::default(),
@@ -229,20 +229,20 @@ impl<'a> Core<'a> {
             books.queue(user, tasks, demand);
         }
         self.notes.changed.mark(user);
-        self.stand_in(slot);
-        self.note_standing(QueueChange::Joined(slot));
+        self.enqueue_in(slot);
+        self.push_queue_change(QueueChange::Joined(slot));
         self.note_joined(slot);
     }
 
     /// Records that a set has joined or left a queue; needed only if some tasks may not start on every machine.
-    pub fn note_standing(&mut self, standing: QueueChange) {
+    pub fn push_queue_change(&mut self, standing: QueueChange) {
         if !self.work.queues.are_whole() {
             self.notes.standing(standing);
         }
     }
 
     /// Puts a set in its queue, and reports a new head.
-    pub fn stand_in(&mut self, slot: SetSlot) {
+    pub fn enqueue_in(&mut self, slot: SetSlot) {
         let (user, queue) = (self.work.sets[slot].user, self.work.sets[slot].queue);
         let before = self.work.queues.head(queue);
         self.work.push(slot, self.now);
@@ -264,8 +264,8 @@ impl<'a> Core<'a> {
     }
 
     /// Reorders sets with keys that may have changed, before a round.
-    pub fn order_anew(&mut self) {
-        for (queue, other_head) in self.work.order_anew(self.now) {
+    pub fn reorder(&mut self) {
+        for (queue, other_head) in self.work.reorder(self.now) {
             if other_head {
                 self.head_changed(queue);
             } else {

@@ -95,7 +95,7 @@ impl Core<'_> {
             books.withdraw(user, tasks, demand);
         }
         self.note_head(user);
-        self.note_standing(QueueChange::Left(slot));
+        self.push_queue_change(QueueChange::Left(slot));
         self.notes.changed.mark(user);
     }
 

@@ -69,7 +69,7 @@ impl Extensions {
     pub fn new(core: &Core, needs: &Needs) -> Extensions {
         let (options, cluster) = (&core.options, &*core.site.cluster);
         let placed = options.placement != Placement::Pooled;
-        let asked = options.preempt.is_some() || needs.displaces == PreemptsFor::ForOthers;
+        let asked = options.preempt.is_some() || needs.preempts_for == PreemptsFor::ForOthers;
         let mut extensions = Extensions {
             any: false,
             events: (placed && !cluster.events.events.is_empty()).then(EventsSoFar::default),

@@ -177,7 +177,7 @@ impl FaultsSoFar {
             all.extend(due.extract_if(.., |other| other.set == tasks.set));
         }
         if again {
-            return core.start_anew(all, Fate::Failed);
+            return core.restart(all, Fate::Failed);
         }
         for tasks in all {
             let id = (task.0, tasks.first);

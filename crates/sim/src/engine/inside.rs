@@ -82,7 +82,7 @@ impl Ordered {
 
     /// Returns whether a row lacks the estimate that the order requires.
     pub fn lacks_estimate(&self, row: &TaskSet) -> bool {
-        self.order.goes_by() == SizeSource::Estimate && row.estimate.is_none()
+        self.order.size_source() == SizeSource::Estimate && row.estimate.is_none()
     }
 
     /// Returns the name of the order, for a message.
@@ -101,7 +101,7 @@ impl Ordered {
 
     /// Adds the row of a job that is stored as this set.
     pub fn add(&mut self, slot: SetSlot, job: JobSlot, row: &TaskSet) {
-        let each = match self.order.goes_by() {
+        let each = match self.order.size_source() {
             SizeSource::Nothing => 0,
             SizeSource::Estimate => row.estimate.unwrap_or_default().0,
             SizeSource::Truth => row.duration.0,
@@ -239,7 +239,7 @@ impl Ordered {
     }
 
     /// Updates the sort key of a queued set after its next task has changed; the number of the task orders sets of one row.
-    pub fn number_anew(&mut self, sets: &Sets, slot: SetSlot) {
+    pub fn renumber(&mut self, sets: &Sets, slot: SetSlot) {
         self.line.remove(&self.sort_key(slot, &sets[slot]));
         self.sets[slot.index()].number = sets[slot].number;
         self.line.insert(self.sort_key(slot, &sets[slot]));
@@ -261,7 +261,7 @@ impl Ordered {
     }
 
     /// Recomputes the keys that may have changed, before each round. Returns the queues of sets with another key.
-    pub fn key_anew(&mut self, sets: &Sets, now: Time) -> Vec<QueueId> {
+    pub fn rekey(&mut self, sets: &Sets, now: Time) -> Vec<QueueId> {
         let mut moved = Vec::new();
         let jobs = std::mem::take(&mut self.touched);
         for &job in &jobs {

@@ -16,10 +16,10 @@ struct Heads<'a> {
 }
 
 impl Waiting for Heads<'_> {
-    fn heads<'b>(&'b self, user: UserId, hear: &mut dyn FnMut(u32, &'b [u64])) {
+    fn heads<'b>(&'b self, user: UserId, visit: &mut dyn FnMut(u32, &'b [u64])) {
         for queue in self.queues.queues_of(user) {
             if let Some(head) = self.queues.head(queue) {
-                hear(self.queues.scope(queue).0, self.sets.needs(head).1);
+                visit(self.queues.scope(queue).0, self.sets.needs(head).1);
             }
         }
     }

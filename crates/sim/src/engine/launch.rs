@@ -150,10 +150,10 @@ impl Core<'_> {
         }
         parts.iter().for_each(|(machine, _)| self.site.scopes.less(*machine, &self.site.machines));
         if self.work.sets[slot].waiting > 0 {
-            self.work.number_anew(slot);
+            self.work.renumber(slot);
         } else {
             self.work.remove(slot);
-            self.note_standing(QueueChange::Left(slot));
+            self.push_queue_change(QueueChange::Left(slot));
             self.note_head(user);
         }
     }

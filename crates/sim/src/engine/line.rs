@@ -167,7 +167,7 @@ impl Line {
         if self.blocks[at].len() == BLOCK {
             let upper = self.blocks[at].split(lead);
             self.blocks.insert(at + 1, upper);
-            self.group_anew(at);
+            self.regroup(at);
             at += usize::from(self.blocks[at + 1].keys[0] <= place);
         }
         let block = &mut self.blocks[at];
@@ -188,13 +188,13 @@ impl Line {
         self.blocks[at].remove(slot);
         if self.blocks[at].len() == 0 {
             self.blocks.remove(at);
-            self.group_anew(at);
+            self.regroup(at);
         }
         self.len -= 1;
     }
 
     /// Recomputes the groups from this block on, after blocks have moved.
-    fn group_anew(&mut self, block: usize) {
+    fn regroup(&mut self, block: usize) {
         self.groups.truncate(block / GROUP);
         let rest = self.blocks.chunks(GROUP).skip(self.groups.len());
         self.groups.extend(rest.map(least_of));

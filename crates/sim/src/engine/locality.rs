@@ -98,7 +98,7 @@ impl Core<'_> {
         self.round.open(self.work.queues.len());
         self.leave_queue(slot, old);
         self.work.sets[slot].queue = queue;
-        self.stand_in(slot);
+        self.enqueue_in(slot);
         self.outside.recorder.head(user);
     }
 

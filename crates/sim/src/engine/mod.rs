@@ -100,12 +100,12 @@ pub fn run(
 
 /// Runs like [`run`], with a complete run context, which may include a control. Errors: as [`run`], and the control's.
 pub fn run_with(
-    parties: RunContext<'_>,
+    context: RunContext<'_>,
     cluster: impl Into<Arc<Cluster>>,
     weights: Weights,
     options: &Options,
 ) -> Result<Outcome> {
-    let mut engine = Engine::new(parties, cluster, weights, options)?;
+    let mut engine = Engine::new(context, cluster, weights, options)?;
     while engine.step()?.is_some() {}
     engine.finish()
 }
@@ -119,7 +119,7 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
         return wrong("machines slow down by the memory that tasks use, and there is none in the workload");
     }
     let devices = cluster.hardware.is_some() && options.placement != Placement::Pooled;
-    let reserves = options.preempt.is_some() || options.hoard.is_some() || needs.displaces == PreemptsFor::ForOthers;
+    let reserves = options.preempt.is_some() || options.hoard.is_some() || needs.preempts_for == PreemptsFor::ForOthers;
     if devices && reserves {
         return wrong("room cannot be reserved (preempt, hoard) where devices have identities");
     }
@@ -144,13 +144,13 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
              asset, maxmin, only, pnorm or slot, or preempt_for = 'urgent'",
         );
     }
-    if options.displacing.costs() && options.slowdown.is_some() {
+    if options.preemption_limits.costs() && options.slowdown.is_some() {
         return wrong(
             "what a stopped task has done is not known on machines that slow down; leave out slowdown, or checkpoint and \
              restart_delay",
         );
     }
-    if options.displacing.costs() && options.faults.is_some_and(|faults| faults.backup.is_some()) {
+    if options.preemption_limits.costs() && options.faults.is_some_and(|faults| faults.backup.is_some()) {
         return wrong(
             "a backup instance would begin at no checkpoint; leave out 'backup' in faults, or checkpoint and restart_delay",
         );
@@ -187,7 +187,7 @@ pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
         "machines slow down (slowdown)"
     } else if options.faults.is_some() {
         "tasks fail of themselves (faults)"
-    } else if options.displacing.costs() {
+    } else if options.preemption_limits.costs() {
         "tasks resume from checkpoints (checkpoint, restart_delay)"
     } else if options.on_blocked.backfills() {
         "tasks overtake others (on_blocked), by the expected ends of running tasks"
@@ -217,17 +217,17 @@ const HEARTBEAT: u64 = 4096;
 impl<'a> Engine<'a> {
     /// Creates a run before its first instant. Errors: as [`check`], and with a control as [`check_control`].
     pub fn new(
-        parties: RunContext<'a>,
+        context: RunContext<'a>,
         cluster: impl Into<Arc<Cluster>>,
         weights: Weights,
         options: &Options,
     ) -> Result<Engine<'a>> {
-        let (needs, cluster) = (parties.policy.needs(), cluster.into());
-        check(&*parties.policy, &cluster, options)?;
-        if parties.control.is_some() {
+        let (needs, cluster) = (context.policy.needs(), cluster.into());
+        check(&*context.policy, &cluster, options)?;
+        if context.control.is_some() {
             check_control(&cluster, options)?;
         }
-        let mut core = Core::new(parties, &needs, cluster, weights, options);
+        let mut core = Core::new(context, &needs, cluster, weights, options);
         if let Some(control) = &mut core.outside.control {
             control.open(&core.site.offers);
         }
@@ -337,7 +337,7 @@ impl<'a> Engine<'a> {
         let (arrival, end) = (self.core.next_arrival()?, self.core.running.next_time());
         let next = [arrival, end].into_iter().fold(Time::NEVER, sooner);
         let next = if self.decides() {
-            [wake, self.extensions.next(&self.core), self.core.choosing.next()].into_iter().fold(next, sooner)
+            [wake, self.extensions.next(&self.core), self.core.preemption_budget.next()].into_iter().fold(next, sooner)
         } else {
             next
         };
@@ -402,7 +402,7 @@ impl<'a> Engine<'a> {
     /// Runs one scheduling round.
     fn round(&mut self) -> Result<()> {
         let core = &mut self.core;
-        core.choosing.begin(core.now);
+        core.preemption_budget.begin(core.now);
         while {
             core.prepare()?;
             core.reclaim()? || self.extensions.stop(core)?
@@ -412,7 +412,7 @@ impl<'a> Engine<'a> {
             core.round.forget_freed();
             return Ok(());
         }
-        core.order_anew();
+        core.reorder();
         self.extensions.before_round(core)?;
         core.serve(&mut self.extensions.hoards)
     }

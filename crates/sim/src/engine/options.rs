@@ -80,7 +80,7 @@ pub struct Options {
     /// How tasks obtain the room of running tasks; no preemption if absent.
     pub preempt: Option<Preempt>,
     /// Limits and costs of preemption.
-    pub displacing: PreemptionLimits,
+    pub preemption_limits: PreemptionLimits,
     /// The horizon: the instant at which the run ends although work is left.
     pub until: Option<Time>,
     /// Whether all sums are recomputed and checked after every round.

@@ -64,7 +64,7 @@ impl Preemption for VictimOrder {
     ) -> Result<Option<Victims>> {
         let Some(own) = queue.key.filter(|key| self.any_behind(*key, running)) else { return Ok(None) };
         let mut behind: Vec<LaterTasks> = Vec::new();
-        let mut hear = |tasks: &RunningTasks| {
+        let mut visit = |tasks: &RunningTasks| {
             if tasks.order > own {
                 let RunningTasks { order, key, machine, count, footprint, .. } = *tasks;
                 behind.push(LaterTasks { order, key, machine, count, each: amounts(footprint) });
@@ -72,9 +72,9 @@ impl Preemption for VictimOrder {
             ControlFlow::Continue(())
         };
         if self.one_line {
-            running.all(&mut hear)
+            running.all(&mut visit)
         } else {
-            running.of_users(&[queue.user], &mut hear)
+            running.of_users(&[queue.user], &mut visit)
         }
         behind.sort_by_key(|tasks| Reverse(tasks.order));
         let mut gathered = Gathered::default();

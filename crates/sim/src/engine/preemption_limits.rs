@@ -142,7 +142,7 @@ impl PreemptionBudget {
 impl Core<'_> {
     /// Returns the time that running tasks take to resume, if they were preempted before.
     pub(super) fn delay_of(&self, tasks: &Running) -> Span {
-        if self.work.sets[tasks.set].attempt > 0 { self.options.displacing.restart_delay } else { Span::ZERO }
+        if self.work.sets[tasks.set].attempt > 0 { self.options.preemption_limits.restart_delay } else { Span::ZERO }
     }
 
     /// Returns the time that running tasks need for the rest of their work.
@@ -158,7 +158,7 @@ impl Core<'_> {
 
     /// Returns the part of their work that running tasks of one set keep when they are stopped now; all tasks of a gang share the smallest.
     pub(super) fn salvage(&self, stopped: &[Running]) -> Vec<Salvage> {
-        let interval = self.options.displacing.checkpoint;
+        let interval = self.options.preemption_limits.checkpoint;
         let one = |tasks: &Running| {
             let delay = self.delay_of(tasks);
             let ran = self.now.since(tasks.start);
@@ -200,18 +200,22 @@ mod tests {
     #[test]
     fn a_window_slides() {
         let rules = PreemptionLimits { limit: Some("3/10s".parse().expect("a limit")), ..PreemptionLimits::default() };
-        let mut choosing = PreemptionBudget::new(&rules);
+        let mut preemption_budget = PreemptionBudget::new(&rules);
         let at = |seconds: u64| Time::ZERO + Span::from_secs(seconds);
         for (now, stops) in [(0, 1), (4, 2)] {
-            choosing.begin(at(now));
-            assert_eq!((choosing.room(stops), choosing.next()), (stops, None));
-            choosing.stop(stops);
+            preemption_budget.begin(at(now));
+            assert_eq!((preemption_budget.room(stops), preemption_budget.next()), (stops, None));
+            preemption_budget.stop(stops);
         }
-        choosing.begin(at(9));
-        assert_eq!((choosing.room(1), choosing.next()), (0, Some(at(10))));
-        assert_eq!((choosing.room(3), choosing.next()), (0, Some(at(10))), "the earliest requested time");
-        choosing.begin(at(10));
-        assert_eq!((choosing.room(3), choosing.next()), (1, Some(at(14))));
-        assert!(choosing.could(3) && !choosing.could(4));
+        preemption_budget.begin(at(9));
+        assert_eq!((preemption_budget.room(1), preemption_budget.next()), (0, Some(at(10))));
+        assert_eq!(
+            (preemption_budget.room(3), preemption_budget.next()),
+            (0, Some(at(10))),
+            "the earliest requested time"
+        );
+        preemption_budget.begin(at(10));
+        assert_eq!((preemption_budget.room(3), preemption_budget.next()), (1, Some(at(14))));
+        assert!(preemption_budget.could(3) && !preemption_budget.could(4));
     }
 }

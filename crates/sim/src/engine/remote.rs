@@ -90,12 +90,12 @@ impl Remote {
     /// [`Core::within_time`]'s.
     pub fn carry(&mut self, core: &mut Core, withdrawn: &mut dyn FnMut(&mut Core, MachineId)) -> Result<()> {
         loop {
-            let told = core.notes.remote.replace(Vec::new()).unwrap_or_default();
+            let event = core.notes.remote.replace(Vec::new()).unwrap_or_default();
             let mut facts = std::mem::take(&mut self.facts);
             facts.clear();
             self.gone.clear();
-            for told in told {
-                self.apply_event(core, told, &mut facts)?;
+            for event in event {
+                self.apply_event(core, event, &mut facts)?;
             }
             let now = core.now;
             let Some(control) = &mut core.outside.control else { return Ok(()) };
@@ -117,8 +117,8 @@ impl Remote {
         }
     }
 
-    fn apply_event(&mut self, core: &mut Core, told: CoreEvent, facts: &mut Vec<Fact>) -> Result<()> {
-        match told {
+    fn apply_event(&mut self, core: &mut Core, event: CoreEvent, facts: &mut Vec<Fact>) -> Result<()> {
+        match event {
             CoreEvent::Submitted(slot) => {
                 let set = &mut core.work.sets[slot];
                 set.listed = false;
@@ -147,7 +147,7 @@ impl Remote {
                 let others = if gang { self.all_of(core, tasks.set) } else { Vec::new() };
                 if !others.is_empty() {
                     others.iter().for_each(|tasks| core.notes.push_event(CoreEvent::Stopped(core.of_row(tasks))));
-                    core.start_anew(others, Fate::Revoked)?;
+                    core.restart(others, Fate::Revoked)?;
                 }
             }
             CoreEvent::Ended(tasks) => {
@@ -236,14 +236,14 @@ impl Remote {
     /// Returns the live sets of a row.
     fn live(&mut self, core: &mut Core, row: u64) -> Vec<SetSlot> {
         // Includes the sets that earlier orders of this report created.
-        let told = core.notes.remote.iter_mut().flatten();
-        let again = { told }.filter_map(|told| match told {
+        let event = core.notes.remote.iter_mut().flatten();
+        let again = { event }.filter_map(|event| match event {
             CoreEvent::Again(slot) => Some(*slot),
             _ => None,
         });
         let again: Vec<SetSlot> = again.collect();
         again.into_iter().for_each(|slot| self.again(core, slot));
-        core.notes.remote.iter_mut().for_each(|told| told.retain(|told| !matches!(told, CoreEvent::Again(_))));
+        core.notes.remote.iter_mut().for_each(|event| event.retain(|event| !matches!(event, CoreEvent::Again(_))));
         let Some(slots) = self.rows.get_mut(&row) else { return Vec::new() };
         slots.retain(|slot| core.work.sets.is_of(*slot, row));
         slots.sort_unstable();
@@ -367,7 +367,7 @@ impl Remote {
         let others = if core.falls_together(tasks.set) { self.all_of(core, tasks.set) } else { Vec::new() };
         // The control does not know that these tasks stop together.
         others.iter().for_each(|tasks| core.notes.push_event(CoreEvent::Stopped(core.of_row(tasks))));
-        core.start_anew(std::iter::once(tasks).chain(others).collect(), fate)
+        core.restart(std::iter::once(tasks).chain(others).collect(), fate)
     }
 
     /// Removes all batches of a set and returns their tasks.

@@ -58,7 +58,7 @@ pub struct RoundState {
     /// Whether tasks were launched since the last call of [`Core::prepare`].
     pub(super) launched: bool,
     /// Whether the policy stops running tasks.
-    pub(super) displaces: PreemptsFor,
+    pub(super) preempts_for: PreemptsFor,
     /// Whether the policy plans the machines of launches.
     pub(super) nominates: bool,
 }
@@ -70,7 +70,7 @@ impl RoundState {
             moves_others: needs.moves_others,
             after_launches: needs.after_launches,
             by_machine: needs.by_machine,
-            displaces: needs.displaces,
+            preempts_for: needs.preempts_for,
             nominates: needs.nominates,
             ..RoundState::default()
         }
@@ -227,7 +227,7 @@ impl Core<'_> {
     }
 
     /// Marks a queue as fresh, or as empty, after a round that tried all of its sets.
-    pub(super) fn stand_fresh(&mut self, queue: QueueId) {
+    pub(super) fn enqueue_untried(&mut self, queue: QueueId) {
         let waits = self.work.queues.head(queue).is_some();
         self.round.stand[queue.index()] = if waits { QueueState::Fresh } else { QueueState::Out };
         self.round.fresh.extend(waits.then_some(queue));
@@ -380,7 +380,7 @@ impl Core<'_> {
         };
         self.record_turn(queue, place, Turn::Launched(Some(machine)))?;
         self.launch(queue, machine);
-        self.stand_again(queue, head, true);
+        self.requeue(queue, head, true);
         Ok(true)
     }
 
@@ -402,11 +402,11 @@ impl Core<'_> {
         self.unblock(queue, &place);
         self.record_turn(queue, place, Turn::Launched(Some(machine)))?;
         self.launch(queue, machine);
-        Ok(self.stand_again(queue, head, false).map_or(behind, |again| again.min(behind)))
+        Ok(self.requeue(queue, head, false).map_or(behind, |again| again.min(behind)))
     }
 
     /// Updates the state of a queue that has just launched a task of `served`. Returns its new position if it is blocked.
-    fn stand_again(&mut self, queue: QueueId, served: SetSlot, fresh: bool) -> Option<LineKey> {
+    fn requeue(&mut self, queue: QueueId, served: SetSlot, fresh: bool) -> Option<LineKey> {
         let Some(head) = self.work.queues.head(queue) else {
             self.round.stand[queue.index()] = QueueState::Out;
             return None;

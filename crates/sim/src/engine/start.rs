@@ -200,8 +200,8 @@ mod tests {
                     );
                     let (mut source, mut policy, mut ends) =
                         (workload.source(), ServingOrder { admits: false }, Ends::default());
-                    let parties = RunContext::lent(&mut source, &mut policy, &mut ends);
-                    let mut engine = Engine::new(parties, cluster(), Weights::default(), &options).expect("an engine");
+                    let context = RunContext::lent(&mut source, &mut policy, &mut ends);
+                    let mut engine = Engine::new(context, cluster(), Weights::default(), &options).expect("an engine");
                     while engine.step().expect("a step").is_some() {
                         from_outside(&mut engine, on_blocked).expect("starts");
                     }
@@ -228,9 +228,9 @@ mod tests {
             ..TaskSet::default()
         };
         let (mut source, mut policy, mut ends) = (workload.source(), ServingOrder { admits: false }, Ends::default());
-        let parties = RunContext::lent(&mut source, &mut policy, &mut ends);
+        let context = RunContext::lent(&mut source, &mut policy, &mut ends);
         let options = Options { placement: Placement::FirstFit, audit: true, ..Options::default() };
-        let mut engine = Engine::new(parties, cluster(), Weights::default(), &options).expect("an engine");
+        let mut engine = Engine::new(context, cluster(), Weights::default(), &options).expect("an engine");
         assert_eq!(engine.step().ok(), Some(Some(Time::ZERO)));
         let next = engine.next(UserId(0)).expect("it waits");
         assert_eq!((next.row, next.number, next.tasks, next.fits), (0, 0, 8, true));

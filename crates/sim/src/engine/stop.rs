@@ -27,13 +27,19 @@ pub(super) struct Choice {
 
 impl Core<'_> {
     /// Stops the tasks that the policy reclaims in this round. Returns whether any were stopped. Errors: the policy's, the recorder's, and
-    /// [`Core::displaceable`]'s.
+    /// [`Core::preemptible`]'s.
     pub(super) fn reclaim(&mut self) -> Result<bool> {
-        if self.round.displaces == PreemptsFor::Never {
+        if self.round.preempts_for == PreemptsFor::Never {
             return Ok(false);
         }
-        let view =
-            TaskView::new(&self.work, &self.running, &self.site, &*self.outside.source, &self.choosing, self.now);
+        let view = TaskView::new(
+            &self.work,
+            &self.running,
+            &self.site,
+            &*self.outside.source,
+            &self.preemption_budget,
+            self.now,
+        );
         let policy = self.outside.policy.preemption();
         let Some(policy) = policy else { return Ok(false) };
         let Reclaims { victims, stale } = policy.reclaim(self.now, &view, &self.books)?;
@@ -42,16 +48,16 @@ impl Core<'_> {
         for Victims { tasks, cause, .. } in &victims {
             for (key, count) in tasks {
                 let ticket = Ticket::from_key(*key);
-                let tasks = self.displaceable(ticket, *count)?;
+                let tasks = self.preemptible(ticket, *count)?;
                 let all = self.all_of(ticket, &tasks);
                 let count = if all.whole { all.count } else { *count };
-                let now = self.choosing.room(count);
+                let now = self.preemption_budget.room(count);
                 let count = if all.whole && now < count { 0 } else { now };
                 if count == 0 {
                     continue;
                 }
                 any = true;
-                self.choosing.stop(count);
+                self.preemption_budget.stop(count);
                 if let Some(cause) = cause {
                     self.record_decision(tasks.set, LineKey::default(), Turn::Displaced(*cause), None)?;
                 }
@@ -63,7 +69,7 @@ impl Core<'_> {
 
     /// Returns the running tasks that a rule proposes to stop. Errors: [`Error::Mismatch`] if the rule is wrong, because they do not run in
     /// this number or may not be preempted.
-    pub(super) fn displaceable(&self, ticket: Ticket, count: u32) -> Result<Running> {
+    pub(super) fn preemptible(&self, ticket: Ticket, count: u32) -> Result<Running> {
         let may = |tasks: &&Running| {
             let set = &self.work.sets[tasks.set];
             may_be_stopped(set) && count > 0 && (set.gang || count <= tasks.count.get())
@@ -87,7 +93,7 @@ impl Core<'_> {
         Choice { tickets, count, whole: gang.is_some() }
     }
 
-    /// Stops the last `count` tasks of entries of one set, which wait again at their earlier position. Errors: as [`Core::start_anew`].
+    /// Stops the last `count` tasks of entries of one set, which wait again at their earlier position. Errors: as [`Core::restart`].
     pub(super) fn stop(&mut self, tickets: &[Ticket], count: u32, fate: Fate) -> Result<()> {
         let mut left = count;
         let mut stopped: Vec<Running> = Vec::new();
@@ -102,12 +108,12 @@ impl Core<'_> {
             left -= tasks.count.get();
             stopped.push(tasks);
         }
-        self.start_anew(stopped, fate)
+        self.restart(stopped, fate)
     }
 
     /// Stops tasks of one set that are no longer in the agenda; they wait again at their earlier position. Errors: the recorder's, and
     /// [`Error::Livelock`].
-    pub(super) fn start_anew(&mut self, stopped: Vec<Running>, fate: Fate) -> Result<()> {
+    pub(super) fn restart(&mut self, stopped: Vec<Running>, fate: Fate) -> Result<()> {
         let kept = self.salvage(&stopped);
         let mut stopped: Vec<(Running, Salvage)> = stopped.into_iter().zip(kept).collect();
         for (tasks, keep) in &stopped {

@@ -44,9 +44,9 @@ impl Preemption for Urgent {
         running: &dyn RunningView,
         books: &Books,
     ) -> Result<Option<Victims>> {
-        let asker = Some((running.version(), queue.user));
-        if self.eligible.0 != asker {
-            self.eligible = (asker, eligible(self.from, queue.user, running, books)?);
+        let requester = Some((running.version(), queue.user));
+        if self.eligible.0 != requester {
+            self.eligible = (requester, eligible(self.from, queue.user, running, books)?);
         }
         let (eligible, partitions) = (&self.eligible.1, books.partitions());
         let mut gathered = Gathered::default();
@@ -67,7 +67,7 @@ impl Preemption for Urgent {
 
 /// Returns whether each user may be asked, by id and partition; users beyond the end may be. Errors: a policy without the required quota
 /// groups.
-fn eligible(from: PreemptFrom, asker: UserId, running: &dyn RunningView, books: &Books) -> Result<Vec<bool>> {
+fn eligible(from: PreemptFrom, requester: UserId, running: &dyn RunningView, books: &Books) -> Result<Vec<bool>> {
     let partitions = books.partitions();
     let users = 0..books.users() as u32;
     let all = |may: bool| std::iter::repeat_n(may, partitions);
@@ -75,7 +75,7 @@ fn eligible(from: PreemptFrom, asker: UserId, running: &dyn RunningView, books: 
         return Ok(Vec::new());
     }
     if from == PreemptFrom::SameUser {
-        return Ok(users.flat_map(|user| all(user == asker.0)).collect());
+        return Ok(users.flat_map(|user| all(user == requester.0)).collect());
     }
     let Some(groups) = running.groups() else {
         let problem = format!("victims are restricted to '{}', and the policy has no quota groups", from.name());
@@ -83,7 +83,7 @@ fn eligible(from: PreemptFrom, asker: UserId, running: &dyn RunningView, books: 
     };
     let group = |user: u32| groups.tree().group_of(running.name(UserId(user)));
     if from == PreemptFrom::SameGroup {
-        let own = group(asker.0);
+        let own = group(requester.0);
         return Ok(users.flat_map(|user| all(own.is_some() && group(user) == own)).collect());
     }
     above_quota(groups, running, books)

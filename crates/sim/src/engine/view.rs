@@ -27,10 +27,10 @@ pub(super) struct TaskView<'a> {
     running: &'a Execution,
     site: &'a Site,
     source: &'a dyn Source,
-    choosing: &'a PreemptionBudget,
+    preemption_budget: &'a PreemptionBudget,
     now: Time,
     policy: Option<&'a dyn Policy>,
-    asker: Option<Requester<'a>>,
+    requester: Option<Requester<'a>>,
 }
 
 /// The task that victims would be stopped for.
@@ -56,44 +56,46 @@ impl<'a> TaskView<'a> {
         running: &'a Execution,
         site: &'a Site,
         source: &'a dyn Source,
-        choosing: &'a PreemptionBudget,
+        preemption_budget: &'a PreemptionBudget,
         now: Time,
     ) -> TaskView<'a> {
-        TaskView { work, running, site, source, choosing, now, policy: None, asker: None }
+        TaskView { work, running, site, source, preemption_budget, now, policy: None, requester: None }
     }
 
     /// Restricts the view to tasks that no other request has asked, on machines that the requesting task may use. A rule that is not the
     /// policy's own also gets the policy's groups and shares.
-    pub fn for_asker(self, asker: Requester<'a>, policy: Option<&'a dyn Policy>) -> TaskView<'a> {
-        TaskView { policy, asker: Some(asker), ..self }
+    pub fn for_requester(self, requester: Requester<'a>, policy: Option<&'a dyn Policy>) -> TaskView<'a> {
+        TaskView { policy, requester: Some(requester), ..self }
     }
 
     fn visit(
         &self,
         entry: (&Victim, &Ticket),
-        hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let (victim, ticket) = entry;
         let Some(tasks) = self.running.get(*ticket) else { return ControlFlow::Continue(()) };
         let mut count = tasks.count.get();
-        if let Some(Requester { scope, asked, .. }) = &self.asker {
+        if let Some(Requester { scope, asked, .. }) = &self.requester {
             count -= asked.get(victim).copied().unwrap_or(0).min(count);
             let machine = tasks.machine;
             if count == 0 || !self.site.machines.is_present(machine) || !self.site.scopes.contains(*scope, machine) {
                 return ControlFlow::Continue(());
             }
         }
-        let keyed = self.asker.as_ref().is_some_and(|asker| asker.keyed);
+        let keyed = self.requester.as_ref().is_some_and(|requester| requester.keyed);
         let set = &self.work.sets[tasks.set];
         let gang = set.gang.then(|| self.gang(tasks.set));
         let start = gang.map_or(tasks.start, |(_, start)| start);
-        if self.choosing.spares(start) || gang.is_some_and(|(gang, _)| !self.choosing.could(gang.tasks)) {
+        if self.preemption_budget.spares(start)
+            || gang.is_some_and(|(gang, _)| !self.preemption_budget.could(gang.tasks))
+        {
             return ControlFlow::Continue(());
         }
-        if self.asker.as_ref().and_then(|asker| asker.but_of) == Some(tasks.start) {
+        if self.requester.as_ref().and_then(|requester| requester.but_of) == Some(tasks.start) {
             return ControlFlow::Continue(());
         }
-        hear(&RunningTasks {
+        visit(&RunningTasks {
             key: ticket.key(),
             user: set.user,
             partition: set.partition,
@@ -120,14 +122,14 @@ impl<'a> TaskView<'a> {
 }
 
 impl RunningView for TaskView<'_> {
-    fn all(&self, hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>) {
+    fn all(&self, visit: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>) {
         let all = self.running.victims.iter().flat_map(|victims| victims.all());
-        let _ = { all }.try_for_each(|entry| self.visit(entry, hear));
+        let _ = { all }.try_for_each(|entry| self.visit(entry, visit));
     }
 
-    fn of_users(&self, users: &[UserId], hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>) {
+    fn of_users(&self, users: &[UserId], visit: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>) {
         let of = self.running.victims.iter().flat_map(|victims| victims.of_users(users));
-        let _ = { of }.try_for_each(|entry| self.visit(entry, hear));
+        let _ = { of }.try_for_each(|entry| self.visit(entry, visit));
     }
 
     fn next(&self, user: UserId) -> Option<Head> {
@@ -162,10 +164,10 @@ impl RunningView for TaskView<'_> {
     }
 
     fn pending(&self, user: UserId) -> Pending {
-        self.asker.as_ref().and_then(|asker| asker.pending.get(&user)).copied().unwrap_or_default()
+        self.requester.as_ref().and_then(|requester| requester.pending.get(&user)).copied().unwrap_or_default()
     }
 
     fn version(&self) -> u64 {
-        self.asker.as_ref().map_or(0, |asker| asker.version)
+        self.requester.as_ref().map_or(0, |requester| requester.version)
     }
 }

@@ -20,7 +20,7 @@ pub struct JobView {
     pub waiting: u64,
     /// Number of its running tasks.
     pub running: u64,
-    /// Task-microseconds: the size by the users' estimates; 0 unless [`Inside::goes_by`] requires it.
+    /// Task-microseconds: the size by the users' estimates; 0 unless [`Inside::size_source`] requires it.
     pub size: u128,
     /// Task-microseconds: the remaining size of unfinished tasks, less the time that running tasks have run so far; at least 0.
     pub left: u128,
@@ -84,7 +84,7 @@ pub trait Inside: Sync {
     fn key(&self, set: &SetView, now: Time) -> u128;
 
     /// Returns the durations used for [`JobView::size`] and [`JobView::left`].
-    fn goes_by(&self) -> SizeSource {
+    fn size_source(&self) -> SizeSource {
         SizeSource::Nothing
     }
 
@@ -125,7 +125,7 @@ struct SetOrder {
     name: &'static str,
     meaning: &'static str,
     source: &'static str,
-    goes_by: SizeSource,
+    size_source: SizeSource,
     moves: bool,
     key: fn(&SetView, Time) -> u128,
 }
@@ -147,8 +147,8 @@ impl Inside for SetOrder {
         (self.key)(set, now)
     }
 
-    fn goes_by(&self) -> SizeSource {
-        self.goes_by
+    fn size_source(&self) -> SizeSource {
+        self.size_source
     }
 
     fn moves(&self) -> bool {
@@ -163,7 +163,7 @@ static FIFO: SetOrder = SetOrder {
     name: "fifo",
     meaning: "By arrival, whatever the priority.",
     source: "folklore",
-    goes_by: SizeSource::Nothing,
+    size_source: SizeSource::Nothing,
     moves: false,
     key: |set, _| u128::from(set.release.0) << 64 | u128::from(set.place),
 };
@@ -172,19 +172,23 @@ static SJF: SetOrder = SetOrder {
     name: "sjf",
     meaning: "The job of the least size first, as its user estimates it.",
     source: "Smith, Naval Research Logistics Quarterly 1956 (shortest processing time)",
-    goes_by: SizeSource::Estimate,
+    size_source: SizeSource::Estimate,
     moves: false,
     key: |set, _| set.job.size,
 };
 
-static SJF_TRUE: SetOrder =
-    SetOrder { name: "sjf:true", meaning: "The job of the least true size first.", goes_by: SizeSource::Truth, ..SJF };
+static SJF_TRUE: SetOrder = SetOrder {
+    name: "sjf:true",
+    meaning: "The job of the least true size first.",
+    size_source: SizeSource::Truth,
+    ..SJF
+};
 
 static SRPT: SetOrder = SetOrder {
     name: "srpt",
     meaning: "The job with the least size left first, as its user estimates it.",
     source: "Schrage, Operations Research 1968",
-    goes_by: SizeSource::Estimate,
+    size_source: SizeSource::Estimate,
     moves: true,
     key: |set, _| set.job.left,
 };
@@ -192,7 +196,7 @@ static SRPT: SetOrder = SetOrder {
 static SRPT_TRUE: SetOrder = SetOrder {
     name: "srpt:true",
     meaning: "The job with the least true size left first.",
-    goes_by: SizeSource::Truth,
+    size_source: SizeSource::Truth,
     ..SRPT
 };
 
@@ -200,7 +204,7 @@ static LAS: SetOrder = SetOrder {
     name: "las",
     meaning: "The job that has attained the least service first.",
     source: "Nuyens and Wierman, Performance Evaluation 2008 (foreground-background)",
-    goes_by: SizeSource::Nothing,
+    size_source: SizeSource::Nothing,
     moves: true,
     key: |set, _| set.job.attained,
 };
@@ -209,7 +213,7 @@ static EDF: SetOrder = SetOrder {
     name: "edf",
     meaning: "The set with the earliest deadline first, those without one last.",
     source: "Liu and Layland, Journal of the ACM 1973",
-    goes_by: SizeSource::Nothing,
+    size_source: SizeSource::Nothing,
     moves: false,
     key: |set, _| set.deadline.map_or(u128::MAX, |deadline| u128::from(deadline.0)),
 };

@@ -198,7 +198,7 @@ pub struct Needs {
     /// first in rank order is served, regardless of the placement rule.
     pub by_machine: bool,
     /// Whether it preempts running tasks ([`Policy::preemption`]): an index of them is then maintained.
-    pub displaces: PreemptsFor,
+    pub preempts_for: PreemptsFor,
     /// Whether it plans the machines of launches ([`Policy::nominated`]).
     pub nominates: bool,
 }
@@ -272,7 +272,7 @@ pub trait Policy: Send {
         &[]
     }
 
-    /// Returns its rule for preemption, if it has one; see [`Needs::displaces`].
+    /// Returns its rule for preemption, if it has one; see [`Needs::preempts_for`].
     fn preemption(&mut self) -> Option<&mut dyn Preemption> {
         None
     }

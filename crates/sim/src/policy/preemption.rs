@@ -66,11 +66,11 @@ pub struct Head {
 /// The running tasks that a rule may choose from, in the order of stopping: the least urgent first, then the latest start, then the last in
 /// the trace.
 pub trait RunningView {
-    /// Calls `hear` for each group of running tasks, until it returns a break.
-    fn all(&self, hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
+    /// Calls `visit` for each group of running tasks, until it returns a break.
+    fn all(&self, visit: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
 
-    /// Calls `hear` for each group of running tasks of these users, until it returns a break.
-    fn of_users(&self, users: &[UserId], hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
+    /// Calls `visit` for each group of running tasks of these users, until it returns a break.
+    fn of_users(&self, users: &[UserId], visit: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
 
     /// Returns the task set that a user would start next, if it has waiting tasks.
     fn next(&self, user: UserId) -> Option<Head>;

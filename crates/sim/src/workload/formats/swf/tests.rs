@@ -64,8 +64,8 @@ fn the_requested_time_is_the_estimate() {
     let workload = import(Format::Swf, &log).expect("readable");
     let estimates: Vec<_> = workload.sets.iter().map(|set| set.estimate.map(|estimate| estimate.0)).collect();
     assert_eq!(estimates, [Some(3_600_000_000), None, None, Some(90_500_000), None]);
-    let told = ("swf.estimates".to_owned(), "requested time, which 2 of 5 kept rows have".to_owned());
-    assert!(workload.quality.assumptions.contains(&told), "{:?}", workload.quality.assumptions);
+    let event = ("swf.estimates".to_owned(), "requested time, which 2 of 5 kept rows have".to_owned());
+    assert!(workload.quality.assumptions.contains(&event), "{:?}", workload.quality.assumptions);
     assert!(strict_refusal(Format::Swf, &(row(1, "60") + &row(2, "soon"))).contains("requested_time"));
 }
 
@@ -274,8 +274,8 @@ fn preceding_jobs_that_cannot_be_followed_are_counted() {
     assert_eq!(of("3"), (5, Some(("1".to_owned(), 25))));
     assert_eq!(of("11"), (6, Some(("3".to_owned(), 0))));
     assert_eq!(workload.sets.iter().filter(|set| set.preceding.is_some()).count(), 2);
-    let told = "followed in 2 of the 8 of 10 kept rows that have a preceding job";
-    assert_eq!(assumption(&workload, "swf.dependencies"), told);
+    let event = "followed in 2 of the 8 of 10 kept rows that have a preceding job";
+    assert_eq!(assumption(&workload, "swf.dependencies"), event);
     let rest = "(fields 17 and 18), submitted at their submit time";
     for warning in [
         format!("kept rows with a preceding job that is not among the kept rows {rest}: 2"),

@@ -27,12 +27,12 @@ pub struct Displacing {
 impl Simulation<'_> {
     /// How long an attempt takes to resume.
     pub fn delay(&self, attempt: u64) -> u64 {
-        if attempt > 0 { self.world.displacing.delay } else { 0 }
+        if attempt > 0 { self.world.preemption_limits.delay } else { 0 }
     }
 
     /// Saves the progress of a preempted task up to its last checkpoint.
     pub fn keep(&mut self, task: usize, now: u64) {
-        let Displacing { checkpoint, .. } = self.world.displacing;
+        let Displacing { checkpoint, .. } = self.world.preemption_limits;
         let run = self.tasks[task].run().expect("it runs");
         let resumed = run.start + self.delay(self.tasks[task].attempt);
         let mut at = checkpoint;
@@ -44,7 +44,7 @@ impl Simulation<'_> {
 
     /// Whether a running task has run long enough to be stopped by choice, and is not of too large a gang.
     pub fn may_go(&self, task: usize) -> bool {
-        let Displacing { min_run, limit, .. } = self.world.displacing;
+        let Displacing { min_run, limit, .. } = self.world.preemption_limits;
         let (now, run) = (self.clock.expect("time has begun"), self.tasks[task].run().expect("it runs"));
         let with_it = if self.gang(self.tasks[task].row) { self.running_of(self.tasks[task].set) } else { 1 };
         now >= run.start + min_run && limit.is_none_or(|(most, _)| with_it <= most)
@@ -75,12 +75,12 @@ impl Simulation<'_> {
 
     /// Whether as many tasks as an ask stops could ever be stopped at once.
     pub fn could(&self, request: &Request) -> bool {
-        self.world.displacing.limit.is_none_or(|(most, _)| self.stopped_with(request) <= most)
+        self.world.preemption_limits.limit.is_none_or(|(most, _)| self.stopped_with(request) <= most)
     }
 
     /// Returns whether the preemption limit permits `count` more preemptions at an instant.
     fn room_to_stop(&self, count: u64, at: u64) -> bool {
-        let Some((most, within)) = self.world.displacing.limit else { return true };
+        let Some((most, within)) = self.world.preemption_limits.limit else { return true };
         let late = self.stops.iter().filter(|stop| *stop + within > at).count() as u64;
         late + count <= most
     }
@@ -95,7 +95,7 @@ impl Simulation<'_> {
 
     /// Returns the times when tasks may be preempted that are protected now.
     pub fn looks_again(&self) -> Vec<u64> {
-        let Displacing { min_run, limit, .. } = self.world.displacing;
+        let Displacing { min_run, limit, .. } = self.world.preemption_limits;
         let Some(now) = self.clock else { return Vec::new() };
         let old = self.tasks.iter().filter_map(|task| Some(task.run()?.start + min_run)).filter(|at| *at > now);
         let held = self.requests.iter().find(|request| request.deadline <= now && !request.forced);
@@ -154,7 +154,7 @@ impl Simulation<'_> {
     /// Adds preemption requests for the waiting tasks, one task at a time, the user with the least future share first.
     /// Returns whether any request was added.
     pub fn ask_for_shares(&mut self, line: Vec<usize>, deadline: u64) -> bool {
-        let mut askers: Vec<usize> = line.into_iter().filter(|&head| !self.gang(self.tasks[head].row)).collect();
+        let mut requesters: Vec<usize> = line.into_iter().filter(|&head| !self.gang(self.tasks[head].row)).collect();
         let mut any = false;
         loop {
             let all: Vec<&Request> = self.requests.iter().collect();
@@ -163,7 +163,7 @@ impl Simulation<'_> {
                 self.share_with(user, &self.held_after(user, &all, &all))
             };
             // Ties go to the first in line.
-            let Some(head) = askers.iter().copied().min_by_key(will_have) else { return any };
+            let Some(head) = requesters.iter().copied().min_by_key(will_have) else { return any };
             let (set, place) = (self.tasks[head].set, self.tasks[head].place);
             let waits = |task: &&Task| task.set == set && matches!(task.state, State::Waiting(_));
             let asks = self.requests.iter().filter(|request| request.set == set).count();
@@ -178,7 +178,7 @@ impl Simulation<'_> {
                     self.requests.push(request);
                     any = true;
                 }
-                None => askers.retain(|other| *other != head),
+                None => requesters.retain(|other| *other != head),
             }
         }
     }
@@ -268,7 +268,7 @@ impl Simulation<'_> {
 
 impl Draw {
     /// A draw with limits and costs of stopping tasks, under urgent tasks that ask or, mostly, for fair shares.
-    pub fn displacing(seed: u64) -> Draw {
+    pub fn preemption_limits(seed: u64) -> Draw {
         let mut draw = Draw::urgent(seed);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(6);
@@ -294,10 +294,10 @@ impl Draw {
             draw.loosen_gangs(rng);
         }
         let one = |rng: &mut ChaCha8Rng, percent| if chance(rng, percent) { pick(rng, &spans) } else { 0 };
-        draw.displacing.min_run = one(rng, 40);
-        draw.displacing.checkpoint = one(rng, 50) / pick(rng, &[1, 3]);
-        draw.displacing.delay = one(rng, 40);
-        draw.displacing.limit = chance(rng, 40).then(|| (pick(rng, &[1, 2, 5]), pick(rng, &spans)));
+        draw.preemption_limits.min_run = one(rng, 40);
+        draw.preemption_limits.checkpoint = one(rng, 50) / pick(rng, &[1, 3]);
+        draw.preemption_limits.delay = one(rng, 40);
+        draw.preemption_limits.limit = chance(rng, 40).then(|| (pick(rng, &[1, 2, 5]), pick(rng, &spans)));
         if chance(rng, 30) {
             draw.faults = Some("fail=0.3,retries=1".to_owned());
         }

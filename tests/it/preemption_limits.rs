@@ -86,8 +86,8 @@ fn preempt(whom: PreemptFor, within: u64) -> Options {
     Options { placement: Placement::FirstFit, preempt, ..Options::default() }
 }
 
-fn with(options: Options, displacing: PreemptionLimits) -> Options {
-    Options { displacing, ..options }
+fn with(options: Options, preemption_limits: PreemptionLimits) -> Options {
+    Options { preemption_limits, ..options }
 }
 
 /// User, number of the first task, tasks, start, end, fate and wasted run time of each, in seconds.
@@ -115,8 +115,8 @@ use Fate::{Failed, Finished, GivenUp, Preempted};
 #[test]
 fn a_task_is_spared_until_it_has_run_long_enough() {
     let run = |min_run: u64| {
-        let displacing = PreemptionLimits { min_run: seconds(min_run), ..PreemptionLimits::default() };
-        let options = with(preempt(PreemptFor::Urgent, 0), displacing);
+        let preemption_limits = PreemptionLimits { min_run: seconds(min_run), ..PreemptionLimits::default() };
+        let options = with(preempt(PreemptFor::Urgent, 0), preemption_limits);
         lines(&replay("drf", BY_PRIORITY, &batch(&[5]), "1x1c", &options).expect("a run"))
     };
     let at_once = [(0, 0, 1, 0, 5, Preempted, 5), (1, 0, 1, 5, 15, Finished, 0), (0, 0, 1, 15, 75, Finished, 0)];
@@ -160,12 +160,12 @@ fn a_gang_is_stopped_whole_or_not_at_all() {
 #[test]
 fn a_stopped_task_resumes_from_its_last_checkpoint() {
     let run = |checkpoint: u64, delay: u64, urgent: &[u64]| {
-        let displacing = PreemptionLimits {
+        let preemption_limits = PreemptionLimits {
             checkpoint: seconds(checkpoint),
             restart_delay: seconds(delay),
             ..PreemptionLimits::default()
         };
-        let options = with(preempt(PreemptFor::Urgent, 0), displacing);
+        let options = with(preempt(PreemptFor::Urgent, 0), preemption_limits);
         lines(&replay("drf", BY_PRIORITY, &batch(urgent), "1x1c", &options).expect("a run"))
     };
     // 20 s of 25 are kept: 40 s are left.
@@ -297,7 +297,7 @@ fn policies_without_shares_and_costs_that_are_not_known_are_refused() {
     }
     let costs = PreemptionLimits { checkpoint: seconds(1), ..PreemptionLimits::default() };
     let backups: Faults = "backup=0.5x2".parse().expect("faults");
-    let options = Options { faults: Some(backups), displacing: costs, ..Options::default() };
+    let options = Options { faults: Some(backups), preemption_limits: costs, ..Options::default() };
     assert!(refused("drf", &options).contains("no checkpoint"));
 }
 
@@ -325,7 +325,7 @@ fn laws_of_displacing() {
         let rows = random_rows(&mut rng);
         let rng = &mut rng;
         let (min_run, within, most) = (pick(rng, &[0, 3, 8]), pick(rng, &[5, 20]), pick(rng, &[6, 7, 9]));
-        let displacing = PreemptionLimits {
+        let preemption_limits = PreemptionLimits {
             min_run: seconds(min_run),
             limit: chance(rng, 50).then(|| format!("{most}/{within}s").parse().expect("a limit")),
             checkpoint: seconds(pick(rng, &[0, 0, 1, 4, 7])),
@@ -333,7 +333,7 @@ fn laws_of_displacing() {
         };
         let whom = pick(rng, &[PreemptFor::Urgent, PreemptFor::Share]);
         let faults = chance(rng, 50).then(|| "fail=0.2,retries=1".parse().expect("faults"));
-        let options = Options { faults, seed, ..with(preempt(whom, pick(rng, &[0, 2, 10])), displacing) };
+        let options = Options { faults, seed, ..with(preempt(whom, pick(rng, &[0, 2, 10])), preemption_limits) };
         let ran = replay("drf", WITH_GANGS, &rows, "2x6c", &options).expect("a run");
         let us = |ran: &Ran, each: u64| u128::from(each) * u128::from(ran.count);
         let held: u128 = ran.iter().map(|ran| us(ran, ran.finish - ran.start)).sum();
@@ -348,7 +348,7 @@ fn laws_of_displacing() {
             chosen.push((ran.finish, ran.count.into()));
         }
         stops += chosen.len();
-        if displacing.limit.is_some() {
+        if preemption_limits.limit.is_some() {
             for (to, _) in &chosen {
                 let late = chosen.iter().filter(|(at, _)| at <= to && to - at < within * SECOND);
                 assert!(late.map(|(_, count)| count).sum::<u64>() <= most, "seed {seed}");
