@@ -85,10 +85,10 @@ pub struct Ranked {
     _kept: Kept,
     failing: Failing,
     function: Arc<Py<PyAny>>,
-    state: RefCell<State>,
+    state: RefCell<RankState>,
 }
 
-struct State {
+struct RankState {
     ranking: Py<PyAny>,
     units: Vec<f64>,
     capacity: Vec<f64>,
@@ -111,7 +111,7 @@ impl Ranked {
             let made = half(py).and_then(|half| half.call_method1("Ranking", (&**function, names, amounts)));
             made.map(Bound::unbind).map_err(|raised| failing.error(py, None, function, raised))
         })?;
-        let state = State {
+        let state = RankState {
             ranking,
             units: setup.dims.iter().map(|dim| dim.unit.scale() as f64).collect(),
             capacity: setup.capacity.slice(setup.dims.len()).iter().map(|amount| *amount as f64).collect(),
@@ -127,7 +127,7 @@ impl Ranked {
     }
 
     /// Computes all values. Errors: the function raised an exception.
-    fn ask(&self, state: &mut State, books: &Books) -> Result<()> {
+    fn ask(&self, state: &mut RankState, books: &Books) -> Result<()> {
         self.failing.stop.check()?;
         Python::attach(|py| {
             let asked = state.ask(py, books);
@@ -136,7 +136,7 @@ impl Ranked {
     }
 
     /// Returns the value of a row. Errors: it is NaN.
-    fn value(&self, state: &State, row: usize) -> Result<f64> {
+    fn value(&self, state: &RankState, row: usize) -> Result<f64> {
         let value = state.arrays.get(state.answers(), row);
         if !value.is_nan() {
             // Turns -0 into 0.
@@ -168,7 +168,7 @@ impl Ranked {
     }
 }
 
-impl State {
+impl RankState {
     fn answers(&self) -> usize {
         SINGLE + 3 * self.units.len()
     }

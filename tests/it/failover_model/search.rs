@@ -271,7 +271,7 @@ fn note(
 ) {
     for (invariant, what) in seen.violations {
         if !found.violations.iter().any(|(known, ..)| *known == invariant) {
-            let mut way = way(model, parts, keys, parents, at);
+            let mut way = path_to(model, parts, keys, parents, at);
             way.extend(last);
             found.violations.push((invariant, what, way));
         }
@@ -280,7 +280,7 @@ fn note(
 }
 
 /// Returns the actions that lead from the first state to a state.
-fn way(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], mut at: usize) -> Vec<Action> {
+fn path_to(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], mut at: usize) -> Vec<Action> {
     let mut actions = Vec::new();
     while parents[at] != EMPTY {
         let parent = parents[at] as usize;
@@ -308,7 +308,7 @@ fn settle(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], calmer: &[
         }
         if steps[at] == ON_WAY {
             let what = "it never comes to rest".to_owned();
-            found.violations.push(("I8", what, way(model, parts, keys, parents, at)));
+            found.violations.push(("I8", what, path_to(model, parts, keys, parents, at)));
             return;
         }
         steps[at] = steps[at].max(1);
