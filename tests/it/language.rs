@@ -75,7 +75,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("src", 20),
     ("tests", 20),
     ("benches", 20),
-    ("examples", 30),
+    ("examples", 20),
     ("python", 20),
     ("experiments", 20),
     ("docs", 20),
