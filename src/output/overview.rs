@@ -42,7 +42,7 @@ pub struct Sweep<'a> {
     pub provenance: &'a Provenance,
 }
 
-/// Maximum number of metrics that are answered in words.
+/// Maximum number of metrics that the page describes in sentences.
 const METRICS_MOST: usize = 4;
 
 /// Maximum number of cells that a sentence names.
@@ -218,7 +218,8 @@ fn sentences(whole: &Whole, metric: &str, lines: &[ComparisonLine]) -> Vec<Strin
     policies.iter().map(sentence).collect()
 }
 
-/// Formats cells, with their changes if `changes`; of many cells the smallest and the largest change.
+/// Lists cells, with their changes if `changes` is set; for many cells, only their number and the cells with the smallest and largest
+/// change.
 fn named(whole: &Whole, lines: &[&ComparisonLine], changes: bool) -> String {
     let name = |line: &ComparisonLine| match changes {
         true => format!("{} ({})", whole.cells[line.cell].0, line.change()),

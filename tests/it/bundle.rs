@@ -97,7 +97,7 @@ fn decoded(id: &str) -> String {
 /// The digest as another program computes it.
 fn sha256(path: &Path) -> Option<String> {
     let output = std::process::Command::new("sha256sum").arg(path).output().ok()?;
-    // A name with a backslash has one before its digest.
+    // `sha256sum` prints a backslash before the digest if the file name contains one.
     Some(String::from_utf8_lossy(&output.stdout).trim_start_matches('\\').split(' ').next()?.to_owned())
 }
 
@@ -169,7 +169,7 @@ fn a_bundle_describes_all_that_is_in_it() {
             assert_eq!(file["sha256"], digest.as_str(), "{file}");
         }
     }
-    // Every reference is to an existing file or to the web.
+    // Every reference, except those to the RO-Crate specification, is to an entity of the graph.
     let mut links = Vec::new();
     graph.iter().for_each(|entity| gather(entity, &mut links));
     links.retain(|link| !link.starts_with("https://w3id.org/ro/crate/"));
@@ -255,7 +255,7 @@ fn what_is_not_whole_is_refused() {
     let message = place.refused(&["bundle", "out", "-o", "none.zip"]);
     assert!(message.contains("weights.csv (it is not in ") && !place.path("none.zip").exists(), "{message}");
     place.write("plans/weights.csv", &weights);
-    // A figure or a page that was changed, and a file that is of no record.
+    // A changed figure or page, and a file that no record lists.
     for name in ["figures/used_cpu.svg", "report.html", "cell=machines-3x8c16g/figures/shares.csv"] {
         let path = place.path(&format!("out/{name}"));
         let mut bytes = std::fs::read(&path).expect("it was drawn");
@@ -315,7 +315,7 @@ fn a_bundle_that_was_changed_is_found_out() {
     assert!(packed(&undescribed, None).contains("ro-crate-metadata.json"));
 }
 
-/// Plans without runs: the results record their experiment.
+/// Results of plans without runs can be bundled too, because their manifest records the experiment.
 #[test]
 fn results_without_runs_are_packed_too() {
     let place = Scratch(tempfile::tempdir().expect("a temporary folder"));
@@ -363,7 +363,7 @@ fn results_without_runs_are_packed_too() {
     assert!(place.refused(&["run", "plans/solved.toml", "-o", "solved"]).contains("results of another plan"));
 }
 
-/// Every reader refuses tables of another version.
+/// Every reading command refuses results of a newer schema version.
 #[test]
 fn another_version_of_the_schema_is_refused_with_what_to_do() {
     let place = Scratch::new();

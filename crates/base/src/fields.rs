@@ -63,9 +63,9 @@ impl<'a> Split<'a> {
 }
 
 impl Fields {
-    /// Creates a reader of the rows of an open `input`, which messages call `path`.
+    /// Creates a reader of the rows of an open `input`. Error messages name it `path`.
     pub fn new(input: Input, path: &Path) -> Fields {
-        // `Lines` adds a line feed to the last line if it has none, so that every row ends with one.
+        // `Lines` appends a line feed to the input, so that every row ends with one, so that every row ends with one.
         let (lines, ended) = Lines::new(input);
         let plain = Plain {
             input: Box::new(lines),
@@ -194,7 +194,8 @@ impl Plain {
         Split { line: self.line, bytes: &self.buffer[self.from..self.from + end], ends: &self.ends, gap: 1 }
     }
 
-    /// Passes all bytes from the current row on to `csv`, after a blank line: `csv` would remove a byte-order mark at the beginning.
+    /// Passes the current row and all later bytes to `csv`. A blank line precedes them, because `csv` would remove a byte-order mark at the
+    /// beginning.
     fn hand_over(&mut self) -> Quoted {
         let input = std::mem::replace(&mut self.input, Box::new(std::io::empty()));
         let rest = Cursor::new([b"\n", &self.buffer[self.from..self.to]].concat()).chain(input);

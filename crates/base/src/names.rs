@@ -42,7 +42,7 @@ impl NameList {
     }
 }
 
-/// A name of a list with its position. Names of one list are compared by position.
+/// A name of a list with its position. The position identifies a name within its list.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed<'a> {
     /// The position in the list.

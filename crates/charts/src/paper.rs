@@ -1,7 +1,7 @@
 //! The size of a figure: the column widths of common paper formats, and slides.
 //!
-//! Figures are drawn at their final size, with text of 7 to 8 points and lines of 0.75 points or more, so that they are included in a
-//! paper without scaling. Widths: ACM `acmart` sigconf (241.1 and 506.3 pt), IEEEtran (252 and 516 pt), USENIX (3.33 in).
+//! Figures are drawn at their final size, with most text at 7 to 8 points and most lines at 0.75 points or more, so that they are included
+//! in a paper without scaling. Widths: ACM `acmart` sigconf (241.1 and 506.3 pt), IEEEtran (252 and 516 pt), USENIX (3.33 in).
 
 use super::figure::Chart;
 use plimsoll_base::error::{Error, Result};
@@ -62,7 +62,8 @@ impl Paper {
         preset.map(Preset::paper).unwrap_or_default()
     }
 
-    /// Creates a paper of this width, given for `key`. Errors: [`Error::Plan`] for less than 60 points or more than 2000.
+    /// Creates a paper of this width; errors name the option or plan key `key`. Errors: [`Error::Plan`] for less than 60 points or more
+    /// than 2000.
     pub fn wide(key: &str, width: f64) -> Result<Paper> {
         Ok(Paper { width: Some(points(key, width)?), ..Paper::default() })
     }
@@ -95,7 +96,7 @@ impl Paper {
     }
 }
 
-/// Checks a width or a height in points, given for `key`. Errors: [`Error::Plan`] for less than 60 or more than 2000.
+/// Checks a width or a height in points; errors name `key`. Errors: [`Error::Plan`] for less than 60 or more than 2000.
 pub fn points(key: &str, value: f64) -> Result<f64> {
     match (60.0..=2000.0).contains(&value) {
         true => Ok(value),

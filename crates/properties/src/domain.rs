@@ -5,11 +5,11 @@ use plimsoll_base::named;
 named! {
     /// A class of instances; every class contains the first one.
     Domain {
-        /// Demands above 0, equal weights, endless tasks: the class of the DRF paper's Table 2.
+        /// Demands above 0, equal weights, unlimited numbers of tasks: the class of the DRF paper's Table 2.
         Positive "positive": "strictly positive demands",
-        /// Demands may be 0, not all of a user's.
+        /// Demands may be 0, but each user has at least one above 0.
         Zeros "zeros": "zero demands allowed",
-        /// Users may have a number of tasks.
+        /// Users may have a finite number of tasks.
         Finite "finite": "finite numbers of tasks allowed",
         /// Users may have a weight.
         Weighted "weighted": "weights allowed",

@@ -30,7 +30,7 @@ pub(super) enum RecordedState {
 /// for a file that differs from its record.
 pub(super) struct Records {
     files: BTreeMap<String, Option<String>>,
-    /// The tables of complete runs, by the folder of the `made.json` whose figures may show them.
+    /// The tables of complete runs, by the folder with the figures that may show them.
     tables: BTreeMap<PathBuf, BTreeMap<String, String>>,
 }
 
@@ -38,7 +38,7 @@ impl Records {
     /// Reads the descriptions among these files of a folder.
     pub fn read(listed: &BTreeMap<String, PathBuf>) -> Records {
         let descriptions = listed.iter().filter(|(name, _)| is_description(&own(name)));
-        // The reader of a damaged record reports it.
+        // Damaged records are skipped here; the code that needs them reports the damage.
         let digest = |(name, path): (&String, &PathBuf)| {
             let text = sealed::text(path).ok().flatten()?;
             Some((name.clone(), Some(digest_of(text.as_bytes()))))
@@ -62,7 +62,8 @@ impl Records {
         }
     }
 
-    /// Adds the files in a manifest of figures and pages; returns the missing ones and, as a message, those made from other tables.
+    /// Adds the files in a manifest of figures and pages; returns the missing and the changed ones and, as a message, those made from other
+    /// tables.
     pub fn add_made(&mut self, folder: &Path, place: &Path) -> Result<(Vec<String>, Option<String>)> {
         let mut missing = Vec::new();
         let mut made = Manifest::read(place)?.unwrap_or_default();

@@ -76,8 +76,8 @@ pub struct BoxPanel {
     pub series: Vec<BoxSeries>,
 }
 
-/// Draws charts of boxes. A box extends from the 25 to the 75 % quantile with a line at the median; its whiskers extend from 5 to 95 %,
-/// and a marker shows the mean. Distributions of five values or fewer are drawn as points.
+/// Draws charts of boxes. A box extends from the 25 to the 75 % quantile with a line at the median; its whiskers extend from 5 to 95 %, and
+/// a marker shows the mean if the box is wide enough. Distributions of five values or fewer are drawn as points.
 pub fn boxes(chart: &Chart, categories: &[Category], panels: &[BoxPanel]) -> String {
     let listed = |panel: &'_ BoxPanel| -> Vec<Named<Spread>> {
         panel.series.iter().map(|one| (one.label.clone(), one.spreads.clone())).collect()

@@ -32,7 +32,7 @@ impl Data {
                 let mut band = one.band.iter().flatten().peekable();
                 for (at, &(x, y)) in one.points.iter().enumerate() {
                     let mut row = vec![panel.title.clone(), one.label.clone(), number(x), number(y)];
-                    // Bands may lack points without an interval, but have the same order.
+                    // A band has no entry for a point without an interval; its entries are in the order of the points.
                     let ends = band.next_if(|ends| ends.0 == x).map(|&(_, low, high)| [number(low), number(high)]);
                     if bands {
                         row.extend(ends.unwrap_or_default());

@@ -25,7 +25,7 @@ const PANELS_PART: f64 = 0.45;
 /// The largest fraction of the width for names along the vertical axis.
 const NAMES_PART: f64 = 0.42;
 
-/// Largest distance of a legend from the sheet's left edge, so that it is visible on a narrow screen without scrolling.
+/// Largest distance of the legend's right end from the sheet's left edge, so that it is visible on a narrow screen without scrolling.
 pub(super) const LEGEND_MOST: f64 = 300.0;
 
 /// The distance of two lines of a heading or a label.
@@ -43,7 +43,7 @@ pub(super) enum Horizontal<'a> {
 pub(super) enum Vertical<'a> {
     /// Numbers, over this extent if there is one.
     Values(Option<(f64, f64)>, RangeEnds),
-    /// Names, the first one on top. The scale covers their positions from the bottom, from 0 to their number.
+    /// Names, the first one on top. The scale runs from 0 at the bottom to the number of names at the top.
     Names(&'a [String]),
 }
 
@@ -100,7 +100,7 @@ pub(super) struct Frame {
     pub canvas: Canvas,
     /// The panels, in reading order.
     pub panels: Vec<Panel>,
-    /// The horizontal scale; it covers 0 to 1 for categories or without data.
+    /// The horizontal scale; it has no ticks for categories or without data.
     pub x: Scale,
     /// The vertical scale.
     pub y: Scale,
@@ -218,7 +218,7 @@ pub(super) fn frame(mut outline: Outline) -> Frame {
             pen.text(line, SMALL, GREY, anchor, Anchor::End, TextDirection::Level);
         }
     });
-    // On a wide sheet, text is centred on the part that a narrow screen shows first.
+    // On a wide sheet, the legend is centred on the part that a narrow screen shows first.
     let centre = (layout.left + width.min(LEGEND_MOST) - layout.right) / 2.0;
     let most = width.min(LEGEND_MOST) - MARGIN - legend.width;
     let left = (centre - legend.width / 2.0).min(most).max(MARGIN);
@@ -468,7 +468,7 @@ fn tick_label(pen: &mut Pen, label: &Label, (left, baseline): (f64, f64)) {
     let lines: Vec<&str> = label.text.split('\n').collect();
     let first = baseline - (lines.len() - 1) as f64 * (SMALL + 1.0) / 2.0;
     for (nth, line) in lines.iter().enumerate() {
-        // All lines of a name are aligned on the longest one; a power has one line.
+        // The lines of a name are aligned on the longest one; a label with an exponent has only one line.
         let indent = if lines.len() > 1 { label.width(SMALL) - font::width(line, SMALL) } else { 0.0 };
         let place = (left + indent, first + nth as f64 * (SMALL + 1.0));
         pen.text(line, SMALL, INK, place, Anchor::Start, TextDirection::Level);

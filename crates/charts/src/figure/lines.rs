@@ -1,8 +1,8 @@
 //! Curves: straight or in steps, with bands, alone or in small multiples; and distributions.
 //!
 //! A value that is not finite breaks a curve. Long curves are thinned without a visible difference (`thin`), and charts with too many
-//! curves are transposed (`many`). Points that a logarithmic axis cannot show are counted in a note; distributions start with their
-//! fraction instead.
+//! curves are transposed (`many`). Points that a logarithmic axis cannot show are counted in a note; the curve of a distribution instead
+//! starts at the fraction of values that the axis cannot show.
 
 use plotters::style::{Color, RGBColor};
 
@@ -121,7 +121,7 @@ pub fn cdf_panels(chart: &Chart, panels: &[Panel]) -> String {
     small_multiples(&chart, Join::Steps, &panels)
 }
 
-/// Extends the curve from its rise at the left to the right end of the axis.
+/// Adds the vertical rise at the first value, and extends the curve to the right end of the axis.
 fn complete_cdf(series: &Series, range: Option<(f64, f64)>, log: bool) -> Series {
     let Some((low, high)) = range else { return series.clone() };
     let mut points: Vec<(f64, f64)> =
@@ -199,7 +199,7 @@ fn views(chart: &Chart, views: &[Panel], plain: &[Panel], join: Join, legend: Le
         let looks = &looks[nth..nth + series.len()];
         nth += series.len();
         let ((left, top), (right, bottom)) = panel.corners();
-        // Half a stroke of margin, so that a curve along an edge keeps its width.
+        // A margin of one stroke, so that a curve along an edge keeps its width.
         let clip = frame.canvas.clip((left - STROKE, top - STROKE), (right + STROKE, bottom + STROKE));
         let curves: Vec<Curve> =
             series.iter().zip(looks).map(|(series, look)| Curve { series, look, join, clip }).collect();

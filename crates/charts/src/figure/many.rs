@@ -1,8 +1,8 @@
 //! Charts of many series: beyond a dozen, colours and dashes are no longer distinct, and bars become slivers.
 //!
 //! Panels and series are then transposed. For curves and points, each series has a panel with its name, and the former panels are the
-//! curves. For bars and boxes, each group is a panel, and the series are the places along its x. All data are drawn, and the axes stay the
-//! same.
+//! curves. For bars and boxes, each group is a panel, and the series are the places along its x. The vertical axis stays the same. All
+//! means are drawn; very long intervals of bars are cut.
 
 use super::{Axis, Category, Chart, Panel, Series};
 
@@ -17,7 +17,7 @@ const BAR: f64 = 9.0;
 const CURVES_HEIGHT: f64 = 68.0;
 const BARS_HEIGHT: f64 = 92.0;
 
-/// Maximum number of panels of curves side by side.
+/// Maximum number of panels side by side.
 const COLUMNS: usize = 6;
 
 /// The approximate space beside and below panels, and below bars that have names.
@@ -91,7 +91,8 @@ pub(super) struct Turned<T> {
     pub panels: Vec<Named<T>>,
 }
 
-/// Transposes the groups of some panels, given as heading and series, to panels. Returns `None` if no group is too large.
+/// Makes one panel of each group (category) of each panel. `panels` are headings with their series. Returns `None` if no group is too
+/// large.
 pub(super) fn groups<T: Clone>(
     chart: &Chart,
     categories: &[Category],
@@ -128,7 +129,7 @@ pub(super) fn groups<T: Clone>(
 }
 
 /// Returns the part of an axis that shows all means and the near parts of their intervals, and the number of intervals that are cut: an
-/// interval ten times as long as the rest would leave a single point of the rest. `None` if nothing is cut.
+/// interval much longer than the others would compress all others to a point. `None` if nothing is cut.
 pub(super) fn near(axis: &Axis, means: &[f64], ends: &[(f64, f64)]) -> Option<((f64, f64), usize)> {
     let fold = |values: &mut dyn Iterator<Item = f64>| {
         values

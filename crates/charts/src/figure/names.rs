@@ -19,7 +19,7 @@ pub(super) enum Labels {
     Level,
     /// Rotated, with the notes beside.
     Turned,
-    /// Rotated, with the notes behind the label in the same line.
+    /// Rotated, with the notes after the label on the same line.
     Joined,
 }
 

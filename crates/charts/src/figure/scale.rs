@@ -127,7 +127,7 @@ fn widen(axis: &Axis, (low, high): (f64, f64), ends: RangeEnds) -> (f64, f64) {
     (if from_zero { 0.0 } else { low }, high)
 }
 
-/// Returns the unit of a linear axis: its suffix for the label, and the number of base units in it.
+/// Returns the unit of an axis: its suffix for the label, and the number of base units in it.
 fn unit(axis: &Axis, low: f64, high: f64) -> (&'static str, f64) {
     let largest = low.abs().max(high.abs());
     match axis.measure {
@@ -164,7 +164,7 @@ fn linear(axis: &Axis, low: f64, high: f64, ends: RangeEnds, target: usize) -> S
         (first, last) = ((low / base / step + 1e-9).floor(), (high / base / step - 1e-9).ceil());
         (low, high) = (first * step * base, last * step * base);
     } else if axis.range.is_none() {
-        // A day that ends a second early still ends at a tick.
+        // If the next tick is only just beyond the last value, the axis is extended to it.
         let next = (last + 1.0) * step * base;
         if next - high <= 0.03 * (high - low) {
             (last, high) = (last + 1.0, next);
@@ -257,7 +257,7 @@ fn log_scale(axis: &Axis, low: f64, high: f64, ends: RangeEnds, target: usize) -
         scale.minor = within(&[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).into_iter().map(place).collect();
         return scale;
     }
-    // Less than a doubling: uses the ticks of a linear axis at logarithmic positions.
+    // Fewer than two of these values are in the range: uses the ticks of a linear axis at logarithmic positions.
     let step = nice_step((high - low) / target as f64, "");
     let mut value = (low / step).ceil() * step;
     while value <= high && scale.ticks.len() < 20 {
@@ -267,7 +267,7 @@ fn log_scale(axis: &Axis, low: f64, high: f64, ends: RangeEnds, target: usize) -
     scale
 }
 
-/// Returns the next 1, 2 or 5 times a power of ten, below or above.
+/// Rounds a value to 1, 2 or 5 times a power of ten; `towards` is `floor` (down) or `ceil` (up).
 fn round_log(value: f64, towards: fn(f64) -> f64) -> f64 {
     let up = towards(0.5) > 0.0;
     let magnitude = 10f64.powi(value.log10().floor() as i32);

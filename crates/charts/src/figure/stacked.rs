@@ -17,7 +17,7 @@ use crate::font;
 /// The width for one bar in a panel, in points: with few bars and with many.
 const ROOM: (f64, f64) = (42.0, 30.0);
 
-/// The fraction of its width that a bar takes, and the width of the widest bar.
+/// The fraction of its room that a bar fills, and the width of the widest bar.
 const FILLED: f64 = 0.8;
 const WIDEST: f64 = 32.0;
 

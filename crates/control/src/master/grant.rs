@@ -24,7 +24,7 @@ impl Master {
         }
     }
 
-    /// Changes an allocation of which the application master needs no notification: it has made the change itself, or is complete.
+    /// Changes an allocation without notifying the application master, because that made the change itself or has finished.
     pub(super) fn alter(&mut self, turn: &mut PendingStep, units: Units<i32>) {
         let Units { machine, role, count } = units;
         let spec = turn.setup.role(role);

@@ -1,4 +1,4 @@
-//! Computes the level from scratch by selection, for callers that do not maintain it under changes.
+//! Computes the level from scratch by selection, for callers that do not keep a level up to date while groups change.
 
 use std::cmp::Ordering;
 
@@ -6,8 +6,8 @@ use super::group::{Break, ReducedGroup, Semantics, Sums, Weight};
 use super::level::{self, Level};
 use plimsoll_base::error::Result;
 
-/// Returns the lowest level that hands out the total, or all requests. The median break point determines the side of the level, which
-/// halves the search.
+/// Returns the lowest level at which the total is used up or all requests are met. Each step tests the median break point and discards the
+/// half that cannot contain the level.
 ///
 /// Cost: O(n). Errors: a sum exceeds [`LIMIT`](super::LIMIT).
 pub fn by_selection(semantics: Semantics, standings: &[ReducedGroup], total: u64) -> Result<Level> {

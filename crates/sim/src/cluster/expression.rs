@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-/// The deepest nesting of parentheses and `!`.
+/// The deepest nesting of parentheses and `!`, including the label itself.
 const DEPTH: usize = 64;
 
 /// Labels that a machine must have or lack.

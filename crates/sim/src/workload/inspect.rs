@@ -1,7 +1,7 @@
 //! Checks whether a workload can run: jobs without errors, stages that can end, tasks that fit a machine.
 //!
-//! A run finds these problems one job at a time; here all rows are read before it. Memory grows with the jobs of one instant, and with all
-//! jobs if jobs are submitted after others.
+//! A run finds these problems one job at a time; this check reads all rows before the run starts. Memory grows with the number of jobs
+//! submitted at one instant; if jobs wait for preceding jobs, with the number of all jobs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,8 +14,7 @@ use plimsoll_base::units::{JobId, Resources, Span, Time, UserId};
 pub struct WorkloadFindings {
     /// Rows read.
     pub rows: u64,
-    /// The latest end of a task if every task starts when it is submitted and the stages and the job that it waits for have
-    /// ended.
+    /// The end of the last task if every task starts as soon as it is submitted and the stages and the job that it waits for have ended.
     pub earliest_end: Time,
     /// Jobs with stages that wait for one another, and the first of them.
     pub deadlocked: (u64, Option<String>),
@@ -48,8 +47,8 @@ struct StageRow {
 
 /// Reads a source to its end and returns the findings. `machines` are the kinds of machines; without any, sizes are not checked.
 ///
-/// Errors: those of the source, and [`Error::Mismatch`] for a row that waits for a stage that its job does not have or that has a different
-/// user than its job.
+/// Errors: those of the source, and [`Error::Mismatch`] for a row with another user or preceding job than the earlier rows of its job, or
+/// that waits for a stage that its job does not have.
 pub fn inspect(source: &mut dyn Source, machines: &[Resources]) -> Result<WorkloadFindings> {
     let mut findings = WorkloadFindings::default();
     let mut open: BTreeMap<JobId, JobShape> = BTreeMap::new();
@@ -104,7 +103,7 @@ fn add(open: &mut BTreeMap<JobId, JobShape>, set: &TaskSet, source: &dyn Source)
     Ok(())
 }
 
-/// Checks jobs with all their rows. `ends` contains the ends of earlier jobs, if other jobs may wait for them.
+/// Checks the open jobs after all their rows have been read. `ends` contains the ends of earlier jobs, if other jobs may wait for them.
 fn close(
     open: &mut BTreeMap<JobId, JobShape>,
     source: &dyn Source,

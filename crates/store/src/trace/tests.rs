@@ -1,4 +1,4 @@
-//! A trace that is read as numbers has the values of its text.
+//! Numbers that are read directly from a Parquet trace equal those parsed from the text of its columns.
 
 use polars_arrow::array::{Array, BooleanArray, MutablePlString, PrimitiveArray};
 use polars_arrow::types::NativeType;
@@ -12,7 +12,7 @@ use crate::parquet::tests::written;
 /// A task set with the name of its job.
 type Row = (TaskSet, String);
 
-/// Reads a trace in the way of a run.
+/// Reads a trace as a run does.
 fn typed(bytes: &[u8]) -> Result<Vec<Row>> {
     let mut trace = ParquetTrace::new(&Input::Bytes("t.parquet".into(), bytes.into()), &[])?;
     let mut rows = Vec::new();
@@ -44,7 +44,8 @@ fn by_text(bytes: &[u8]) -> Result<Vec<Row>> {
     (0..file.rows()).map(parse).collect()
 }
 
-/// Returns a double: whole, with decimals, in binary fractions, with more digits than are exact, large, or not a number.
+/// Returns a random double of one kind: an integer, a decimal fraction, a multiple of 1/1024, any number below 1000, a large number, or a
+/// special value (negative, NaN, infinite, very small).
 fn double(kind: u32, random: &mut ChaCha8Rng) -> f64 {
     let bits = random.random_range(1..62);
     let large = random.random_range(0..1u64 << bits) as f64;
