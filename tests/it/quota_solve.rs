@@ -201,7 +201,7 @@ fn warnings_do_not_stop_the_answer() {
     assert_eq!(result["capacity"], serde_json::json!({ "cpu": 4, "gpu": null }));
     let said = crate::replay::said(&output);
     for part in
-        ["there is no gpu", "max of cpu is below its min", "the mins of the groups ask for 6 cpu, and there is 4"]
+        ["there is no gpu", "max of cpu is below its min", "the mins of the groups need 6 cpu, and the total is 4"]
     {
         assert!(said.contains(part), "{part} is not in {said}");
     }
