@@ -150,7 +150,7 @@ fn entries(packed: &BundleContents) -> Result<BTreeMap<String, Content>> {
     entries.insert("README.md".to_owned(), bytes(&readme(packed)?));
     entries.insert("CITATION.cff".to_owned(), bytes(include_str!("../../CITATION.cff")));
     if let Some(command) = &packed.replay {
-        // The base folder exists in every bundle, even without inputs.
+        // This file ensures that the base folder exists, even without inputs.
         entries.insert(format!("{}command.txt", packed.base), bytes(&format!("{command}\n")));
     } else {
         // A plan's requests for figures are not part of a run's identity; they are stored with the results.
@@ -189,7 +189,7 @@ fn has_report(packed: &BundleContents) -> bool {
 
 /// Returns the commands that reproduce the results in a folder `again`, and compare them.
 ///
-/// Errors: the results are of a command that this program does not write.
+/// Errors: the results have neither a plan nor the command of a replay.
 fn commands(packed: &BundleContents) -> Result<String> {
     let results = format!("results/{}", packed.name);
     let compare = match packed.has_runs {
@@ -275,7 +275,7 @@ fn readme(packed: &BundleContents) -> Result<String> {
 
 /// Returns the date of an instant, in the proleptic Gregorian calendar and UTC: `YYYY-MM-DD`.
 fn date(unix_s: u64) -> String {
-    // Eras of 400 years begin on the first of March, so that leap days are at their end.
+    // Eras of 400 years begin on the first of March, so that a leap day is the last day of its year.
     let days = unix_s / 86_400 + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

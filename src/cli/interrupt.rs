@@ -21,7 +21,7 @@ impl Stop {
         Stop(Arc::new(StopState { far: Some(Mutex::default()), ..StopState::default() }))
     }
 
-    /// Requests a stop; returns whether it was requested before.
+    /// Requests a stop; returns whether one had already been requested.
     pub fn request(&self) -> bool {
         self.0.asked.swap(true, Ordering::Relaxed)
     }
@@ -36,7 +36,7 @@ impl Stop {
         if self.0.asked.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Returns the progress in a line; empty if it is unknown.
+    /// Returns the progress as one line of text; empty if it is unknown.
     pub fn far(&self) -> String {
         self.0.far.as_ref().map(|far| far.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
     }

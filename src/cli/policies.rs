@@ -64,7 +64,7 @@ fn one(name: &str, format: Format) -> Result<()> {
     let known = PolicySpec::all();
     let row = match known.iter().map(PolicySpec::row).find(|row| row.name == name) {
         Some(row) => row,
-        // A name with parameters or of a variant.
+        // The name has parameters, or is that of a variant.
         None => name.parse::<PolicySpec>()?.row(),
     };
     let key = |key: &QueueKey| if key.whole { format!("[policy] {}", key.name) } else { key.name.to_owned() };

@@ -73,9 +73,9 @@ const GROUP_COLUMNS: usize = 5;
 /// Maximum number of rows of a sweep, unless all are requested.
 const ROWS_MOST: usize = 60;
 
-/// Returns one line about the machines of a study and the placement of tasks, for the head of the results.
+/// Describes the machines of a study and the placement of tasks, for the head of the results; also notes that a trace is thinned.
 ///
-/// If the cells of a sweep differ in the machines, only the placement rules are named.
+/// If the cells of a sweep have different machines, the machines are left out.
 pub fn setting(study: &Study) -> String {
     let machines = |plan: &Plan| {
         let groups = &plan.cluster.groups;
@@ -109,7 +109,7 @@ pub fn setting(study: &Study) -> String {
     if thinned { setting + &paragraphs(about) } else { setting }
 }
 
-/// Returns the columns of a summary that are shown: the key columns, or all.
+/// Returns the columns of a summary that are shown: the key columns, or all with `--wide`.
 fn shown_columns(dims: &[Dim]) -> Vec<Headline> {
     headline(dims).into_iter().filter(|column| column.key.is_some() || is_wide()).collect()
 }
@@ -218,8 +218,8 @@ pub fn comparison(comparison: &Comparison) -> String {
     format!("\n{}{}{}", paragraphs(&title), aligned(&header, &rows), paragraphs(&sentences))
 }
 
-/// Returns the differences between the policies of each cell and its baseline, in the metrics of the summary: means, paired by seed. Empty
-/// if there is nothing to compare or only one seed.
+/// Returns the differences between the policies of each cell and its baseline, in the metrics of the summary, as means over seeds. Empty if
+/// there is nothing to compare, or only one seed.
 pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
     let known = |one: &&Difference| one.means.test.difference.high.is_some();
     let Some(any) = findings.differences.iter().find(known) else { return String::new() };
@@ -262,7 +262,7 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
     format!("{}{table}{}", paragraphs(&title), paragraphs(&note))
 }
 
-/// Formats a difference, marked if it is significant, for the better or the worse.
+/// Formats a difference. A significant one has a mark and a colour for better or worse.
 fn differs(found: &Difference, column: &Headline) -> GridCell {
     let significant = is_significant(found.holm.p);
     let difference = found.means.test.difference;
@@ -276,7 +276,7 @@ fn differs(found: &Difference, column: &Headline) -> GridCell {
     GridCell::toned(format!("{}{mark}", with_half(Some(difference))), tone)
 }
 
-/// Returns all runs as JSON: the axes of a sweep, then the columns of the `runs` table.
+/// Returns all runs as JSON, each with the axes of the sweep and then the columns of the `runs` table.
 pub fn summary_json(runs: &[RunSummary], axes: &[(String, Constant)]) -> Vec<serde_json::Value> {
     let one = |run: &RunSummary| {
         let mut object = serde_json::Map::new();
@@ -305,7 +305,7 @@ pub fn summary_json(runs: &[RunSummary], axes: &[(String, Constant)]) -> Vec<ser
     runs.iter().map(one).collect()
 }
 
-/// Describes the tasks that never started: one message for each policy and reason, with an example from its first run.
+/// Describes the tasks that never started: one message for each policy and reason, with an example from the first such run.
 pub fn stuck<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> {
     let mut found: Vec<(&RunSummary, Stuck, Vec<u64>)> = Vec::new();
     for run in runs {

@@ -1,6 +1,6 @@
 //! Reports progress on standard error: bars on a terminal, occasional lines otherwise.
 //!
-//! A caller that reads the progress itself gets it through [`Stop`] instead. The remaining time is estimated from executed runs.
+//! A caller that reads the progress itself receives it through [`Stop`] instead. The remaining time is estimated from the executed runs.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -28,7 +28,7 @@ pub struct Bar {
     bars: MultiProgress,
     runs: ProgressBar,
     current: ProgressBar,
-    /// Whether the notes on the workload were printed, or are not wanted.
+    /// Whether the notes on the workload have been printed, or are disabled by `--quiet`.
     told: AtomicBool,
     quiet: bool,
     stop: Stop,
@@ -113,7 +113,7 @@ impl Bar {
 impl Progress for Bar {
     fn planned(&self, runs: usize, _there: usize) {
         self.runs.inc_length(runs as u64);
-        // An empty bar would be drawn as full, so it is drawn only now.
+        // A bar of length 0 would be drawn as full, so it is drawn only once there are runs.
         if runs > 0 && !self.bars.is_hidden() {
             [&self.runs, &self.current].iter().for_each(|bar| bar.enable_steady_tick(Duration::from_millis(200)));
         }
@@ -171,7 +171,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Creates a bar before the number of steps is known; `what` is their plural noun.
+    /// Creates a bar before the number of steps is known; `what` is the plural noun for the steps.
     pub fn new(quiet: bool, what: &'static str, stop: &Stop) -> Steps {
         let hidden = quiet || !std::io::stderr().is_terminal();
         let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };

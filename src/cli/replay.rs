@@ -1,7 +1,7 @@
 //! `plimsoll replay`: replays one trace under some policies, without a plan file.
 //!
 //! The options that decide the results form a canonical table, which determines the digest of the plan and the command that repeats it.
-//! Options for threads and output are not included, so that results can be resumed with others.
+//! Options for threads and output are not included, so that a replay can be resumed with different ones.
 
 use std::path::{Path, PathBuf};
 
@@ -358,7 +358,7 @@ mod tests {
         _args: Args,
     }
 
-    /// A forgotten option would be missing in the digest of a run and in the command that repeats it.
+    /// A forgotten option would be missing from the digest of a run and from the command that repeats it.
     #[test]
     fn every_option_decides_or_is_known_not_to() {
         let matches = Line::command().get_matches_from(["replay", "t.csv", "--machines", "1x1c1g", "--policy", "drf"]);

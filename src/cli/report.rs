@@ -29,7 +29,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     print::out(&format!("{}\n", report.display()))
 }
 
-/// The prefixes of the names of files that a report consists of.
+/// The folder and the file that a report consists of.
 const DRAWN: &[&str] = &[gallery::FOLDER, html::FILE];
 
 /// Draws the figures and writes the report; for a sweep, those of every cell and an overview. Returns the file, and notes on missing
@@ -70,7 +70,7 @@ pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
 /// Draws the figures and writes the report of every cell; returns the names of their folders.
 fn cells(whole: &Whole, requests: &Requests, notes: &mut Vec<String>) -> Result<Vec<String>> {
     let mut folders = Vec::new();
-    // Messages with their cells, since most messages apply to every cell.
+    // Messages are grouped with their cells, since most messages apply to every cell.
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for (cell, _, results) in &whole.cells {
         let mut own = gallery::Gallery::default();

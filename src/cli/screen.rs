@@ -1,8 +1,9 @@
 //! The layout of printed text: tables and paragraphs within the width of a line, and colour.
 //!
-//! All text is formatted for [`COLUMNS`] columns on a terminal, in a pipe and in a file alike, so that saved or quoted output is equal.
-//! The variable `COLUMNS` changes the width, and with `--wide` lines are not limited. Lines break only between words. A table that is too
-//! wide first breaks its headings and text, and is then printed in parts, each with the key columns first.
+//! All text is formatted for [`COLUMNS`] columns on a terminal, in a pipe and in a file alike, so that output is the same wherever it is
+//! printed or saved. The variable `COLUMNS` changes the width, and with `--wide` lines are not limited. Lines break only between words. If
+//! a table is too wide, its headings and text are broken first. If it is still too wide, it is printed in parts, each of which begins with
+//! the key columns.
 
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
@@ -78,8 +79,8 @@ pub fn eprint_line(line: &str) {
 /// Maximum number of characters of a line of a message.
 const LINE_MOST: usize = 2000;
 
-/// Prepares text for a message, parts of which may come from a file: control characters except line ends are escaped, and very long words
-/// and texts are shortened.
+/// Prepares text for a message, parts of which may come from a file: control characters except line ends are escaped, and very long text is
+/// shortened.
 pub fn escape_control_characters(text: &str) -> String {
     let line = |line: &str| {
         let line = line.split(' ').map(short).collect::<Vec<_>>().join(" ");
@@ -128,8 +129,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Breaks one line of text into lines of at most `room` characters, or of one longer word. All lines except the first are indented like
-/// the first and by `hang` more spaces.
+/// Breaks one line of text into lines of at most `room` characters, or one longer word. All lines except the first are indented like the
+/// first and by `hang` more spaces.
 fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
     if text.chars().count() <= room {
         return vec![text.to_owned()];

@@ -1,7 +1,7 @@
 //! The common part of plans without runs, with a table `[check]`, `[solve]` or `[failover]`.
 //!
 //! It reads the common keys, locks the results folder, records the provenance and the manifest, and writes figures and the report. The
-//! content of the table, and the results themselves, are the caller's.
+//! caller interprets the table and computes the results.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,8 @@ impl StaticPlan {
         Ok(())
     }
 
-    /// Records how the files are generated, before the first of them gets its name; from then on they are recognised as results.
+    /// Records how the files are generated, before the first of them is renamed to its final name, so that the folder is recognised as
+    /// results.
     pub fn begin(
         &self,
         (folder, claim): (&Path, &FolderClaim),

@@ -73,7 +73,7 @@ impl ContrastSide {
     }
 }
 
-/// The runs of one policy: the seed, which identifies a run, and the location of the run. Results with other first seeds pair correctly.
+/// The runs of one policy: the seed, which identifies a run, and its location. Results with different first seeds pair correctly.
 type Runs = Vec<(String, (usize, usize))>;
 
 /// Returns the existing runs by policy, in the order of the plan; plans may name more policies than have run.

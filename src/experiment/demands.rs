@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-/// Counts tasks by demand. Demands are of one kind if they are equal in every resource when rounded down to an eighth of the power of two
-/// below them. A kind is represented by the mean of its tasks, which equals their demand if all are equal.
+/// Counts tasks by demand. Demands are of one kind if they are equal in every resource after rounding: each amount is rounded down to a
+/// multiple of an eighth of the largest power of two that does not exceed it. A kind is represented by the mean of its tasks, which equals
+/// their demand if all are equal.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demands {
     kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), Tally>,
@@ -36,7 +37,7 @@ impl Demands {
     }
 }
 
-/// Rounds an amount down to an eighth of the power of two below it.
+/// Rounds an amount down to a multiple of an eighth of the largest power of two that does not exceed it.
 fn eighth(amount: u64) -> u64 {
     let step = 1u64 << (63 - (amount | 8).leading_zeros()).saturating_sub(3);
     amount / step * step

@@ -246,8 +246,8 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Returns the runs of this shard for these numbers of seeds: seed by seed of a workload, which is then generated once for all policies
-    /// and cells.
+    /// Returns the runs of this shard for these numbers of seeds, ordered by workload and seed, so that each workload is generated once
+    /// for all policies and cells.
     fn runs(&self, seeds: &[usize]) -> Vec<RunIndex> {
         let mut runs: Vec<RunIndex> = Vec::new();
         for (cell, plan) in self.study.cells.iter().enumerate().filter(|(cell, _)| self.owned[*cell]) {

@@ -1,8 +1,8 @@
 //! The keys of a plan about machines and about the placement of tasks.
 //!
-//! [`cluster_plan`] reads the table `cluster` of a plan, or the same settings from the command line, and returns the machines with the engine
-//! options. Settings that require individual machines are refused for a pooled cluster, and combinations that the engine does not support
-//! are refused with the key and the accepted values.
+//! [`cluster_plan`] reads the table `cluster` of a plan, or the same settings from the command line, and returns the machines with the
+//! engine options. Settings that require individual machines are refused for a pooled cluster, and combinations that the engine does not
+//! support are refused with the key and the accepted values.
 
 use std::path::{Path, PathBuf};
 

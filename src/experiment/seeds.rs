@@ -85,7 +85,8 @@ impl Precision {
         Ok(Precision { half_width, metric: metric.to_owned(), least, most })
     }
 
-    /// Returns whether the mean of these values is known precisely enough; a mean of 0 is if all values are 0. Absent values do not count.
+    /// Returns whether the mean of these values is known precisely enough. A mean of 0 is precise only if all values are 0.
+    /// Absent values do not count.
     pub fn reached(&self, values: &[Option<f64>]) -> bool {
         let there: Vec<f64> = values.iter().copied().flatten().filter(|value| value.is_finite()).collect();
         let Some(interval) = mean_interval(&there, LEVEL) else { return false };

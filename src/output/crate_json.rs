@@ -136,7 +136,8 @@ fn author_id(author: &Author) -> String {
     }
 }
 
-/// Returns whether a text is an ORCID iD: four groups of four digits, of which the last one is a check digit (ISO 7064, MOD 11-2).
+/// Returns whether a text is an ORCID iD: four groups of four digits. The last digit is a check digit, which may be `X` (ISO 7064, MOD
+/// 11-2).
 pub fn is_orcid(text: &str) -> bool {
     let digits: Vec<char> = text.chars().filter(|c| *c != '-').collect();
     let shaped = text.len() == 19 && text.split('-').all(|group| group.len() == 4) && digits.len() == 16;

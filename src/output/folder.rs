@@ -73,7 +73,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Returns how the runs of two policies are compared: paired by seed or not.
+    /// Returns whether the runs of two policies are paired by seed when they are compared.
     pub fn design(&self) -> Design {
         if self.submissions_depend_on_policy { Design::Unpaired } else { Design::Paired }
     }
@@ -127,8 +127,8 @@ pub fn listed(folder: &Path) -> Result<(ListedTables, Vec<String>)> {
     Ok((listed, broken))
 }
 
-/// Computes the digest of the set of tables of the complete runs of a results folder, for a sweep of all its cells. Two sets with the same
-/// digest have the same files with the same bytes. `None` if there are no results of runs. Errors: [`Error::Io`].
+/// Computes the digest of the tables of all complete runs in a results folder; for a sweep, of the runs of all cells. Two sets with the
+/// same digest have the same files with the same bytes. `None` if there are no results of runs. Errors: [`Error::Io`].
 pub fn sources(folder: &Path) -> Result<Option<String>> {
     let cells = match undamaged(StudyRecord::read(folder))?.flatten() {
         Some(described) => described.cells.into_iter().map(|(name, _)| name).collect(),
@@ -218,13 +218,13 @@ pub fn receipts(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns a symbolic link on the path from a folder to a path below it, including the end; it may point anywhere.
+/// Returns the first symbolic link on the way from a folder to a path below it, which may itself be the link. The target is not examined.
 pub fn link_below<'a>(folder: &Path, path: &'a Path) -> Option<&'a Path> {
     let below = path.ancestors().take_while(|above| *above != folder);
     below.filter(|above| above.symlink_metadata().is_ok_and(|there| there.is_symlink())).last()
 }
 
-/// Checks that a file of results is inside of their folder. Errors: [`Error::Output`] with a symbolic link on the path.
+/// Checks that a file of results is inside of their folder. Errors: [`Error::Output`] with the symbolic link, if there is one on the path.
 pub fn check_links(folder: &Path, path: &Path) -> Result<()> {
     match link_below(folder, path) {
         None => Ok(()),
@@ -240,7 +240,7 @@ pub fn lock_there(folder: &Path) -> Result<Lock> {
     Lock::alone(folder)
 }
 
-/// Checks that results can be written to a folder, which is created if missing. Errors: [`Error::Plan`] under `key` if it or its parent is
+/// Checks that a results folder exists or can be created. Errors: [`Error::Plan`] under `key` if it, or its nearest existing ancestor, is
 /// not a folder.
 pub fn check_output(key: &str, folder: &Path) -> Result<()> {
     match folder.ancestors().find(|path| path.exists()) {
@@ -281,13 +281,13 @@ impl StudyRecord {
     /// has a cell with more or fewer values than axes.
     pub fn read(folder: &Path) -> Result<Option<StudyRecord>> {
         match StudyRecord::find(folder)? {
-            // A file of that name that a user created.
+            // The folder has results without a sweep, so a user created this file.
             Found::Damaged(_) if Contents::read(folder).is_ok() => Ok(None),
             found => found.intact(),
         }
     }
 
-    /// Finds the record. Errors: as those of [`sealed::find`].
+    /// Finds the record. Errors: as [`sealed::find`].
     pub fn find(folder: &Path) -> Result<Found<StudyRecord>> {
         let path = folder.join(STUDY);
         let is_odd =

@@ -1,7 +1,7 @@
 //! The report page: one HTML file that opens offline, with its figures inside.
 //!
-//! It loads no other file and needs no script; the included script only sorts tables, hides rows of long ones and copies commands. Colours
-//! follow the reader's light or dark setting, figures included; it prints in black on white.
+//! It loads no other file and is complete without its script, which only sorts tables, hides rows of long tables and copies commands.
+//! Colours follow the reader's light or dark setting, figures included; it prints in black on white.
 
 use std::fmt::Write;
 
@@ -119,7 +119,7 @@ pub struct Report {
     pub provenance: Vec<(String, String)>,
 }
 
-/// Figures wider than this, in points, have the full width of the page, and do not fit a phone.
+/// Figures wider than this, in points, are shown at the full width of the page and do not fit on a phone.
 pub(super) const ROOMY: f64 = 300.0;
 
 const STYLE: &str = include_str!("report.css");

@@ -8,7 +8,7 @@ use crate::error::Result;
 /// The share of unserved work above which a warning is given.
 pub const UNSERVED_MOST: f64 = 0.1;
 
-/// Returns the notes about tasks that were stopped and still waited, and about work that is unserved at the horizon, by policy. Errors: a
+/// Returns notes, by policy, about tasks that were stopped and not started again, and about work that is unserved at the horizon. Errors: a
 /// table cannot be read.
 pub fn notes(results: &Results) -> Result<Vec<String>> {
     let parts = results.table(Table::Runs, &["tasks_stopped_waiting", "work_unserved"], None)?;

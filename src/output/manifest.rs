@@ -1,6 +1,6 @@
 //! The manifest `made.json` of the files that Plimsoll has generated in a folder, with their digests; tables of runs are not included.
 //!
-//! It identifies files that are no longer generated, which are removed only if they are unchanged: files that a user has changed or added
+//! It identifies files that are no longer generated. They are removed only if they are unchanged; files that a user has changed or added
 //! remain. For results without runs it also identifies the experiment.
 
 use std::collections::BTreeMap;
@@ -70,7 +70,8 @@ impl Manifest {
         sealed::find(&folder.join(FILE))?.intact()
     }
 
-    /// Reads the manifest; an empty one if it is missing or damaged, since a damaged one proves nothing. Errors: [`Error::Io`].
+    /// Reads the manifest; an empty one if it is missing or damaged, since the entries of a damaged one are not reliable. Errors:
+    /// [`Error::Io`].
     pub fn known(folder: &Path) -> Result<Manifest> {
         match sealed::find(&folder.join(FILE)) {
             Err(error @ Error::Io { .. }) => Err(error),
@@ -85,8 +86,8 @@ impl Manifest {
         Ok(Manifest::read(folder)?.and_then(|made| Some((made.about.clone()?, made))))
     }
 
-    /// Records these files as generated now. All other recorded files that are, or are below, one of `among` are no longer generated: they
-    /// are removed if they are unchanged. An empty name means all.
+    /// Records these files as generated now. Other recorded files that are named in `among`, or are below a folder that it names, are no
+    /// longer generated; they are removed if they are unchanged. An empty name stands for all files.
     ///
     /// Errors: a file cannot be read, written or removed.
     pub fn renew(folder: &Path, about: Option<Experiment>, among: &[&str], written: &[WrittenFile]) -> Result<()> {

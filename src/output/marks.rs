@@ -4,7 +4,7 @@ use super::html::{HtmlTable as Sheet, Mark};
 use crate::metrics::compare::ALPHA;
 use crate::metrics::{Award, Contest, Design, MARGIN, awards};
 
-/// The means of one metric in a sheet: its values, and the cell of each candidate as `(row, column)`.
+/// The means of one metric in a sheet: the values of the candidates, and the cell of each candidate as `(row, column)`.
 pub(super) struct Shown {
     pub contest: Contest,
     pub cells: Vec<(usize, usize)>,

@@ -14,12 +14,13 @@ pub fn number(value: Option<f64>) -> String {
     }
 }
 
-/// Formats a mean with the half-width of its interval in two digits, and no digits below those: `255.6 ±8.5`; `-` if absent.
+/// Formats a mean with the half-width of its interval, such as `255.6 ±8.5`; `-` if absent. The half-width is rounded to two significant
+/// digits or to an integer, and the mean has the same number of decimals.
 pub fn with_half(interval: Option<Interval>) -> String {
     let Some((interval, half)) = interval.and_then(|interval| Some((interval, interval.half()?))) else {
         return number(interval.map(|interval| interval.mean));
     };
-    // The precision is at most six digits of the mean.
+    // The mean has at most six significant digits.
     let finest = 5 - if interval.mean == 0.0 { 0 } else { magnitude(interval.mean) };
     let decimals = if half > 0.0 { (1 - magnitude(half)).min(finest) } else { finest };
     let text = format!("{half:.*}", decimals.max(0) as usize);

@@ -7,7 +7,7 @@ use super::schema::Table;
 use crate::error::Result;
 use crate::units::resource_name;
 
-/// The largest usage of one resource in a run, as shares.
+/// The usage of one resource in a run, as shares of the time and of the capacity.
 #[derive(Clone, Debug)]
 pub struct Use {
     /// The name of the resource.
@@ -30,7 +30,8 @@ pub struct Used<'a> {
 }
 
 impl<'a> Used<'a> {
-    /// Returns the usage in a run. `slowed` are the resources that slow machines down, `value` returns the value of a column.
+    /// Returns the usage in a run. `slowed` are the resources that slow machines down if they are over-committed; `value` returns the value
+    /// of a column.
     pub fn new<'r>(
         policy: impl Into<Cow<'a, str>>,
         resources: impl IntoIterator<Item = &'r str>,
@@ -138,7 +139,7 @@ fn percent(share: f64) -> String {
     if share < 0.005 { "less than 1 %".to_owned() } else { format!("{:.0} %", 100.0 * share) }
 }
 
-/// Describes the largest usage; empty if only the capacity fell below a usage that was within the whole cluster.
+/// Describes the largest usage; empty if usage exceeded only a reduced capacity, and not the capacity of the whole cluster.
 fn up_to(peak: f64) -> String {
     match 100.0 * peak {
         peak if peak <= 100.0 => String::new(),

@@ -1,4 +1,4 @@
-//! The provenance in every file: program, plan, seeds, digests.
+//! The provenance that every output file contains: program, plan, seeds, digests.
 
 use super::folder::Contents;
 
@@ -18,7 +18,7 @@ const PLAN: &str = "plimsoll.plan";
 /// A plan longer than this, in bytes, is represented in figures by its digest, to keep them small; tables contain the complete plan.
 const PLAN_MOST: usize = 16 << 10;
 
-/// Returns the program as metadata of a file, which is the same for every execution.
+/// Returns the program's version and commit as metadata of a file; they are the same for every execution.
 pub fn program() -> Vec<(String, String)> {
     let commit = COMMIT.map(|commit| ("plimsoll.commit".to_owned(), commit.to_owned()));
     [("plimsoll.version".to_owned(), VERSION.to_owned())].into_iter().chain(commit).collect()

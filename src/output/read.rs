@@ -14,7 +14,7 @@ use super::schema::Table;
 use crate::error::{Error, Result};
 use crate::units::Dim;
 
-/// Maximum number of runs up to the last existing one, since reports have tables over all of them.
+/// Maximum number of runs per policy, counted up to the last existing one. It is limited because reports have tables over all of them.
 const RUNS_MOST: usize = 1_000_000;
 
 /// An open results folder.
@@ -87,14 +87,14 @@ impl Results {
         Ok(results)
     }
 
-    /// Returns the runs of the plan that receipts list, in the order of the plan. It does not enumerate the plan's runs, which may be too
-    /// many.
+    /// Returns the runs of the plan that receipts list, in the order of the plan. The runs of the plan are not enumerated, since there may
+    /// be too many.
     fn listed_runs(&self) -> BTreeSet<(usize, usize)> {
         let parts = |table: &str| {
             let (policy, run) = table.strip_suffix("/runs.parquet")?.rsplit_once("/run=")?;
             Some((policy.to_owned(), run.parse().ok()?))
         };
-        // The first policy of a name, if there are several.
+        // If several policies have the same name, the first one is used.
         let policies = (0..self.contents.policies.len()).rev();
         let path = |policy: usize| below(&self.folder, &self.path(Table::Runs, policy, 0));
         let places: HashMap<String, usize> =
@@ -109,7 +109,7 @@ impl Results {
         self.runs.iter().map(|(_, run)| run + 1).max().unwrap_or(0)
     }
 
-    /// Returns the provenance of all drawings of the results. `plan` is the stated plan.
+    /// Returns the provenance of all drawings of the results. `plan` is the plan that the drawings state.
     pub fn provenance(&self, plan: &str) -> Provenance {
         Provenance::of_tables(plan, [&self.contents], [&self.metadata[..]])
     }
@@ -192,7 +192,7 @@ impl Results {
         self.runs.iter().filter_map(|of| ours(of).transpose()).collect()
     }
 
-    /// Returns some columns of a table of one run, given by the indices of its policy and of itself; `None` if it was not written. Errors:
+    /// Returns some columns of a table of one run, given by the index of its policy and its number; `None` if it was not written. Errors:
     /// as [`Results::table`].
     pub fn part(&self, table: Table, columns: &[&str], (policy, run): (usize, usize)) -> Result<Option<Part>> {
         // Files of another trace or version have different metadata.

@@ -9,8 +9,8 @@ use crate::control::trial::{self, Trial};
 use crate::control::world::log::{LogEntry, What};
 use crate::units::{MachineId, Time};
 
-/// Draws the plain timing of a trial, or, if a property is violated, the timing with the shortest trace, at the given width; returns it
-/// with a description.
+/// Draws the plain timing of a trial or, if a property is violated, the timing with the shortest trace. Returns the drawing, at the given
+/// width, and its title.
 pub fn of_trial(trial: &Trial, width: Option<f64>) -> (String, String) {
     let trace = trial.shortest_trace();
     let timing = trace.as_ref().map_or(1, |trace| trace.timing);
@@ -26,7 +26,8 @@ pub fn of_trial(trial: &Trial, width: Option<f64>) -> (String, String) {
     (draw(trial.setup(), &title, &log, width), title)
 }
 
-/// Draws a log, starting with its first fault: FuxiMaster, the application masters, and the affected machines, or the first machine.
+/// Draws a log from its first fault on. The lanes are FuxiMaster, the application masters, and the machines with a fault, or the first
+/// machine if there are none.
 pub fn draw(setup: &Setup, title: &str, log: &[LogEntry], width: Option<f64>) -> String {
     let first = log.iter().position(|entry| matches!(entry.what, What::Fault(_))).unwrap_or(0);
     let log = &log[first..];

@@ -1,7 +1,7 @@
 //! Checks bundles, which may be from any source: the listed files exist, are unchanged, and are the only ones.
 //!
-//! Nothing is unpacked to disk. Figures, statistics and pages must also be from the tables of the bundle, as far as its manifests state
-//! their sources.
+//! Nothing is unpacked to disk. Figures, statistics and pages must also have been generated from the tables of the bundle, as far as its
+//! manifests state their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -122,11 +122,11 @@ pub fn verify(path: &Path) -> Result<Verified> {
 }
 
 /// Checks that figures, statistics and pages were generated from the tables of the bundle, as far as its `made.json` files state the
-/// sources. Errors: [`Error::Trace`] with a file that was not.
+/// sources. Errors: [`Error::Trace`] with the first file for which this is not so.
 fn check_sources(path: &Path, archive: &mut Archive, names: &[String]) -> Result<()> {
     for list in names.iter().filter(|name| name.rsplit('/').next() == Some(MADE)) {
         let folder = list.strip_suffix(MADE).unwrap_or_default();
-        // Inputs may have any name.
+        // An input may have the name of a manifest.
         let Ok(made) = serde_json::from_str::<Manifest>(&archive.text(list)?) else { continue };
         if made.sources.is_empty() {
             continue;

@@ -127,8 +127,8 @@ fn rigid(seed: u64) -> Case {
     case
 }
 
-/// With exact estimates the first task in line starts no later than predicted when it became the first: when the tasks that ran
-/// then, and the tasks that started before it, have ended.
+/// With exact estimates the first task in line starts no later than predicted when it became the first. The prediction is the time at
+/// which the tasks that ran then, and the tasks that started before it, have ended.
 fn keeps_its_promise(case: &Case) -> Result<(), String> {
     let tasks = tasks_of(case, tempfile::tempdir().expect("a temporary folder").path())?;
     let capacity: Vec<u64> = (0..case.dims()).map(|r| case.machines().iter().map(|machine| machine[r]).sum()).collect();

@@ -94,7 +94,7 @@ fn decoded(id: &str) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-/// The digest as another program computes it.
+/// Returns the digest that `sha256sum` computes, or `None` if the program cannot be started.
 fn sha256(path: &Path) -> Option<String> {
     let output = std::process::Command::new("sha256sum").arg(path).output().ok()?;
     // `sha256sum` prints a backslash before the digest if the file name contains one.
@@ -240,14 +240,14 @@ fn what_is_not_whole_is_refused() {
     assert!(readme.contains("Not complete") && readme.contains("fifo run 1"), "{readme}");
     assert!(!place.path("unpacked/small/results/small/cell=machines-2x8c16g/users/policy=fifo/run=1").exists());
     std::fs::write(&table, &whole).expect("writable");
-    // A plan that has changed since: the results record its earlier text and inputs.
+    // A plan that has changed since the run: the results record its earlier text and inputs.
     place.write("plans/small.toml", &PLAN.replace("2x8c16g", "2x9c16g"));
     place.ok(&["bundle", "out"]);
     place.unpack("small.zip", "old");
     let plan = std::fs::read_to_string(place.path("old/small/study/plans/small.toml")).expect("a plan");
     assert!(plan.contains("2x8c16g") && !plan.contains("2x9c16g"), "{plan}");
     place.write("plans/small.toml", PLAN);
-    // An input that has changed since, or that is gone.
+    // An input that has changed since the run, or that is gone.
     let weights = std::fs::read_to_string(place.path("plans/weights.csv")).expect("weights");
     place.write("plans/weights.csv", &weights.replace("u0,2", "u0,3"));
     assert!(place.refused(&["bundle", "out"]).contains("weights.csv (it has changed since it was read)"));
@@ -271,7 +271,7 @@ fn what_is_not_whole_is_refused() {
     place.unpack("noted.zip", "noted");
     assert!(!place.path("noted/small/results/small/notes.txt").exists());
     std::fs::remove_file(place.path("out/notes.txt")).expect("it is there");
-    // Too large to pack: the digest is kept.
+    // An input that is too large to pack: only its digest is kept.
     let message = place.ok(&["bundle", "out", "--largest", "0", "-o", "slim.zip"]);
     assert!(message.contains("trace.csv") && message.contains("only its digest"), "{message}");
     place.ok(&["bundle", "--verify", "slim.zip"]);
@@ -337,7 +337,7 @@ fn results_without_runs_are_packed_too() {
         let json = place.description(&unpacked);
         let root = json["@graph"].as_array().expect("a graph").iter().find(|entity| entity["@id"] == "./");
         assert_eq!(root.expect("a root")["description"], "Why?");
-        // It can be run again, with the same bytes.
+        // The plan can be run again, and gives the same bytes.
         let plan = match name {
             "solved" => "study/plans/solved.toml".to_owned(),
             name => format!("study/{name}.toml"),

@@ -8,7 +8,7 @@ use crate::determinism::differences;
 use crate::replay::{forge, plimsoll, run, said};
 use crate::study_run::contents;
 
-/// Names that a shell would take apart.
+/// Names with characters that are special to a shell.
 const TRACE: &str = "../data/-it's $(touch pwned) `touch pwned` & more.csv";
 const WEIGHTS: &str = "w eights;.csv";
 const MACHINES: &str = "#machines $HOME.csv";
@@ -39,13 +39,13 @@ fn shell(script: &str, folder: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The commands of a README that make the results again.
+/// Returns the commands of a README that reproduce the results.
 fn commands(readme: &str) -> &str {
     let (_, rest) = readme.split_once("Then, in the folder of this file:\n\n```sh\n").expect("it says how");
     rest.split_once("```").expect("an end").0
 }
 
-/// Bundles results from the top folder, unpacks them in another one, and generates them again there.
+/// Bundles results from the top folder, unpacks them in another one, and reproduces them there.
 fn there_and_back(place: &Scratch, results: &str, name: &str) {
     place.ok(&["bundle", results, "-o", "b.zip"]);
     place.ok(&["bundle", "--verify", "b.zip"]);
@@ -142,7 +142,7 @@ fn a_replay_runs_again() {
     assert!(place.refused(&["bundle", "results/x"]).contains("it has changed since it was read"));
 }
 
-/// The trace came through a pipe, or the command was made up.
+/// Bundles are refused if the trace came through a pipe or the recorded command was forged.
 #[cfg(unix)]
 #[test]
 fn what_cannot_run_again_is_refused() {

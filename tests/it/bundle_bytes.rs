@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::bundle::Scratch;
 
-/// An entry, and how it departs from the plain way.
+/// An entry of an archive. The fields may differ from those of a normal archive.
 #[derive(Clone, Default)]
 struct Entry {
     name: String,
@@ -20,7 +20,7 @@ struct Entry {
     extra: Vec<u8>,
     comment: Vec<u8>,
     attributes: u32,
-    /// Where its own header says something else.
+    /// The values of its own header that differ from the catalogue.
     own: Own,
 }
 
@@ -160,7 +160,7 @@ fn changed(change: impl Fn(&mut Entry)) -> Vec<u8> {
     archive(&[description("a.txt", GOOD, &[]), file])
 }
 
-/// Sizes behind the bytes of an entry.
+/// Moves the sizes of an entry behind its bytes.
 fn behind(entry: &mut Entry) {
     entry.flags |= 8;
     entry.own.sizes = Some([0; 3]);
@@ -168,7 +168,7 @@ fn behind(entry: &mut Entry) {
     entry.own.behind = [b"PK\x07\x08", &numbers(&[(crc32, 4), (packed, 4), (size, 4)])[..]].concat();
 }
 
-/// Sizes of 64 bits in the header before the bytes.
+/// Writes sizes of 64 bits into the header before the bytes.
 fn widened(entry: &mut Entry) {
     entry.own.sizes = Some([entry.crc32, u32::MAX, u32::MAX]);
     entry.own.extra = field(1, &numbers(&[(entry.size, 8), (entry.packed.len() as u64, 8)]));
@@ -187,7 +187,7 @@ fn what_other_programs_pack_passes() {
     let folder = |name: &str| Entry { attributes: 0o040_755 << 16 | 0x10, ..stored(name, b"") };
     let entries = [folder("b/"), folder("b/below/"), deflated("b/below/a.txt", GOOD), description];
     place.passes(&archive(&entries));
-    // The long form of the catalogue, asked for by each field of the short one, or by none.
+    // The long form of the catalogue; some, all or none of the fields of the short form refer to it.
     let (bytes, catalogue) = packed(&entries);
     let (start, size) = (bytes.len(), catalogue.len());
     let long = long_end(4, size, start, start + size, 0);
@@ -199,15 +199,15 @@ fn what_other_programs_pack_passes() {
     for wrong in [end(3, size, start), end(4, size - 1, start), end(4, size, start + 1)] {
         place.refuses(&[&bytes[..], &catalogue, &long, &wrong].concat(), "two catalogues that differ");
     }
-    // A long end with room in it, and one that is not where it should be.
+    // A long end with additional bytes, and one that is not directly before its pointer.
     let roomy = long_end(4, size, start, start + size, 8);
     place.refuses(&[&bytes[..], &catalogue, &roomy, &end(0xFFFF, size, start)].concat(), "two catalogues that differ");
     let aside = [&long[..56], &[0; 56], &long[56..]].concat();
     place.refuses(&[&bytes[..], &catalogue, &aside, &end(0xFFFF, size, start)].concat(), "two catalogues that differ");
 }
 
-/// A catalogue of other files in what the last entry of the catalogue has behind its name, with a long end and its pointer
-/// right before the short end: programs that follow every pointer unpack those.
+/// The comment or extra field of the last entry in the catalogue contains a second catalogue of other files, with a long end and its
+/// pointer right before the short end. Programs that follow every pointer unpack these files.
 #[test]
 fn a_second_catalogue_is_found_wherever_it_is() {
     let place = Verified::new();
@@ -221,7 +221,7 @@ fn a_second_catalogue_is_found_wherever_it_is() {
         let catalogue = [&first[..], &last.listed(description.local().len())].concat();
         [&bytes[..], &catalogue, &end(2, catalogue.len(), bytes.len())].concat()
     };
-    // Where the hidden entry begins: the end is 22 bytes long, and a field has four in front.
+    // The offset of the hidden entry: a comment begins where the end, of 22 bytes, would begin; an extra field has a header of four bytes.
     for (at, in_comment) in [(archive(&|_| {}).len() - 22, true), (archive(&|_| {}).len() - 18, false)] {
         let hidden = [&first[..], &evil.listed(at)].concat();
         let start = at + evil.local().len();
@@ -234,7 +234,7 @@ fn a_second_catalogue_is_found_wherever_it_is() {
             })
         };
         place.refuses(&with(&tail), "two catalogues that differ");
-        // Not even where nothing points to it.
+        // A hidden catalogue is refused even if nothing points to it.
         place.refuses(&with(&alone), if in_comment { "it has a comment" } else { "some programs use" });
     }
 }
@@ -249,7 +249,7 @@ fn headers_that_differ_are_found() {
         ("some programs use", Box::new(|file| file.own.extra = field(0x6C78, &[0; 9]))),
         ("extra fields are damaged", Box::new(|file| file.extra = vec![0x55, 0x54, 9, 0])),
         ("extra fields are damaged", Box::new(|file| file.extra = vec![0])),
-        // Sizes of 64 bits that nothing asks for.
+        // Sizes of 64 bits that no field requires.
         ("extra fields are damaged", Box::new(|file| file.extra = field(1, &numbers(&[(4, 8), (4, 8)])))),
         ("extra fields are damaged", Box::new(|file| file.own.extra = field(1, &numbers(&[(4, 8), (4, 8)])))),
         ("own header differs", Box::new(|file| file.own.name = Some("b/b.txt"))),
@@ -322,7 +322,7 @@ fn names_that_are_one_file_somewhere_are_refused() {
     place.refuses(&beside(&format!("b/{}c", "a/".repeat(500))), "longer than 1,000 bytes");
 }
 
-/// Parts that are neither files of the bundle nor folders of it.
+/// Parts that are neither files nor folders of the bundle.
 #[test]
 fn parts_that_are_not_there_are_found() {
     let place = Verified::new();

@@ -30,7 +30,7 @@ fn nothing_of_another_place_is_packed() {
     let before: Vec<String> =
         [study, made].iter().map(|n| std::fs::read_to_string(place.path(n)).expect("text")).collect();
     place.write("secret.txt", "secret");
-    // A name that leads to another folder, of the zip file and in it.
+    // A name that leads to another folder, both for the zip file and for the entries in it.
     for name in ["../evil", "/evil", "a/b", "..", ".x", "-v", "a\\b", "a\u{1}b", "nul", "a:b"] {
         let name = serde_json::to_string(name).expect("a text");
         place.edit(study, |text| text.replace("\"name\": \"small\"", &format!("\"name\": {name}")));
@@ -39,7 +39,7 @@ fn nothing_of_another_place_is_packed() {
         place.write(study, &before[0]);
     }
     assert!(!place.path("../evil.zip").exists() && !Path::new("/evil.zip").exists());
-    // A fabricated input: its author does not know the digest of the file.
+    // A fabricated input: the attacker does not know the digest of the file.
     let digest = "0".repeat(64);
     for (name, says) in [
         ("../secret.txt", "it has changed since it was read"),
@@ -87,7 +87,7 @@ fn links_are_refused_and_end() {
         }
         std::fs::remove_file(place.path(at)).expect("it is there");
     }
-    // An input through a link: where it leads counts.
+    // An input through a link: the target of the link must be below the current folder.
     std::fs::create_dir(place.path("work")).expect("a temporary folder");
     for name in ["plans", "out"] {
         std::fs::rename(place.path(name), place.path(&format!("work/{name}"))).expect("a temporary folder");
@@ -102,7 +102,7 @@ fn links_are_refused_and_end() {
 /// The entries of an archive: names, contents, and whether they are links.
 type Entries<'a> = Vec<(&'a str, &'a [u8], bool)>;
 
-/// An archive that describes itself, with these entries and no others listed.
+/// Writes an archive with these entries, and a description that lists the files of `listed`.
 fn packed(path: &Path, entries: &Entries, listed: &[(&str, u64, &str)]) {
     let mut writer = zip::ZipWriter::new(std::fs::File::create(path).expect("writable"));
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
@@ -160,7 +160,7 @@ fn archives_that_are_not_what_they_seem_are_refused() {
             &[says, name.split('\u{7}').next().expect("a name").trim_start_matches("b/..\\")],
         );
     }
-    // Links, whatever the description says of them.
+    // Links are refused even if the description lists them.
     refused(
         &vec![("b/a.txt", b"/etc/passwd", true)],
         &[("a.txt", 11, &sha256(b"/etc/passwd"))],
@@ -171,7 +171,7 @@ fn archives_that_are_not_what_they_seem_are_refused() {
     // An entry unpacks to more bytes than listed: reading stops at the listed size.
     let zeros = vec![0; 1 << 24];
     refused(&vec![("b/a.txt", &zeros, false)], &[("a.txt", 4, &sum)], &["b/a.txt: it is not as it was packed"]);
-    // A description without an end.
+    // A description that exceeds the size limit.
     let file = std::fs::File::create(&zip).expect("writable");
     let mut writer = zip::ZipWriter::new(file);
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
@@ -182,7 +182,7 @@ fn archives_that_are_not_what_they_seem_are_refused() {
     assert!(message.contains("longer than 128 MiB"), "{message}");
 }
 
-/// Bytes that a library for zip files would not write.
+/// Archives that no zip library would write.
 #[test]
 fn archives_that_programs_unpack_in_two_ways_are_refused() {
     let place = Scratch(tempfile::tempdir().expect("a temporary folder"));
@@ -218,7 +218,7 @@ fn archives_that_programs_unpack_in_two_ways_are_refused() {
     (hidden[end + 8], hidden[end + 10]) = (2, 2);
     hidden[end + 12..end + 16].copy_from_slice(&((size - length) as u32).to_le_bytes());
     refused(&hidden, "b/report.html: before it there is something that is not in the catalogue");
-    // Something before, and something behind.
+    // Bytes before and after the archive, and a truncated archive.
     refused(&[b"MZ", &bytes[..]].concat(), "catalogue");
     refused(&[&bytes[..], b"more"].concat(), "catalogue");
     refused(&bytes[..bytes.len() - 1], "catalogue");
@@ -254,7 +254,7 @@ fn what_changes_between_the_look_and_the_packing_is_noticed() {
     }
 }
 
-/// Receipts that belong to no run of the plan, or to one that is there by another receipt.
+/// Damaged receipts that belong to no run of the plan, or to a run that has another, sound receipt.
 #[test]
 fn what_is_damaged_and_not_needed_is_left_out() {
     let place = Scratch::new();
@@ -309,7 +309,7 @@ fn plans_of_any_number_of_runs_are_read_at_once() {
     );
     let said = place.ok(&["compare", "one", "one"]);
     assert!(said.contains("6 of 40000399997 runs are here") && said.contains("nothing changed"), "{said}");
-    // A receipt of a run behind the others.
+    // A receipt of a run with a higher number than the others.
     let moved = |text: &str| text.replace("/run=1/", "/run=7/");
     for path in crate::replay::files(&place.path("one")) {
         let name = path.display().to_string();

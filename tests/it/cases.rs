@@ -88,7 +88,7 @@ fn the_tie_rule_decides_who_goes_first() {
 #[test]
 fn each_policy_of_the_paper_ends_where_it_should_on_the_papers_users() {
     let args = ["--machines", "1x9c18g", "--placement", "pooled", "--ties", "lowest-id"];
-    // Worked out by hand in `slow_checks`; the first in, first out: A fills memory with 4, B fits once beside it.
+    // Calculated by hand in `slow_checks`. Under `fifo` A fills the memory with 4 tasks, and one task of B fits beside them.
     for (policy, a, b) in
         [("asset", 3, 2), ("maxmin:cpu", 4, 1), ("maxmin:memory", 3, 2), ("fifo", 4, 1), ("drf", 3, 2)]
     {
@@ -149,8 +149,8 @@ fn by_job(table: &Frame, column: &str) -> Vec<(String, Option<i64>)> {
     rows
 }
 
-/// Tasks that wait at the end of a run were released; tasks that are too large, or behind a stage, were not. Work that exceeds
-/// its column is null, and there is a warning.
+/// Tasks that wait at the end of a run were released; tasks that are too large, or wait for a stage, were not. An amount of work that
+/// exceeds the range of its column is null, and there is a warning.
 #[test]
 fn tables_say_when_waiting_tasks_were_released_and_which_work_is_too_much() {
     const TRACE: &str = "job,user,submit_s,duration_s,tasks,cpu,stage,after\nendless,u,0,1e12,100,1,,\n\

@@ -12,7 +12,7 @@ use plimsoll::properties::{
 
 use crate::replay::{plimsoll, run, said};
 
-/// Enough to find every counterexample of the paper, quick enough for a test.
+/// An effort that finds every counterexample of the paper and is quick enough for a test.
 const EFFORT: Effort = Effort { grid: 1_500, random: 150, climbs: 48, steps: 200 };
 
 pub fn search(domain: Domain) -> SearchSpace {
@@ -74,7 +74,7 @@ fn table_2_of_the_paper_comes_out_in_full() {
     }
 }
 
-/// Solves the counterexample again and decides it in floats, by the definitions written out once more.
+/// Solves the counterexample again and checks it in floats, by a second implementation of the definitions.
 fn stands_on_its_own(candidate: &Candidate, found: &Counterexample) {
     let instance = found.draft.instance(candidate.resources()).expect("counterexamples are instances");
     assert_eq!(instance, found.instance);
@@ -87,7 +87,7 @@ fn stands_on_its_own(candidate: &Candidate, found: &Counterexample) {
     assert!(loss > 1e-7, "{}: {:?} loses {loss}", candidate.name(), found.lines());
 }
 
-/// The tasks that the worst off lacks, for endless tasks and equal weights.
+/// Returns the number of tasks by which the property is violated for the most affected user, for endless tasks and equal weights.
 fn loss(draft: &Draft, property: Property, before: &[f64], change: Option<&Change>, after: Option<&[f64]>) -> f64 {
     let needs = |user: usize| -> Vec<f64> { draft.users[user].demand.iter().map(|&amount| amount as f64).collect() };
     let runs = |user: usize, bundle: Vec<f64>| {
@@ -131,7 +131,7 @@ fn loss(draft: &Draft, property: Property, before: &[f64], change: Option<&Chang
     }
 }
 
-/// No user and no resource can be dropped and no number lowered while what changes stays the same.
+/// Asserts that the counterexample is minimal: with the same change, no user and no resource can be dropped and no number lowered.
 fn is_minimal(candidate: &Candidate, found: &Counterexample) {
     let still_fails = |draft: &Draft, change: Option<&Change>| {
         let solve = |instance: &Instance| candidate.allocate(instance).ok().map(|given| given.tasks.floats());
@@ -198,8 +198,8 @@ fn with_zero_demands_population_monotonicity_fails_for_drf_and_not_for_drf_alone
     }
 }
 
-/// What DRF keeps with finite tasks and weights; a weight for each resource costs it the sharing incentive, for its
-/// weights of one resource need not add up to those of another.
+/// DRF keeps its properties with finite tasks and weights. With a weight for each resource it loses the sharing incentive,
+/// because the weights of one resource need not add up to those of another.
 #[test]
 fn finite_tasks_and_weights_cost_drf_nothing_but_weights_for_each_resource_do() {
     for domain in [Domain::Finite, Domain::Weighted, Domain::WeightedPerResource] {
@@ -249,7 +249,7 @@ impl Mechanism for Rule {
     }
 }
 
-/// The tasks of a user with a part of the cluster.
+/// Returns the number of tasks that a user can run on a part of the cluster.
 fn with_part(instance: &Instance, user: usize, part: &Exact) -> Exact {
     let user = &instance.users()[user];
     let each = instance.capacity().iter().zip(&user.demand).filter(|(_, demand)| demand.is_positive());
@@ -263,7 +263,7 @@ fn equal_parts(instance: &Instance, of: &Exact) -> Vec<Exact> {
     (0..users).map(|user| with_part(instance, user, &part)).collect()
 }
 
-/// Each broken mechanism is caught by the property that it breaks, with the least it takes, and keeps others.
+/// Each broken mechanism is reported for the property that it breaks, with a minimal counterexample, and keeps others.
 #[test]
 fn broken_mechanisms_are_caught() {
     let dictator = Candidate::own(
@@ -330,7 +330,7 @@ fn nonsense_is_told() {
     assert!(why.contains("to 2 users of 1 (capacity: cpu 1; A: cpu 1)"), "{why}");
 }
 
-/// Rewards a user for a larger declared first resource: a lie, and the simplification of its numbers.
+/// A mechanism that rewards a user for declaring more of the first resource. The search finds the lie and simplifies its numbers.
 #[test]
 fn a_mechanism_that_rewards_a_lie_is_caught() {
     let bribed = Candidate::own(
@@ -348,7 +348,7 @@ fn a_mechanism_that_rewards_a_lie_is_caught() {
     assert_eq!((found.draft.users.len(), found.draft.largest()), (2, 1), "{:?}", found.lines());
 }
 
-/// A float that breaks a promise by less than a solver's noise does not; one that breaks it by more does.
+/// A violation within the numerical error of a solver is not reported; a larger one is.
 #[test]
 fn noise_is_not_a_counterexample() {
     struct Noisy(f64);

@@ -17,7 +17,7 @@ fn simulated(name: &str, on_blocked: OnBlocked) -> Candidate {
     Candidate::integral(policy, on_blocked).expect("a policy for any cluster")
 }
 
-/// Whole tasks break the promises of divisible ones and keep them up to one task, if a blocked user ends the round.
+/// With whole tasks, the properties of divisible tasks fail as stated and hold up to one task, if a blocked user ends the round.
 #[test]
 fn whole_tasks_keep_promises_up_to_one_task() {
     let stop = check(&simulated("drf", OnBlocked::Stop), &Requirement::integral(), Domain::Positive);
@@ -48,8 +48,9 @@ fn whole_tasks_keep_promises_up_to_one_task() {
     assert!(!slots.holds(), "slots overfill machines");
 }
 
-/// Parkes, Procaccia and Shah, EC 2012, section 5: by the share that it would have with one task more (SequentialMinMax)
-/// whole tasks keep Pareto efficiency, the sharing incentive as it is, and envy-freeness up to one task of one's own.
+/// Parkes, Procaccia and Shah, EC 2012, section 5: if users are ordered by the share that they would have with one task more
+/// (SequentialMinMax), whole tasks keep Pareto efficiency, the sharing incentive without relaxation, and envy-freeness up to one
+/// task of the user's own.
 #[test]
 fn sequential_min_max_keeps_what_its_paper_promises() {
     let (on_blocked, ties) = (OnBlocked::Skip, fair::Ties::default());
@@ -70,7 +71,7 @@ fn sequential_min_max_keeps_what_its_paper_promises() {
     }
 }
 
-/// What the engine launches in a round is what progressive filling with whole tasks says, where every task fits alone.
+/// A round of the engine launches the tasks of progressive filling with whole tasks, if every task fits alone.
 #[test]
 fn a_round_of_the_engine_is_progressive_filling() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);

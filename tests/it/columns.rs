@@ -27,7 +27,7 @@ fn words(text: &str) -> BTreeSet<&str> {
     text.split_whitespace().collect()
 }
 
-/// All verbs, also those of verbs, as words of a command line.
+/// Returns all verbs, including nested ones, as words of a command line.
 fn verbs(command: &clap::Command, path: &[String]) -> Vec<Vec<String>> {
     let mut all = vec![path.to_vec()];
     for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
@@ -162,7 +162,7 @@ fn the_output_of_every_verb_fits() {
         let [text, long] = [&narrow, &long].map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         assert!(!text.trim().is_empty() || line.starts_with("trace import"), "{line} prints nothing");
         assert_eq!(narrow.stdout, at_80.stdout, "{line}: the default width is 80 columns");
-        // Messages are broken on a terminal only: a log has one line a message.
+        // Messages are broken into lines only on a terminal: a log has one line per message.
         for line_too_long in too_long(&text) {
             wrong.push(format!("{line}: too long: {line_too_long}"));
         }
@@ -181,7 +181,7 @@ fn a_sweep_has_a_row_a_cell_and_policy_and_wide_has_all_columns() {
     let narrow = program(dir.path(), &["run", "swept.toml", "-q"], None);
     let text = String::from_utf8_lossy(&narrow.stdout).into_owned();
     let rows = |text: &str, policy: &str| text.lines().filter(|line| line.contains(policy)).count();
-    // Six cells: in the table of means, and in that of differences.
+    // Each policy has a row for each of the six cells in the table of means and in that of differences.
     assert_eq!([rows(&text, " maxmin:memory"), rows(&text, " slot:2")], [12, 12], "{text}");
     let wide = program(dir.path(), &["run", "swept.toml", "-q", "--wide"], None);
     let wide = String::from_utf8_lossy(&wide.stdout).into_owned();
@@ -192,7 +192,7 @@ fn a_sweep_has_a_row_a_cell_and_policy_and_wide_has_all_columns() {
     assert!(wide.lines().any(|line| line.chars().count() > WIDTH));
 }
 
-/// Colour is for terminals: a pipe has none, whatever the table.
+/// Colours are for terminals: output to a pipe has none.
 #[test]
 fn a_pipe_has_no_colour() {
     let dir = yard();

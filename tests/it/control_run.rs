@@ -21,7 +21,7 @@ fn tables(plan: &Path, out: &Path, set: &[&str]) -> Lines {
     let output = run(&mut command);
     assert!(output.status.success(), "{}: {}", plan.display(), said(&output));
     let mut lines = Tables::read(out).lines;
-    // The statistics have rows about these columns, and are made of the tables that are compared.
+    // The statistics have rows about these columns; they are computed from the tables that are compared.
     let own = ["runs.control_", "runs.online_", "runs.offline_", "differences", "estimates"];
     lines.retain(|name, _| !own.iter().any(|own| name.starts_with(own)));
     assert!(lines.len() > 20, "{lines:?}");
@@ -55,7 +55,7 @@ fn without_faults_and_delays_a_run_under_the_control_plane_is_the_run_without_on
     }
 }
 
-/// The same of shipped plans, cut short: the Facebook workload on a pooled cluster, and quota groups on machines.
+/// The same comparison for shortened plans of the repository: the Facebook workload on a pooled cluster, and quota groups on machines.
 #[test]
 fn shipped_plans_are_the_same_under_the_control_plane() {
     let short = ["seeds=1", "workload.hours=0.3"];
@@ -83,7 +83,7 @@ const CLOCKS: &str = "name = \"x\"\npolicies = [\"drf\"]\ntables = [\"runs\", \"
     [control]\nheartbeat = \"1s\"\ntubo_timeout = \"5s\"\napp_timeout = \"8s\"\nwindow = \"10s\"\napp_start = \"2s\"\n\
     delay = [\"0s\", \"0s\"]\n";
 
-/// What the tasks of a run did: job, start and end in seconds, and how it ended, in the order of their ends; and its row of `runs`.
+/// Returns job, start, end (in seconds) and outcome of each task of a run, in the order of their ends, and the run's row of `runs`.
 fn story(trace: &[&str], rest: &str) -> (Vec<(String, f64, f64, String)>, Frame) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let rows = trace
@@ -128,9 +128,9 @@ fn while_no_master_decides_nothing_new_starts() {
     assert_eq!(runs.integers("offline_workers_stopped"), [Some(0)]);
 }
 
-/// A machine that is down loses its workers at once, and FuxiMaster gives it up 5 s after its last heartbeat: within the second
-/// before the failure. The task gets other room then; its work until the failure is lost. Its application master died with the
-/// machine, and is missed 8 s after its last heartbeat; a new one, 2 s later, has the task start.
+/// A machine that is down loses its workers at once. FuxiMaster declares it failed 5 s after its last heartbeat, which was sent in the
+/// second before the failure. The task then gets room on another machine; its work until the failure is lost. Its application
+/// master failed with the machine and is declared failed 8 s after its last heartbeat; a new one starts the task 2 s later.
 #[test]
 fn a_machine_that_is_down_costs_its_work_and_the_time_until_it_is_missed() {
     let (story, runs) = story(&["a,u,0,30,1,4,1"], &fault("10s", "machine-down", "machine = 0\nlasts = \"100s\""));
@@ -144,21 +144,22 @@ fn a_machine_that_is_down_costs_its_work_and_the_time_until_it_is_missed() {
     assert!((discarded - 8.0 / (8.0 + 4.0 + 30.0)).abs() < 0.1, "{discarded}");
 }
 
-/// An application master that is lost is missed 8 s after its last heartbeat; a new one starts 2 s later. Its workers go on, and what
-/// they have done meanwhile counts.
+/// A lost application master is declared failed 8 s after its last heartbeat; a new one starts 2 s later. Its workers continue, and their
+/// work in the meantime counts.
 #[test]
 fn a_lost_application_master_costs_no_worker_while_fuximaster_lives() {
     let lost = fault("10s", "app-lost", "app = 0");
     let (story, runs) = story(&["a,u,0,30,1,4,1"], &lost);
     assert_eq!(story, [("a".to_owned(), 2.0, 32.0, "finished".to_owned())]);
     assert_eq!(runs.integers("offline_workers_stopped"), [Some(0)]);
-    // Done at 12 s, but the report arrives only after the next one has started: then the second task may begin.
+    // The first task ends at 12 s, but its report arrives only after the next application master has started; then the second task
+    // may begin.
     let (story, _) = self::story(&["a,u,0,10,1,4,1", "a,u,10.5,10,1,4,1"], &lost);
     let [.., (_, second, ..)] = &story[..] else { panic!("{story:?}") };
     assert!((19.0..=20.0).contains(second), "the second starts at {second} s");
 }
 
-/// A Tubo that is back before it is missed costs nothing.
+/// A Tubo that is back before it is declared failed costs nothing.
 #[test]
 fn a_restarted_tubo_costs_nothing() {
     let (story, runs) = story(&["a,u,0,30,1,4,1"], &fault("10s", "tubo-crash", "machine = 0\nlasts = \"3s\""));
@@ -166,9 +167,9 @@ fn a_restarted_tubo_costs_nothing() {
     assert_eq!(runs.integers("offline_workers_stopped"), [Some(0)]);
 }
 
-/// The scenario of `order_by_hints`: machine 0 is out of sight for so long that its task has moved to machine 1, FuxiMaster fails, and
-/// machine 0 is back before it has recovered. There are two copies and one request. In the order of machines the old copy stays, and
-/// the task begins once more at 35 s; if hints order them the one stays that its application master knows.
+/// The scenario of `order_by_hints`: machine 0 is unreachable for so long that its task moves to machine 1, FuxiMaster fails, and
+/// machine 0 is back before FuxiMaster has recovered. There are two copies and one request. In the order of machines the old copy stays,
+/// and the task begins again at 35 s. If hints order the copies, the copy that its application master has in its hints stays.
 #[test]
 fn without_hints_an_old_copy_may_displace_the_new_one() {
     let faults =
@@ -185,7 +186,7 @@ fn without_hints_an_old_copy_may_displace_the_new_one() {
 }
 
 /// A worker that fails restarts at once in its unit: its work until then is lost. With a threshold of one failure its application excludes
-/// the machine, until the failure expires; when two applications exclude it, every application does.
+/// the machine until the failure expires. When two applications exclude a machine, it is excluded for every application.
 #[test]
 fn a_worker_that_fails_costs_its_work_and_perhaps_its_machine() {
     let machines = |rest: &str, trace: &[&str]| {
@@ -197,21 +198,21 @@ fn a_worker_that_fails_costs_its_work_and_perhaps_its_machine() {
     let fails = |at: &str| fault(at, "worker-failure", "machine = 0");
     let one = ["a,u,0,30,1,4,1"];
     assert_eq!(machines(&fails("10s"), &one), (vec![40.0], 1, 0, 1));
-    // On the other machine, at once as well; nothing runs any more where the second failure strikes.
+    // The worker restarts at once on the other machine, so that no worker runs where the second failure is injected.
     let avoids = |hold: &str| format!("[control.blacklist]\nrole = 1\nshare = 0.5\nhold = \"{hold}\"\n");
     assert_eq!(machines(&(avoids("1h") + &fails("10s") + &fails("20s")), &one), (vec![40.0], 1, 0, 1));
-    // A second task waits for the only machine that is left to the job, until the failure is forgotten at 25 s.
+    // A second task waits for the only machine that is left to the job, until the failure expires at 25 s.
     let two = ["a,u,0,20,1,4,1", "a,u,0,40,1,4,1"];
     let (ends, ..) = machines(&(avoids("15s") + &fails("10s")), &two);
     assert_eq!(ends, [42.0, 45.0]);
-    // `c` gets its room at 10 s and fails there, too: `d` finds the machine shunned until 43 s, 30 s after it was last blamed.
+    // `c` gets the room of `a` at 10 s and fails there, too: for `d` the machine is blacklisted until 43 s, 30 s after the last failure.
     let four = ["a,u,0,10,1,4,1", "b,u,0,100,1,4,1", "c,u,8,5,1,4,1", "d,u,20,5,1,4,1"];
     let (ends, failed, blacklisted, _) = machines(&(avoids("30s") + &fails("10s") + &fails("13s")), &four);
     assert_eq!((failed, blacklisted), (2, 1));
     assert_eq!(ends, [53.0, 58.0, 63.0, 102.0]);
 }
 
-/// A service on an unreachable machine continues, except without the rule that keeps it.
+/// A service on an unreachable machine continues, unless the rule that keeps it is switched off.
 #[test]
 fn a_service_is_harmed_where_a_rule_is_missing() {
     let rest = fault("10s", "tubo-cut", "machine = 0\nlasts = \"30s\"")
@@ -225,7 +226,7 @@ fn a_service_is_harmed_where_a_rule_is_missing() {
     assert_eq!(harmed(&without), (Some(1), Some(1)));
 }
 
-/// A time for each request makes FuxiMaster busy for as many of them.
+/// With a processing time for each request, FuxiMaster is busy in proportion to the number of requests.
 #[test]
 fn fuximaster_is_busy_for_its_requests() {
     let trace: Vec<String> = (0..40).map(|job| format!("j{job},u,{job},5,1,1,1")).collect();
@@ -239,7 +240,7 @@ fn fuximaster_is_busy_for_its_requests() {
     assert!(requests >= 80 && (busy - 0.01 * requests as f64).abs() < 1e-6, "{requests} requests, busy for {busy} s");
 }
 
-/// Ways to go wrong, each with its place and what would be right.
+/// Wrong settings are refused with a message that contains their place or an accepted value.
 #[test]
 fn wrong_settings_of_the_control_plane_are_located() {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -58,7 +58,7 @@ fn the_court_judges_files_and_what_ships() {
     assert!(said(&output).contains("expected settled, and it is livelock"), "{}", said(&output));
 }
 
-/// Issue 14543: two queues that are promised nothing, running 2 and 4, arriving 3; the first of its class, whatever the threads.
+/// Issue 14543: two queues without guarantees run 2 and 4, and 3 arrive. The search finds this state first, for any number of threads.
 #[test]
 fn the_search_finds_the_smallest_livelock_of_kueue() {
     let search = |threads: &str| {
@@ -115,7 +115,7 @@ fn wrong_states_are_refused_with_their_place() {
     ] {
         let output = output(&text, &["decide", "s.toml", "--policy", "kueue"]);
         if says == "unknown" {
-            // A queue under another one that has workloads of its own.
+            // A queue that has both workloads and a queue under it.
             assert!(said(&output).contains("has groups under it"), "{}", said(&output));
         } else {
             assert!(said(&output).contains(says), "{says}: {}", said(&output));

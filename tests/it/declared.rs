@@ -51,7 +51,7 @@ fn tables() -> [(&'static str, &'static str, String); 11] {
     };
     let kind = |(name, about): (&str, &str)| vec![code(name), about.to_owned()];
     let queues = |row: queues::Format| {
-        // Which would otherwise be elements of the page.
+        // Otherwise `<` would begin an element of the page.
         let layout = row.layout.replace('<', "&lt;");
         vec![code(row.name), row.about.to_owned(), layout, row.source.to_owned()]
     };
@@ -59,7 +59,7 @@ fn tables() -> [(&'static str, &'static str, String); 11] {
         let formats = FORMATS.iter().filter(|row| row.keys().contains(&key.name)).map(|row| code(row.name));
         vec![code(key.name), key.meaning.to_owned(), formats.collect::<Vec<_>>().join(", ")]
     };
-    // The properties of a format, then the keys of its policies that are no property's.
+    // The properties of a format, then the keys of its policies that belong to no property.
     let properties = |row: queues::Format| {
         let read = row.properties.iter().map(|one| {
             let key = match one.key {
@@ -115,7 +115,7 @@ fn the_docs_have_the_rows() {
     }
 }
 
-/// Every parameter of a format is described, and every format and kind has its section.
+/// The docs describe every parameter of a format, and have a section for every format and kind.
 #[test]
 fn the_docs_describe_every_row() {
     let (traces, figures) = (read(&root().join("docs/traces.md")), read(&root().join("docs/figures.md")));
@@ -154,7 +154,7 @@ fn the_docs_list_every_policy_and_every_order() {
     }
 }
 
-/// Policies and orders say where they come from, in one sentence each.
+/// Every policy and order has a meaning, which ends with a full stop, and a source.
 #[test]
 fn declarations_are_complete() {
     let rows = PolicySpec::all();
@@ -204,7 +204,7 @@ fn only(text: &str, places: &[&str]) {
     assert!(found.is_empty(), "{text} occurs in {found:?}, besides {places:?}");
 }
 
-/// A name occurs in its list or its row, and no other part of the product checks for a format or kind.
+/// A name occurs only in its list or its row; no other part of the program handles a single format or kind.
 #[test]
 fn a_row_is_named_once() {
     const FORMATS: &str = "crates/sim/src/workload/formats";
@@ -213,7 +213,7 @@ fn a_row_is_named_once() {
         only(&format!("Format::{format:?}"), &[]);
     }
     for (name, _) in Placement::ALL {
-        // The search for counterexamples draws at random, too.
+        // The search for counterexamples uses the word "random", too.
         only(&format!("\"{name}\""), &["crates/sim/src/cluster/rules.rs", "src/cli/check/print.rs"]);
     }
     for (name, _) in kinds() {
@@ -227,13 +227,13 @@ fn a_row_is_named_once() {
     }
 }
 
-/// Adds a file that is made of a template.
+/// Adds a copy of a template to a folder.
 fn one_more(copy: &Path, template: &str, folder: &str) {
     let to = copy.join(folder).join("template.rs");
     std::fs::copy(root().join("tests/it/templates").join(template), to).expect("a copy");
 }
 
-/// Adds lines to a list, each before a line.
+/// Adds rows to a list, each before a given line.
 fn listed(copy: &Path, list: &str, rows: &[(&str, &str)]) {
     let path = copy.join(list);
     let mut text = read(&path);
@@ -244,7 +244,7 @@ fn listed(copy: &Path, list: &str, rows: &[(&str, &str)]) {
     std::fs::write(path, text).expect("writable");
 }
 
-/// An additional policy, format, kind of figure or metric is a file each, plus the module and the row in a list; no other file changes.
+/// An additional policy, format, kind of figure or metric is one file, plus the module and the row in a list. No other file changes.
 /// They compile, and the tests of all policies, formats, kinds and metrics cover them.
 #[test]
 #[ignore = "builds a copy of the sources: minutes"]

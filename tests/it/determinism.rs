@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::replay::{files, plimsoll, run, said};
 
-/// What a run may say differently each time.
+/// The file that may differ from run to run.
 const PROVENANCE: &str = "run.json";
 
 const GENERATED: &str = r#"
@@ -61,7 +61,7 @@ pub fn results(plan: &Path, folder: &Path, args: &[&str]) -> BTreeMap<String, Ve
     files(folder).iter().map(|path| (below(path), read(path))).filter(|(path, _)| path != PROVENANCE).collect()
 }
 
-/// Which files differ, and how many there are.
+/// Returns the paths of the files that differ; a path occurs twice if both sides have the file.
 pub fn differences(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
     a.keys().chain(b.keys()).filter(|path| a.get(*path) != b.get(*path)).cloned().collect()
 }
@@ -89,7 +89,7 @@ fn a_thinned_trace_is_the_same_with_one_thread_and_two() {
     same_bytes(THINNED, "thinned", 20);
 }
 
-/// A change made on the command line gives what the plan with that change gives; another seed gives something else.
+/// A key set on the command line gives the same results as the plan with that change; another seed gives other results.
 #[test]
 fn a_set_key_is_a_key_of_the_plan() {
     let dir = tempfile::tempdir().expect("a temporary folder");

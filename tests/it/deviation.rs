@@ -13,7 +13,7 @@ use crate::replay::{plimsoll, run, said};
 
 const POLICIES: [&str; 5] = ["drf", "fifo", "slot:3", "ceei", "asset"];
 
-/// Each user's tasks are alike, so that its mean demand is that of any of them: cores and GiB.
+/// The demand of each user's tasks, in cores and GiB. All tasks of a user are equal, so that this is also the user's mean demand.
 const DEMANDS: [[f64; 2]; 4] = [[1.0, 4.0], [3.0, 1.0], [2.0, 2.0], [0.5, 0.0]];
 const CAPACITY: [f64; 2] = [16.0, 32.0];
 
@@ -213,7 +213,7 @@ fn users_kept_from_point_to_point_are_as_if_looked_at_anew() {
                     assert_eq!(kept, anew, "seed {seed}, {policy}, {name}");
                     continue;
                 };
-                // They are added up in another order.
+                // The values are summed in another order.
                 let same = |(a, b): (&Option<f64>, &Option<f64>)| {
                     a.is_some() == b.is_some() && near(a.unwrap_or(0.0), b.unwrap_or(0.0))
                 };
@@ -224,7 +224,7 @@ fn users_kept_from_point_to_point_are_as_if_looked_at_anew() {
 }
 
 /// Under `las` the next task of u becomes the large one of b when v arrives, since a has been served; no other property of u changes
-/// then. Its 16 of 16 cores are no more than that task's, but sixteen times those of a's tasks.
+/// then. The 16 of 16 cores of u are no more than that task needs, but sixteen times as many as a task of a needs.
 #[test]
 fn a_next_task_that_only_the_order_has_changed_is_seen() {
     let dir = tempfile::tempdir().expect("a temporary folder");

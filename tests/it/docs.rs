@@ -57,7 +57,7 @@ pub fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// All pages: names below the repository.
+/// Returns the paths of all pages, relative to the repository.
 fn pages() -> Vec<PathBuf> {
     let below = |path: PathBuf| path.strip_prefix(root()).expect("files were listed there").to_owned();
     let is_page =
@@ -72,7 +72,8 @@ fn read(page: &Path) -> String {
     std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{}: {error}", page.display()))
 }
 
-/// The program as commands of the docs find it. What takes long is made small, the same way for all commands on a plan.
+/// The script that commands of the docs start as `plimsoll`. It replaces slow settings by small ones, the same way for all commands on
+/// a plan.
 const SHIM: &str = r#"#!/bin/sh
 last=
 for arg do
@@ -260,7 +261,7 @@ fn commands_in_running_text_parse() {
         while let Some(at) = rest.find("`plimsoll ") {
             let span = rest[at + 1..].split('`').next().unwrap_or_default().replace('\n', " ");
             rest = &rest[at + 1 + span.len()..];
-            // One of several words, or a part left out, is no command.
+            // Alternatives and omitted parts are not commands.
             let several = span.contains(" .. ") || span.ends_with(" ..") || span.contains(['|', '[']);
             if several || span.contains("plimsoll VERB") {
                 continue;
@@ -331,7 +332,7 @@ fn the_example_is_short() {
     assert!(lines < 40, "{lines} lines");
 }
 
-/// What GitHub, Zenodo and others read: of the Citation File Format 1.2.0, and of this version.
+/// The citation file, which GitHub and Zenodo read, has the Citation File Format 1.2.0 and states this version.
 #[test]
 fn the_citation_is_of_this_version() {
     let text = read(Path::new("CITATION.cff"));

@@ -146,7 +146,7 @@ fn table() -> Vec<Wrong> {
 const MACHINES: &[&str] = &["--machines", "2x4c8g"];
 const POLICY: &[&str] = &["--policy", "drf"];
 
-/// The usual arguments, except where the case brings its own.
+/// Returns the usual arguments, except those that the case sets itself.
 fn arguments(own: &'static [&'static str]) -> Vec<&'static str> {
     let usual = [MACHINES, POLICY].into_iter().filter(|usual| !own.contains(&usual[0])).flatten();
     usual.chain(own).copied().collect()
@@ -181,7 +181,7 @@ fn judged(what: &str, dir: &Path, command: &mut Command, says: &[&str]) -> Resul
     Err(format!("{what}: {wrong}; it said: {shown}"))
 }
 
-/// Fails with every problem at once, so that one run shows everything that is to be mended.
+/// Fails with all problems at once, so that one run shows everything that must be fixed.
 pub fn all(results: Vec<Result<(), String>>) {
     let tried = results.len();
     let failed: Vec<String> = results.into_iter().filter_map(Result::err).collect();
@@ -364,7 +364,7 @@ fn names_that_differ_in_blanks_are_one() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
-/// A full disk behind standard error loses the message but has no other effect.
+/// If standard error leads to a full disk, the message is lost, but the exit code is the same.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_cannot_be_said_changes_no_exit_code() {

@@ -18,10 +18,10 @@ use crate::workloads::{Case, Weighting};
 
 const CASES: u32 = 60;
 
-/// Pairs of policies that are to do the same.
+/// Pairs of policies that must make the same decisions.
 type Pairs = &'static [(&'static str, &'static str)];
 
-/// The built-in ones, under weights of any kind.
+/// Pairs with built-in policies, under weights of any kind.
 const BUILT_IN: Pairs = &[
     ("drf", "expr:(max(held[r] / (capacity[r] * weight[r])))"),
     ("asset", "expr:(sum(held[r] / (capacity[r] * weight[r])))"),
@@ -29,7 +29,7 @@ const BUILT_IN: Pairs = &[
     ("fifo", "expr:(release * 1000000000000 * 1000000000000000 + place)"),
 ];
 
-/// The same with orders inside users.
+/// Pairs with job orders inside users.
 const ORDERED: Pairs = &[
     ("drf/las", "expr:(max(held[r] / capacity[r]); order job_attained)"),
     ("drf/srpt", "expr:(max(held[r] / capacity[r]); order job_left)"),
@@ -38,7 +38,7 @@ const ORDERED: Pairs = &[
     ("asset/fifo", "expr:(sum(held[r] / capacity[r]))/fifo"),
 ];
 
-/// Those of [`Own`].
+/// Pairs with the policies of [`Own`].
 const WRITTEN_OUT: Pairs = &[
     ("waits", "expr:(-waiting)"),
     ("served", "expr:(service[cpu])"),
@@ -48,7 +48,7 @@ const WRITTEN_OUT: Pairs = &[
     ("empty", "expr:(running; admit total_held[memory] == 0 or running > 0)"),
 ];
 
-/// Policies in plain code, without any care for speed.
+/// Policies in plain code that is not optimised.
 struct Own {
     name: &'static str,
     capacity: u64,
@@ -56,7 +56,7 @@ struct Own {
     running: u64,
 }
 
-/// Positive where a value may be negative.
+/// An offset that makes negative values positive.
 const MIDDLE: i128 = 1 << 100;
 
 impl Policy for Own {
@@ -135,7 +135,7 @@ fn difference(case: &Case, pairs: Pairs) -> std::result::Result<(), String> {
     }
     let args = std::iter::once("plimsoll".into()).chain(command.get_args().map(Into::into));
     let called = cli::call(&registry(), args, &Stop::default());
-    // Where no task starts, the run fails, after it has written what there is.
+    // If no task starts, the run fails, but only after it has written its tables.
     if called.code > 1 {
         return Err(called.problem);
     }
@@ -195,8 +195,8 @@ fn where_the_first_in_line_holds_up_all_they_do_the_same() {
     compare(WRITTEN_OUT, |seed| Case { on_blocked: OnBlocked::Stop, ..Case::draw(seed, Weighting::Scalar, RULES) });
 }
 
-/// A user waits in two lines, for machines of either label, and its next task changes with time under `las`. Its ranks by demand
-/// are up to date, as in an expression that is ranked again at every instant because it names the instant.
+/// A user waits in two lines, for machines of either label, and its next task changes with time under `las`. Its ranks by
+/// demand are up to date, like those of an expression that is evaluated at every instant because it contains the time.
 #[test]
 fn a_demand_is_that_of_the_task_that_is_next_now() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -223,7 +223,7 @@ fn a_demand_is_that_of_the_task_that_is_next_now() {
     }
 }
 
-/// A name longer than a file's may be still has a folder.
+/// A policy has a folder even if its name is too long for a file name.
 #[test]
 fn an_expression_may_be_long() {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -159,7 +159,8 @@ fn the_same_seed_is_the_same_run() {
     }
 }
 
-/// Without numbers increments are applied late or twice; the smallest script that shows it still does.
+/// Random faults find a violation for each missing rule, and the reduced script still shows it. Without numbers, for example, increments
+/// are applied late or twice.
 #[test]
 fn random_faults_find_what_a_missing_rule_does_and_are_made_small() {
     for rule in Rule::of_matrix() {

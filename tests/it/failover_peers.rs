@@ -49,8 +49,8 @@ fn a_worker_needs_plan_and_cap() {
     }
 }
 
-/// A plan is void with its cap. Random schedules found a worker that was started by a new cap and an old plan, and was stopped
-/// again by a plan that was in flight since its unit had been returned.
+/// A plan loses its effect with its cap. Random schedules found a worker that a new cap and an old plan started. A plan that had been in
+/// transit since the return of its unit then stopped it.
 #[test]
 fn a_plan_dies_with_its_cap() {
     let setup = setup(Rules::ALL);

@@ -153,7 +153,7 @@ fn what_is_revoked_is_told_to_both_sides() {
 }
 
 /// A returned unit may be granted to its role again only after the Tubo has acknowledged the loss. Random schedules found a
-/// worker that a new plan and the old cap had started, and that the smaller cap, still in transit, then stopped.
+/// worker that a new plan started under the old cap, and that the smaller cap stopped when it arrived.
 #[test]
 fn a_role_shrinks_on_a_machine_until_its_loss_is_acknowledged() {
     let setup = setup(Rules::ALL);
@@ -171,14 +171,14 @@ fn a_role_shrinks_on_a_machine_until_its_loss_is_acknowledged() {
     assert_eq!(shrinks(&smaller), [true, false], "another role may have the room at once");
     let (behind, said) = smaller.clone().step(&setup, beat(1));
     assert_eq!((shrinks(&behind), full_cap(&said, HERE)), ([true, false], Some(vec![(WEB, 1)])), "the Tubo is behind");
-    // The first message was the full cap after the window, the second took the unit away.
+    // The first message was the full cap after the window; the second one removed the unit.
     for (master, number) in [(smaller, 2), (behind.clone(), 2), (behind, 3)] {
         let (settled, _) = master.step(&setup, beat(number));
         assert!(settled.sites[0].is_settled(), "acknowledged by {number}");
     }
 }
 
-/// R5: FuxiMaster is silent while it recovers, except for asking; without the rule an empty table is the answer.
+/// R5: while FuxiMaster recovers, it sends nothing but requests for reports. Without the rule it answers with an empty table.
 #[test]
 fn fuximaster_listens_while_it_recovers() {
     let beat = MasterInput::Message(Message::TuboBeat { machine: HERE, at: Position::default(), restarted: true });
@@ -253,7 +253,7 @@ fn applications_come_and_go() {
     assert_eq!(said, [Output::Send(Endpoint::App(app, 1), Message::Fenced)]);
 }
 
-/// R6: hints count for machines that have not reported, within their room, and for no others.
+/// R6: hints count only for machines that have not reported, and only up to the capacity of the machine.
 #[test]
 fn hints_stand_in_for_machines_that_are_away() {
     let inputs = || {
@@ -296,7 +296,8 @@ fn a_timeout_takes_offline_units_only() {
     assert_eq!(allocated(&without, HERE, WEB), 0);
 }
 
-/// R9, R12: after the window a machine's stable units are believed if their application master is away or knows them.
+/// R9, R12: stable units that a machine reports after the window are accepted if their application master is away or has them in
+/// its hints.
 #[test]
 fn late_machines_are_believed_as_far_as_it_is_safe() {
     let setup = setup(Rules::ALL);
@@ -374,7 +375,7 @@ fn invented_requests_are_counted() {
     assert_eq!(held, [((HERE, WEB), 1), ((THERE, WEB), 2)]);
 }
 
-/// Units are vectors: hints are cut where the scarcest resource ends.
+/// Units are vectors: hints are cut where the scarcest resource is used up.
 #[test]
 fn room_is_counted_in_every_resource() {
     let vector = |first, second| {
@@ -398,8 +399,8 @@ fn room_is_counted_in_every_resource() {
     }
 }
 
-/// Hints of machines that have reported are not looked at, as in the article; where they are, offline units that they
-/// know come before others.
+/// By default hints about machines that have reported are ignored, as in the article. With `order_by_hints`, offline units that a
+/// hint lists are kept before others.
 #[test]
 fn hints_order_offline_units_only_if_they_are_to() {
     for (ordered, kept) in [(false, [1, 0]), (true, [0, 1])] {

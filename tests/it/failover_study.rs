@@ -11,7 +11,7 @@ use plimsoll::units::Span;
 
 use crate::replay::{plimsoll, run, said};
 
-/// Counts the parts of a study, and ends it when it has been asked so often.
+/// Counts the parts of a study, and ends the study after `patience` checks for an interrupt.
 struct Counter {
     patience: usize,
     asked: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Figures that plans ask for: drawn from the tables alone, in every format, and wrong ones refused with their place.
+//! Figures that plans request: they are drawn from the tables alone, in every format, and wrong requests are refused with their place.
 
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ fn another_figure_runs_nothing_anew_and_is_drawn_from_the_tables() {
     for part in ["figures/lines.pdf", "figures/lines.csv", "kind = &quot;lines&quot;"] {
         assert!(report.contains(part), "{part} is missing in the report");
     }
-    // Another figure: all runs are kept, whatever the figure is.
+    // The plan requests another figure: no run is repeated.
     let told = messages(
         dir.path(),
         "[figures]\nwidth = 300\n[[figure]]\nkind = \"cdf\"\nbands = true\nname = \"mine\"\nlog = \"x\"\n",
@@ -114,7 +114,7 @@ fn every_file_says_what_it_is_made_of() {
         let bytes = std::fs::read(out.join(file)).expect(file);
         assert!(String::from_utf8_lossy(&bytes).contains(says), "{says} is not in {file}");
     }
-    // Pictures without a plan say the command.
+    // Pictures without a plan contain the command.
     let instance = dir.path().join("i.toml");
     std::fs::write(&instance, "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n").expect("a writable folder");
     let output = run(plimsoll(&["solve", "i.toml", "--figure", "i.svg"]).current_dir(dir.path()));
@@ -181,7 +181,7 @@ fn every_kind_of_plan_has_its_figures_on_the_paper_that_it_asks_for() {
     }
 }
 
-/// Twenty-five policies: each is named in every figure and in the report, and those of a dozen or fewer are as they were.
+/// A plan with twenty-five policies: each policy is named in every figure and in the report.
 #[test]
 fn a_plan_of_many_policies_names_each_in_figures_and_report() {
     const MANY: &str = "slot:4 slot:8 slot:12 slot:16 maxmin:cpu maxmin:memory asset drf fifo pnorm:2 pnorm:3 pnorm:5 pnorm:8 \
@@ -329,7 +329,7 @@ fn the_text_of_a_pdf_is_text() {
     }
 }
 
-/// The page and the plan that it shows figures of.
+/// The page, and the plan whose figures it shows.
 const PAGE: &str = "docs/figures.md";
 const SHOWN: &str = "experiments/figures.toml";
 
@@ -355,7 +355,7 @@ fn described(text: &str) -> Vec<String> {
     all
 }
 
-/// Keeps a figure for the documentation, without what changes with every version.
+/// Stores a figure for the documentation, without the metadata, which change with every version.
 fn bless_picture(from: &Path, to: &Path) {
     let svg = std::fs::read_to_string(from).expect("it was drawn");
     let (head, rest) = svg.split_once("\n<metadata>").expect("metadata");
@@ -376,7 +376,7 @@ fn the_figures_of_the_documentation_are_drawn() {
     let mut command = plimsoll(&["run", "-o"]);
     command.arg(dir.path().join("out")).arg(root().join(SHOWN));
     if !bless {
-        // As many figures of fewer runs.
+        // The same number of figures, of fewer runs.
         command.args(["--set", "seeds=2", "--set", "workload.hours=0.1"]);
     }
     let output = run(&mut command);
@@ -404,7 +404,7 @@ const ELSEWHERE: [(&str, &str, &[&str], &str); 5] = [
     ("README.md", "heavy-users", &["completion"], "workload.hours=0.2"),
 ];
 
-/// The same for pages with figures of other experiments.
+/// Draws the figures of [`ELSEWHERE`], and also rewrites the pictures with `PLIMSOLL_BLESS=1`.
 #[test]
 fn the_figures_of_other_pages_are_drawn() {
     for (page, experiment, figures, quick) in ELSEWHERE {

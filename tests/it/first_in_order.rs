@@ -44,7 +44,7 @@ fn who_comes_first_has_the_core() {
     // Queues end at 10 s and at 60 s: each job gets its 10 s in order of arrival, then a gets 50 s more before c gets its 40.
     let queues = [("a", 0, 10), ("b", 10, 15), ("c", 15, 25), ("a", 25, 75), ("c", 75, 115), ("a", 115, 155)];
     assert_eq!(on_one_core("line/tiresias:10s,60s", rows), spans(&queues));
-    // The order applies inside a user: under drf no task of u is stopped for v, which ranks behind and waits.
+    // The order applies inside a user: under drf no task of u is stopped for v. User v ranks behind u and waits.
     let own = [("a", 0, 2), ("c", 2, 52), ("a", 52, 150), ("b", 150, 155)];
     assert_eq!(on_one_core("drf/srpt", rows), spans(&own));
 }
@@ -229,7 +229,7 @@ impl Slow<'_> {
         let any = !starts.is_empty();
         self.last.clear();
         for (task, machine) in starts {
-            // If a task of the same user that was stopped now comes first, the room is available to all users.
+            // If a stopped task of the same user now comes first, the task does not start, and the room is available to all users.
             let user = self.jobs[task.job].user;
             let first = self.line(now).into_iter().find(|other| self.jobs[other.job].user == user);
             if first.is_some_and(|first| first.set == task.set) {

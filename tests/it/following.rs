@@ -1,4 +1,4 @@
-//! Jobs that are submitted after the end of other jobs, against slow models on random graphs of jobs.
+//! Jobs that are submitted after the end of other jobs, compared with slow models on random graphs of jobs.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use crate::replay::{plimsoll, read_tasks, run, said};
 /// The rows of one job; times are seconds.
 struct Job {
     submit: u64,
-    /// The place of the preceding job, and the think time.
+    /// The index of the preceding job, and the think time.
     after: Option<(usize, u64)>,
-    /// Submit time after that of the job, duration and cores.
+    /// Submit time relative to that of the job, duration and cores.
     rows: Vec<(u64, u64, u64)>,
 }
 

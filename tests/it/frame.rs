@@ -60,7 +60,7 @@ impl Values {
         }
     }
 
-    /// A value in words.
+    /// Returns a value as text.
     pub fn shown(&self, row: usize) -> String {
         fn shown<T: std::fmt::Debug>(value: &Option<T>) -> String {
             value.as_ref().map_or("null".to_owned(), |value| format!("{value:?}"))
@@ -83,7 +83,7 @@ impl Frame {
         read(path).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Reads a table that must be there, and readable.
+    /// Reads a table; panics if it is missing or cannot be read.
     pub fn open(path: &Path) -> Frame {
         Frame::read(path).unwrap_or_else(|problem| panic!("{problem}"))
     }
@@ -98,7 +98,7 @@ impl Frame {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// A column, if it is there.
+    /// Returns a column, or `None` if there is none of this name.
     pub fn get(&self, name: &str) -> Option<&Values> {
         self.0.iter().find(|(column, _)| column == name).map(|(_, values)| values)
     }

@@ -1,10 +1,11 @@
-//! Generated and damaged input to every reader. Each input is read, or refused with a short error; no input ends the program. A
-//! trace that a reader accepts is unchanged after it is written as a trace and read again.
+//! Generated and damaged input to every reader. Each input is read, or refused with a short error; no input makes a reader panic
+//! or hang. A trace that a reader accepts is unchanged after it is written as a trace and read again.
 //!
 //! `arbitrary` makes the inputs from random bytes: lines and values of the files in `tests/corpus/` and the repository are lost,
-//! doubled, swapped and replaced. An input with a new kind of answer is mutated further. An input that ends a reader is reduced and
-//! stored in `tests/corpus/READER/`, where every later run begins. `PLIMSOLL_FUZZ_SECONDS=600 cargo test --release --test it fuzz`
-//! runs each reader for 600 seconds, and `PLIMSOLL_FUZZ_SEED=2` selects other random bytes.
+//! doubled, swapped and replaced. An input with a new kind of answer is mutated further. An input on which a reader panics or hangs is
+//! reduced and stored in `tests/corpus/READER/`, where every later run begins.
+//! `PLIMSOLL_FUZZ_SECONDS=600 cargo test --release --test it fuzz` runs each reader for 600 seconds, and
+//! `PLIMSOLL_FUZZ_SEED=2` selects other random bytes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -43,7 +44,7 @@ const INPUTS: u64 = 500;
 /// An answer that takes longer is a hang.
 const HANG: Duration = Duration::from_secs(60);
 
-/// What the answer is about, without the values in it.
+/// Returns the kind of an answer: the words of its error, without values.
 fn shape(answer: &Result<()>) -> String {
     let Err(error) = answer else { return "read".to_owned() };
     let words = error.to_string();
@@ -59,7 +60,7 @@ fn answer(read: &dyn Fn(&Path) -> Result<()>, path: &Path, input: &[u8]) -> Opti
     (start.elapsed() < HANG).then_some(answer)
 }
 
-/// A smaller input that still ends the reader: without halves, quarters and so on of its lines or bytes.
+/// Returns a smaller input on which the reader still panics or hangs. It removes halves, quarters and so on of the input.
 fn cut_down(read: &dyn Fn(&Path) -> Result<()>, path: &Path, mut input: Vec<u8>) -> Vec<u8> {
     let mut piece = input.len() / 2;
     while piece > 0 {
@@ -90,7 +91,7 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: expected a number")))
 }
 
-/// Gives a reader its corpus, files of the repository, and then made-up inputs.
+/// Runs a reader on its corpus, on `texts`, and then on generated inputs.
 fn fuzz(
     name: &str,
     mut texts: Vec<Vec<u8>>,
@@ -125,7 +126,7 @@ fn fuzz(
         if let Err(error) = &answer {
             let message = error.to_string();
             let shown = || String::from_utf8_lossy(&input);
-            // It may echo a part of the input, which is cut where it is printed.
+            // The message may quote a part of the input; it is shortened when it is printed.
             let most = 20_000 + 8 * input.len();
             assert!(!message.is_empty() && message.len() < most, "{} bytes of message: {}", message.len(), shown());
         }
@@ -139,7 +140,7 @@ fn fuzz(
     assert!(sound > 0 && sound < count && seen.len() > 1, "{name}: {sound} of {count} sound: inputs test something");
 }
 
-/// The corpus and files of the repository that end so.
+/// Fuzzes a reader of text, beginning with its corpus and with the files of these folders that have this extension.
 fn fuzz_text(name: &str, folders: &[&str], ending: &str, read: impl Fn(&Path) -> Result<()>) {
     let files = folders.iter().flat_map(|folder| files(folder));
     let files = files.filter(|file| file.extension().is_some_and(|found| found == ending));
@@ -147,12 +148,12 @@ fn fuzz_text(name: &str, folders: &[&str], ending: &str, read: impl Fn(&Path) ->
     fuzz(name, texts, Pool::text, read);
 }
 
-/// A file that is not pinned to its times, which are those of now.
+/// Reads a file into memory, so that no modification time is checked; the file is rewritten all the time.
 fn in_memory(path: &Path) -> Input {
     Input::Bytes(path.to_owned(), std::fs::read(path).expect("a file").into())
 }
 
-/// The trace that a source makes.
+/// Returns the trace of a source, as CSV.
 fn written(scanned: &mut dyn Source, source: &mut dyn Source) -> Result<Vec<u8>> {
     let layout = Layout::scan(scanned)?;
     let mut bytes = Vec::new();
@@ -245,7 +246,7 @@ fn quota_toml() {
     });
 }
 
-/// Read, and made for a cluster.
+/// Expressions are parsed, and built for a cluster.
 #[test]
 fn expressions() {
     fuzz_text("expression", &[], "", |path| {

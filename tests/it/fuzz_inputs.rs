@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use arbitrary::{Result as Drawn, Unstructured};
 
-/// Values that readers stumble over.
+/// Values that are difficult for readers.
 const WORDS: &[&str] = &[
     "",
     " ",
@@ -67,7 +67,7 @@ const WORDS: &[&str] = &[
     "%s",
 ];
 
-/// What inputs are made of.
+/// The material of which inputs are made.
 pub struct Pool {
     /// The files, followed by the inputs with new kinds of answers.
     pub texts: Vec<Vec<u8>>,
@@ -104,7 +104,7 @@ impl Pool {
         u.choose(&self.texts[..among])
     }
 
-    /// Returns a text with changed lines and values, or one of lines from anywhere.
+    /// Returns a text with changed lines and values, or one that consists of random lines of all texts.
     pub fn text(&self, u: &mut Unstructured) -> Drawn<Vec<u8>> {
         let base = String::from_utf8_lossy(self.base(u)?);
         let mut lines: Vec<String> = base.lines().map(str::to_owned).collect();
@@ -169,7 +169,7 @@ fn damage(u: &mut Unstructured, bytes: &mut Vec<u8>) -> Drawn<()> {
     if bytes.is_empty() {
         return Ok(());
     }
-    // Formats keep what matters at their ends.
+    // Formats store their essential data at the end of the file.
     let mut at = u.choose_index(bytes.len())?;
     if u.ratio(1, 2)? {
         at = bytes.len() - 1 - at.min(bytes.len() - 1) % bytes.len().min(1000);

@@ -1,4 +1,4 @@
-//! Runs that are cut off: speeds judge the work that the reference serves by the horizon, and waiting tasks are counted by their state.
+//! Runs that are cut off: speeds compare the work that the reference serves by the horizon, and waiting tasks are counted by their state.
 
 use crate::replay::{plimsoll, run, said};
 use crate::speeds::Replayed;
@@ -17,7 +17,7 @@ fn replayed(rows: &str, options: &[&str]) -> (serde_json::Value, String) {
 const STARVE: &str = "job,user,submit_s,duration_s,tasks,cpu\na,A,0,10,100,1\nb,B,0,10,100,1\nc,C,0,10,100,1\n";
 const STOPPED: &str = "job,user,submit_s,duration_s,tasks,cpu,priority\nlow,a,0,30,1,1,9\nhigh,b,10,100,1,1,0\n";
 
-/// One of three users gets the whole cluster until the horizon: the index is a third, however early the run is cut.
+/// One of three users gets the whole cluster until the horizon: Jain's index is a third, no matter how early the run is cut.
 #[test]
 fn users_that_get_nothing_by_the_horizon_have_speed_0() {
     for until in ["100s", "300s", "900s"] {
@@ -26,13 +26,13 @@ fn users_that_get_nothing_by_the_horizon_have_speed_0() {
         let number = |name: &str| run[name].as_f64().unwrap_or_else(|| panic!("{name}: {run}"));
         assert!((number("speed_jain") - 1.0 / 3.0).abs() < 1e-9, "{until}: {}", number("speed_jain"));
         assert_eq!(number("speed_min"), 0.0);
-        // A has what the reference serves of it by the end after a third of the time.
+        // A gets the work that the reference serves until the horizon in a third of that time.
         assert!((number("speed_gap") - 3.0).abs() < 1e-9, "{}", number("speed_gap"));
         assert!(said.contains("of the submitted work is not served at the horizon"), "{said}");
     }
 }
 
-/// A horizon after the end changes no value, and is no reason for a warning.
+/// A horizon after the end changes no value and causes no warning.
 #[test]
 fn a_horizon_after_all_work_changes_nothing() {
     let (ended, _) = replayed(STARVE, &["--policy", "drf"]);
@@ -61,7 +61,7 @@ fn tasks_that_were_stopped_and_wait_are_not_among_those_that_never_started() {
     assert!(said.contains("2 tasks never started"), "{said}");
 }
 
-/// The task of four seconds fails at its machine's failure and never finds another machine: it started.
+/// A task whose machine fails after four seconds and that finds no other machine has started.
 #[test]
 fn tasks_whose_machine_failed_and_never_came_back_have_started() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -89,7 +89,7 @@ fn tasks_whose_machine_failed_and_never_came_back_have_started() {
     assert_eq!(counts, [Some(0), Some(1), Some(1)], "{}", said(&done));
 }
 
-/// Every attempt fails once and is tried again: these are failures, and nothing stopped a task.
+/// Attempts fail and are tried again: these count as failures, not as stops.
 #[test]
 fn failures_of_tasks_are_not_stops() {
     let (run, _) = replayed(
@@ -118,7 +118,7 @@ fn the_sampling_grid_starts_with_the_window() {
     assert_eq!(times("tables = [\"runs\", \"fairness\"]").first(), Some(&0.0));
 }
 
-/// Jobs of 3 s: two at once end after 3 s and 6 s. A second one at 2 s ends after 4 s, with a slowdown of 4/3.
+/// Two jobs of 3 s that arrive together end after 3 s and 6 s. If the second arrives at 2 s, it ends 4 s later: a slowdown of 4/3.
 #[test]
 fn slowdowns_are_exact() {
     let run = Replayed::new("a,ann,0,3,1,10,0\nb,bob,0,3,1,10,0\n", "");

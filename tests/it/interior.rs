@@ -11,10 +11,10 @@ use plimsoll::fair::Problem;
 /// The tolerance passed to the solver; an optimum that is off by this much has tasks that are off by its root.
 const TOLERANCE: f64 = 1e-10;
 
-/// The number of tasks of each user at the greatest `sum_i w_i ln x_i`, to the solver's accuracy; `None` if it gave up.
+/// Returns each user's number of tasks at the maximum of `sum_i w_i ln x_i`, to the solver's accuracy; `None` if the solver fails.
 ///
-/// Variables: tasks `x_i`, then `t_i <= ln x_i`. Rows: one a resource, one a user with a number of tasks, three a user
-/// for the cone `exp(t_i) <= x_i`.
+/// Variables: tasks `x_i`, then `t_i <= ln x_i`. Rows: one per resource, one per user with finitely many tasks, three per
+/// user for the cone `exp(t_i) <= x_i`.
 pub fn nash(problem: &Problem) -> Option<Vec<f64>> {
     let (users, dims) = (problem.users(), problem.dims());
     let finite: Vec<usize> = (0..users).filter(|&i| problem.tasks()[i].is_finite()).collect();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::frame::Frame;
 use crate::replay::{files, plimsoll};
 
-/// Many runs of some seconds each, hours in all: a long trace on a cluster that just copes. No test sees the end.
+/// Many runs of some seconds each, hours in all: a long trace on a cluster that is almost fully loaded. No test waits for its end.
 const PLAN: &str = r#"
 name = "long"
 policies = ["drf", "asset", "maxmin:cpu", "fifo"]
@@ -31,7 +31,7 @@ duration = { distribution = "lognormal", median = 200, sigma = 0.8 }
 demand = { cpu = { distribution = "choice", values = [1, 2, 4] }, memory_gib = { distribution = "uniform", min = 2, max = 20 } }
 "#;
 
-/// The longest that anything may take, on the busiest machine.
+/// The time limit for every wait, sufficient for the busiest machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A process that is killed when a test ends before it does.
@@ -39,7 +39,7 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already if all went well.
+        // The process has already ended if the test succeeded.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -59,7 +59,7 @@ impl Running {
         assert!(sent.success(), "the process is there");
     }
 
-    /// Waits for its end after a signal.
+    /// Waits until the process ends after a signal.
     fn end(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -142,7 +142,7 @@ fn a_termination_keeps_the_runs_that_had_ended() {
 
 #[test]
 fn a_kill_leaves_no_table_that_cannot_be_read() {
-    // Between the check and the signal every partial file may have been completed: then once more.
+    // Every partial file may have been completed between the check and the signal; the test is then repeated.
     let was_writing = (0..20).any(|_| {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let out = dir.path().join("out");

@@ -21,9 +21,10 @@ use crate::workloads::{Case, Weighting, job_name, pick};
 
 const CASES: u32 = 150;
 
-/// All policies, with a number of slots small enough for queueing. Only Karma leaves capacity idle that is allocated to no user.
+/// Returns all policies that conserve work, and a number of slots small enough for queueing. Karma is excluded, since it may leave
+/// unallocated capacity idle.
 fn policies(dims: &[Dim]) -> Vec<PolicySpec> {
-    // Policies that decide in cycles leave the rest of a cycle's work to the next cycle.
+    // Policies that decide in cycles are excluded, too: they leave the rest of a cycle's work to the next cycle.
     let conserves = |policy: &PolicySpec| policy.runs().is_ok() && policy.row().name != "karma" && !policy.is_queued();
     let mut policies: Vec<PolicySpec> = PolicySpec::all().into_iter().filter(conserves).collect();
     policies.push("slot:1".parse().expect("a policy"));
@@ -92,7 +93,7 @@ impl std::fmt::Debug for Trial {
 impl Trial {
     fn draw(seed: u64, placements: &[Placement], cut: bool) -> Trial {
         let mut case = Case::draw(seed, Weighting::None, &[crate::slow::Placement::Pooled]);
-        // Of a gang a single task may fit, and yet it waits.
+        // A gang may wait although one of its tasks fits.
         case.rows.iter_mut().for_each(|row| row.gang = false);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let last = case.rows.iter().map(|row| row.submit + row.duration).max().expect("a case has rows");
@@ -115,7 +116,7 @@ impl Trial {
     }
 }
 
-/// Panics with the named finding.
+/// Panics with the problem and the case, if one was found.
 fn no_more<T: std::fmt::Debug>(found: Result<(), Broken<T>>) {
     if let Err(broken) = found {
         panic!("{}\n{:?}", broken.problem, broken.case);
@@ -171,7 +172,7 @@ fn fifo_that_stops_keeps_the_order_of_arrival() {
         for row in &case.rows {
             let from = numbers.entry(row.job).or_default();
             for number in *from..*from + row.tasks {
-                // A task that fits nowhere is out of line.
+                // A task that fits nowhere is not in the queue.
                 let Some(&start) = laws.starts.get(&(job_name(row.job), number)) else { continue };
                 assert!(start >= last, "task {number} of {} starts before one that came earlier", job_name(row.job));
                 queued.update(|tasks| tasks + u32::from(start.0 > row.submit));
@@ -191,7 +192,7 @@ struct Loop {
     machines: &'static str,
     jobs: u64,
     think: u64,
-    /// Their part of the plan.
+    /// The part of the plan that declares the classes.
     classes: Vec<String>,
     options: Options,
 }

@@ -11,7 +11,7 @@ use plimsoll::record::{JobRecord, Launch, Named, Recorder, State, Stuck, StuckRe
 use plimsoll::units::{JobId, MachineId, Resources, Span, Time, UserId};
 use plimsoll::workload::TaskSet;
 
-/// What a user runs, waits for and uses.
+/// A user's running tasks, waiting tasks and usage.
 type Standing = (u64, u64, Vec<u64>);
 
 /// The recorded tasks of a job.
@@ -32,9 +32,9 @@ struct Submitted {
     recorded: bool,
 }
 
-/// Listens and checks.
+/// The recorder: it checks every event.
 pub struct Laws {
-    /// Another one like the run's, for its lens.
+    /// A second instance of the run's policy, for its lens.
     policy: Box<dyn Policy>,
     options: Options,
     dims: usize,
@@ -49,7 +49,7 @@ pub struct Laws {
     running: Vec<u64>,
     used: Vec<Vec<u64>>,
     standing: Vec<Standing>,
-    /// Each user's job that has not ended, and when the one before it ended.
+    /// For each user, the job that has not ended, and the time at which the job before it ended.
     looping: Vec<(Option<JobId>, Option<Time>)>,
     launched: u64,
     cut: u64,
@@ -102,7 +102,7 @@ impl Laws {
         }
     }
 
-    /// How many jobs of each user have ended.
+    /// Returns the number of ended jobs of each user.
     pub fn jobs_by_user(&self) -> BTreeMap<&str, u64> {
         let mut jobs = BTreeMap::new();
         for job in self.jobs.values() {
@@ -111,7 +111,7 @@ impl Laws {
         jobs
     }
 
-    /// The run is over.
+    /// Checks the totals at the end of the run.
     pub fn over(&self, outcome: &Outcome) {
         assert!(self.jobs.values().all(|job| job.recorded), "every job has a record");
         let finished: u64 = self.heard.values().map(|heard| heard.finished).sum();
@@ -123,7 +123,7 @@ impl Laws {
         self.machines_are_never_overfull();
     }
 
-    /// A sweep over each machine's tasks; what ends at an instant has left before anything starts there.
+    /// Checks each machine's allocation over time. At one instant, tasks end before other tasks start.
     fn machines_are_never_overfull(&self) {
         let mut changes: Vec<(MachineId, Time, bool, Resources, u32)> = Vec::new();
         for &(machine, start, finish, footprint, count) in self.on_machines.iter().filter(|task| task.2 > task.1) {
@@ -148,7 +148,7 @@ impl Laws {
         self.policy.needs().lens.demand(whole)
     }
 
-    /// Checks that no waiting task could start: no waiting head fits (skip), or not all of them do (all others).
+    /// Checks that no room is left unused: under `skip` no user's next task fits; under the other rules at least one does not fit.
     fn conserves_work(&self, books: &Books, machines: Option<&Machines>, now: Time) {
         let fits = |user: UserId| {
             let need = self.footprint(books.head(user));

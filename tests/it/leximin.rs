@@ -1,5 +1,5 @@
-//! Dominant resource fairness by independent methods: the fast filling against the exact one, and the exact one against linear programs
-//! without filling.
+//! Dominant resource fairness by independent methods: the fast filling is compared with the exact one, and the exact one with linear
+//! programs that do not use filling.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};
@@ -15,7 +15,8 @@ enum Weighting {
     ByResource,
 }
 
-/// Up to `most` users and 6 resources; some demands are 0, some users have a number of tasks, some capacity is 0.
+/// Up to `most` users and 6 resources; some demands are 0, some users have finitely many tasks, and in
+/// a few instances one capacity is 0.
 fn draw(rng: &mut ChaCha8Rng, most: usize, weighting: Weighting) -> Instance {
     let dims = rng.random_range(1..=6);
     let users = rng.random_range(1..=most);
@@ -39,7 +40,7 @@ fn draw(rng: &mut ChaCha8Rng, most: usize, weighting: Weighting) -> Instance {
             Weighting::Scalar => vec![weight(); dims],
             Weighting::ByResource => (0..dims).map(|_| weight()).collect(),
         };
-        // Near the common number of tasks.
+        // Of the size of the number of tasks that users typically get.
         let tasks = rng.random_bool(finite).then(|| Exact::ratio(rng.random_range(0..=200), users as i64));
         User { weight, tasks, ..User::new(format!("user {i}"), demand) }
     };
@@ -86,7 +87,7 @@ fn the_fast_filling_equals_the_exact_one() {
     assert!(stopped.iter().all(|&count| count > 5000), "{stopped:?}: one way to stop was hardly seen");
 }
 
-/// Enough users for a first guess from a sample, many blocks, and copies of the users that continue.
+/// There are enough users for a first guess from a sample, for many blocks, and for copies of the users that continue.
 #[test]
 fn many_users_fill_as_in_the_plain_loop() {
     let mut rng = ChaCha8Rng::seed_from_u64(8);
@@ -108,16 +109,16 @@ fn many_users_fill_as_in_the_plain_loop() {
     }
 }
 
-/// The first guess samples every 13th of 50,000 users: exactly the ones that are unlike the others.
+/// The first guess samples every 13th of 50,000 users; exactly these users are unlike the others.
 #[test]
 fn a_misleading_sample_misleads_for_a_moment_only() {
     let (users, mut levels) = (50_000, Levels::new());
     let odd = |i: usize| i.is_multiple_of(13);
     // Shares of both resources and the number of tasks, for one in 13 and for the others.
     let kinds: [[(f64, f64, f64); 2]; 3] = [
-        // Far too high, where all others have stopped and nothing rises on their resource.
+        // The guess is far too high: all others have stopped, and nothing rises on their resource.
         [(0.0, 1e-6, f64::INFINITY), (1e-4, 0.0, 3.0)],
-        // Far too low.
+        // The guess is far too low.
         [(1e-2, 1e-2, f64::INFINITY), (1e-6, 1e-7, 30.0)],
         // No sampled user is limited by a resource.
         [(1e-6, 1e-6, 1e-3), (1e-5, 1e-4, f64::INFINITY)],
@@ -133,7 +134,7 @@ fn a_misleading_sample_misleads_for_a_moment_only() {
     }
 }
 
-/// Progressive filling from one user's stop to the next, in the order of a list sorted by where they have all tasks.
+/// Progressive filling from one user's stop to the next. Users are sorted by the level at which they have all their tasks.
 fn filled_by_sorting(problem: &Problem) -> Vec<f64> {
     let users = problem.users();
     let rate: Vec<f64> = (0..users).map(|i| problem.weight()[i] / problem.row(i).fold(0.0, f64::max)).collect();
@@ -186,7 +187,7 @@ fn unusable_numbers_are_errors() {
     assert_eq!((levels.tasks(), levels.rounds().len()), (&[3.0, 0.0][..], 0));
 }
 
-/// Maximises `objective . x` where each row `(a, b)` asks for `a . x <= b`; the solution, and a multiplier a row.
+/// Maximises `objective . x` where each row `(a, b)` requires `a . x <= b`. Returns the solution and the multiplier of each row.
 pub fn maximise(objective: &[f64], rows: &[(Vec<f64>, f64)]) -> (Vec<f64>, Vec<f64>) {
     let size = objective.len();
     let costs: Vec<f64> = objective.iter().map(|value| -value).collect();
@@ -210,7 +211,7 @@ pub fn maximise(objective: &[f64], rows: &[(Vec<f64>, f64)]) -> (Vec<f64>, Vec<f
 
 /// The leximin of weighted dominant shares by linear programs over the shares themselves.
 struct Leximin {
-    /// What a unit of each user's weighted dominant share takes of each resource, `users x resources`.
+    /// The amount of each resource that one unit of each user's weighted dominant share uses: `users x resources`.
     takes: Vec<Vec<f64>>,
     /// The share at which each user has all its tasks.
     full: Vec<Option<f64>>,
@@ -237,7 +238,8 @@ impl Leximin {
         leximin
     }
 
-    /// Rows for the users in `open` (and one more variable): resources less what the others hold, and ends of demand.
+    /// Returns the rows for the users in `open` (and one more variable): the resources less the allocations of the other users, and the
+    /// shares at which users have all their tasks.
     fn limits(&self, fixed: &[Option<f64>], open: &[usize]) -> Vec<(Vec<f64>, f64)> {
         let mut rows = Vec::new();
         for r in 0..self.takes[0].len() {
@@ -253,8 +255,8 @@ impl Leximin {
         rows
     }
 
-    /// Returns the shares. Round after round the least share is maximised; then users whose floor has a multiplier are saturated, which a
-    /// separate program decides where the multiplier is not clear.
+    /// Returns the shares. Each round maximises the least share. Users whose floor has a positive multiplier are then saturated; if a
+    /// multiplier is too small to be certain, a separate program decides.
     fn solve(&self) -> Vec<f64> {
         let mut fixed: Vec<Option<f64>> = self.full.iter().map(|full| full.filter(|full| *full == 0.0)).collect();
         loop {
@@ -279,7 +281,7 @@ impl Leximin {
         }
     }
 
-    /// How far one open user can rise while the others keep the level.
+    /// Returns the highest share that one open user can reach while the others keep the level.
     fn highest(&self, fixed: &[Option<f64>], open: &[usize], level: f64, k: usize) -> f64 {
         let mut rows: Vec<(Vec<f64>, f64)> =
             (0..open.len()).map(|k| (unit_row(open.len() + 1, k, -1.0), -level * (1.0 - 1e-9))).collect();
@@ -300,14 +302,14 @@ pub fn unit_row(size: usize, at: usize, value: f64) -> Vec<f64> {
 fn drf_is_the_leximin_of_linear_programs() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     for case in 0..1000 {
-        // Not all large: a round of programs may fix as little as one user.
+        // Not all instances are large, because a round of programs may fix only one user.
         let most = [10, 50][case % 2];
         let weighting = if case % 3 == 0 { Weighting::ByResource } else { Weighting::Scalar };
         let instance = draw(&mut rng, most, weighting);
         let exact = Filling { norm: Norm::Largest }.allocate(&instance).expect("a filling ends").tasks.floats();
         let program = Leximin::new(&instance);
         let shares: Vec<f64> = exact.iter().zip(&program.unit).map(|(tasks, unit)| tasks * unit).collect();
-        // Of shares, which are of one size, rather than of tasks.
+        // Shares are compared rather than tasks, because all shares have a similar magnitude.
         for (i, (found, expected)) in program.solve().iter().zip(&shares).enumerate() {
             let off = (found - expected).abs();
             assert!(off <= 1e-6 * expected.max(1e-3), "case {case}, user {i}: {found} is not {expected}");

@@ -1,5 +1,5 @@
-//! Fairness over machines that differ by others' means: the exact solver against linear programs in floats, which know
-//! neither its tableau nor how it goes from one program to the next.
+//! Fairness over machines that differ, by an independent method: the exact solver is compared with linear programs in floats, which
+//! share neither its tableau nor its transition from one program to the next.
 
 use plimsoll::fair::{Across, Exact, Instance, Machines, Mechanism, Quantity, User};
 use rand::{RngExt, SeedableRng};
@@ -8,7 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use crate::leximin::{maximise, unit_row};
 use crate::property::{Broken, search};
 
-/// A case as it is drawn: capacities of machines; and of users demand, weight, tasks, and a bit for each machine.
+/// A random case: the capacities of the machines; for each user the demand, the weight, the number of tasks, and a bit for each
+/// machine that it can use.
 #[derive(Clone, Debug)]
 struct Case {
     machines: Vec<Vec<i64>>,
@@ -31,7 +32,7 @@ fn draw(seed: u64) -> Case {
     }
 }
 
-/// Without one user, or with a machine that has nothing.
+/// Returns the cases without one of the users, or with one machine of zero capacity.
 fn smaller(case: &Case) -> Vec<Case> {
     let without = |at: usize| {
         let mut less = case.clone();
@@ -73,7 +74,7 @@ impl Case {
         parts.map(|(demand, room)| *room as f64 / *demand as f64).fold(f64::INFINITY, f64::min)
     }
 
-    /// The level of one task of a user; 0 for one that does not count.
+    /// Returns the level of one task of a user; 0 if the level is not defined, such as without demand for the measured resource.
     fn level(&self, user: usize, quantity: Quantity) -> f64 {
         let (demand, weight, ..) = &self.users[user];
         let share = |r: usize| {

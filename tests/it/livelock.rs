@@ -2,7 +2,7 @@
 
 use crate::replay::{files, plimsoll, run, said};
 
-/// The field case: jobs of least attained service, which lose their work when they are stopped.
+/// A case from practice: under least attained service, jobs lose their work when they are stopped.
 fn las(policy: &str, options: &[&str]) -> (Option<i32>, String) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/field/las-preempt.csv");

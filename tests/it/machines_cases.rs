@@ -1,7 +1,7 @@
 //! Random cases for the slow twin of placement: the workloads of `workloads.rs` with labels, places, gangs and events.
 //!
 //! Events fall on instants at which tasks arrive or might end, machines that are the same share a row of the machines
-//! file, and an expression is written in several ways, so that whatever has to coincide does so all the time.
+//! file, and an expression is written in several ways, so that ties and equivalent inputs are frequent.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -47,7 +47,7 @@ pub struct Draw {
     pub nodes: Vec<Vec<Vec<usize>>>,
     /// How tasks fail, straggle and are backed up, as the setting says it.
     pub faults: Option<String>,
-    /// How things are written where there are several ways.
+    /// Selects among equivalent ways to write the files.
     pub style: u64,
 }
 
@@ -114,14 +114,14 @@ impl Draw {
         let stable = pick(&mut rng, &[0, 0, 30]);
         for row in 0..draw.asks.len() {
             draw.asks[row].stable = chance(&mut rng, stable);
-            // Few of these gangs wait, and gangs do not ask.
+            // Keeps fewer gangs: few of them wait, and gangs do not request preemption.
             draw.case.rows[row].gang &= chance(&mut rng, 40);
             draw.case.rows[row].priority = pick(&mut rng, &[0, 1, 3, 5, 5, 9, 9]);
         }
         draw
     }
 
-    /// A draw with many gangs, which hold room; now and then urgent tasks ask others for theirs besides.
+    /// A draw with many gangs, which hold room; in some draws urgent tasks also request the room of others.
     pub fn hoarding(seed: u64) -> Draw {
         let mut draw = if seed % 4 == 3 { Draw::urgent(seed) } else { Draw::new(seed) };
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -201,7 +201,8 @@ impl Draw {
         }
     }
 
-    /// A gang that is larger than its machines is an error, which would end most cases early: one in twenty stays.
+    /// Removes gangs that are larger than their machines: they are an error, which would end most cases early. One draw in
+    /// twenty keeps them.
     pub fn loosen_gangs(&mut self, rng: &mut ChaCha8Rng) {
         let keep = chance(rng, 5);
         for policy in self.case.policies.clone() {
@@ -218,14 +219,14 @@ impl Draw {
         &self.sites[self.group(machine).0]
     }
 
-    /// The group of a machine, and which of its machines it is.
+    /// Returns the group of a machine, and the machine's index in the group.
     fn group(&self, machine: usize) -> (usize, usize) {
         let counts = self.case.groups.iter().enumerate();
         let mut all = counts.flat_map(|(group, (count, _))| (0..*count as usize).map(move |nth| (group, nth)));
         all.nth(machine).expect("a machine of the case")
     }
 
-    /// What becomes of everything, or the row of a gang that has no room.
+    /// Returns the outcome of every task, or the row of a gang that has no room.
     pub fn expected(&self, policy: Policy) -> Result<Vec<Outcome>, usize> {
         simulate(&self.case.rows, &self.asks, &self.world(policy))
     }
@@ -272,7 +273,7 @@ impl Draw {
         }
     }
 
-    /// Groups of the first names have one; everything has a number.
+    /// Returns the name of a machine if its group has one and `loose` is above 0; otherwise its number.
     fn machine_name(&self, machine: usize, loose: u64) -> String {
         let (group, nth) = self.group(machine);
         match NAMES.get(group) {
@@ -296,7 +297,7 @@ impl Draw {
             write!(text, ",{},{room},{rack}", label_names(&site.labels)).unwrap();
             for &resource in &self.devices {
                 let nodes: Vec<String> = self.nodes[group][resource].iter().map(usize::to_string).collect();
-                // All in node 0 need not be said.
+                // Node 0 for all devices need not be written.
                 let said = self.style == 0 || nodes.iter().any(|node| node != "0");
                 write!(text, ",{}", if said { nodes.join(";") } else { String::new() }).unwrap();
             }
@@ -321,7 +322,7 @@ impl Draw {
         (!self.events.is_empty()).then_some(text)
     }
 
-    /// Cases that lack one thing of this one each.
+    /// Returns smaller cases, each without one part of this one.
     pub fn smaller(&self) -> Vec<Draw> {
         let mut all: Vec<Draw> = Vec::new();
         let mut with = |change: &dyn Fn(&mut Draw)| {

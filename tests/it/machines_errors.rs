@@ -85,7 +85,7 @@ fn traces() -> Vec<Wrong> {
                 &["'gang'", "5 tasks", "room for 4"],
             )
         },
-        // Of each machine's four cores every task takes most of one, and leaves a part that is of no use to another.
+        // Every task takes most of one of a machine's four cores, and no other task can use the rest of that core.
         Wrong {
             args: &["--devices", "cpu"],
             ..row(

@@ -1,4 +1,4 @@
-//! What happens to machines in the slow twin of placement, and the tasks that are stopped by it.
+//! Machine events in the slow twin of placement, and the tasks that they stop.
 
 use std::cmp::Reverse;
 
@@ -33,7 +33,7 @@ impl Simulation<'_> {
     fn fail(&mut self, now: u64, machine: usize) {
         let here = |task: &usize| self.tasks[*task].run().is_some_and(|run| run.machine == machine);
         let mut struck: Vec<usize> = (0..self.tasks.len()).filter(here).collect();
-        // Matters for two instances of one task alone.
+        // The order matters only for two instances of one task.
         struck.sort_by_key(|&task| Reverse(self.tasks[task].run().map(|run| run.start)));
         for task in struck {
             if self.tasks[task].run().is_none() {

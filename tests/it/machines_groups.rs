@@ -17,8 +17,8 @@ use crate::quota_slow::{Bucket, pour};
 use crate::slow::{Policy, Ratio, Row};
 use crate::workloads::{RESOURCES, USERS, Weighting, chance, pick};
 
-/// Where a head stands among all: what its group holds of its quota at most, the group, its priority, and its place inside
-/// of the group.
+/// The position of a head among all: the largest share of its quota that its group has allocated, the group, its priority, and
+/// its place inside of the group.
 pub type Key = (Ratio, usize, u8, (Option<(u64, u8)>, usize), Ratio);
 
 impl Simulation<'_> {
@@ -33,7 +33,7 @@ impl Simulation<'_> {
         std::iter::successors(Some(self.leaf(quota, user)), |group| quota.groups[*group].parent).collect()
     }
 
-    /// What tasks of users of a group, or of groups under it, need together.
+    /// The total demand of the tasks of users of a group, or of groups under it.
     fn of_group(&self, quota: &QuotaFile, group: usize, d: usize, which: impl Fn(&Task) -> bool) -> u64 {
         let mine = |task: &&Task| which(task) && self.groups(quota, self.rows[task.row].user).contains(&group);
         self.tasks.iter().filter(mine).map(|task| self.rows[task.row].demand[d]).sum()
@@ -43,7 +43,7 @@ impl Simulation<'_> {
         self.of_group(quota, group, d, |task| task.run().is_some())
     }
 
-    /// What a group asks for: of its own users, and, cut to their max, of the groups under it.
+    /// The request of a group: that of its own users, and those of the groups under it, each cut to its max.
     fn request(&self, quota: &QuotaFile, group: usize, d: usize) -> u64 {
         let groups = &quota.groups;
         let asks = |task: &Task| {
@@ -102,7 +102,7 @@ impl Simulation<'_> {
         self.groups(quota, *user).into_iter().all(within)
     }
 
-    /// Where a queue's next task stands; nothing without groups.
+    /// The position of a queue's next task; `None` without groups.
     pub fn key(&self, head: usize) -> Option<Key> {
         let quota = self.world.quota.as_ref()?;
         let Task { row, .. } = self.tasks[head];

@@ -4,7 +4,7 @@ use crate::machines_slow::{Simulation, State};
 use crate::machines_world::Location;
 use crate::slow::{need, times};
 
-/// What a gang holds.
+/// The room that a gang holds.
 #[derive(Clone, Debug)]
 pub struct Hoard {
     set: usize,
@@ -92,7 +92,7 @@ impl Simulation<'_> {
     }
 }
 
-/// Two gangs of two tasks on two machines, of which one fails: the other goes from hand to hand once, and no more.
+/// Two gangs of two tasks on two machines, of which one fails: the other is passed from one gang to the other once, and no more.
 #[test]
 fn gangs_that_can_never_start_do_not_wake_each_other_for_ever() {
     use crate::replay::{plimsoll, run, said};

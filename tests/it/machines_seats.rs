@@ -68,7 +68,7 @@ impl Simulation<'_> {
         self.there[machine] && self.world.is_at(machine, place) && carries
     }
 
-    /// What neither tasks nor gangs hold on a machine.
+    /// The amounts on a machine that neither tasks nor gangs hold.
     pub fn free(&self, machine: usize) -> Vec<u64> {
         let offer = &offers(&self.world.config)[machine];
         let held = self.on(machine).map(|task| need(&self.rows[task.row], &self.world.config));

@@ -17,7 +17,7 @@ use crate::machines_world::{Ask, Change, Location, World};
 use crate::slow::{ONE, OnBlocked, Policy, Row, Ties, need, offers, share};
 use crate::slow_rate::rate;
 
-/// What became of one attempt at a task: `task` counts within its job, in row order.
+/// The outcome of one attempt at a task: `task` counts within its job, in row order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outcome {
     pub job: usize,
@@ -258,7 +258,7 @@ impl<'a> Simulation<'a> {
         self.clock = Some(now);
     }
 
-    /// When everything that runs ends as things stand.
+    /// Updates when each running task ends at the current rates.
     fn expect(&mut self, now: u64) {
         let rates = self.rates();
         for (task, rate) in self.tasks.iter_mut().zip(rates) {
@@ -289,7 +289,7 @@ impl<'a> Simulation<'a> {
         for row in (0..self.rows.len()).filter(|&row| self.rows[row].submit == now) {
             let this = &self.rows[row];
             let together = if self.gang(row) { this.tasks } else { 1 };
-            // The demand of a gang decides whether it is an error, whatever the policy counts.
+            // The demand of a gang decides whether it is an error, regardless of the resources that the policy counts.
             if together > 1 && self.room_when_empty(row, &this.demand, &self.world.config.machines) < together {
                 return Err(row);
             }
@@ -352,7 +352,7 @@ impl<'a> Simulation<'a> {
     fn fall_back(&mut self, now: u64) {
         for task in 0..self.tasks.len() {
             if self.falls_back(&self.tasks[task]) == Some(now) {
-                // What already runs of its set would wait there too if it were stopped.
+                // Running tasks of its set would wait there too if they were stopped.
                 let Task { set, place, .. } = self.tasks[task];
                 for other in self.tasks.iter_mut().filter(|other| other.set == set) {
                     other.place = self.world.up(place);
@@ -395,7 +395,7 @@ impl<'a> Simulation<'a> {
         line.into_iter().take(tried).find_map(|head| self.launches(now, head))
     }
 
-    /// How many of those in line are tried if the first do not fit.
+    /// Returns how many of the queues in line are tried if the first ones do not fit.
     pub fn tried(&self, line: usize) -> usize {
         if self.world.config.on_blocked == OnBlocked::Stop { line.min(1) } else { line }
     }

@@ -19,7 +19,7 @@ fn replayed(draw: &Draw, resources: usize) -> Rows {
     let dir = tempfile::tempdir().expect("a temporary folder");
     write(draw, dir.path());
     let output = run(command(draw, dir.path()).args(["--series", "--sample", "1us"]));
-    // Where no task ever starts the run fails, and its tables are there.
+    // If no task ever starts, the run fails, but it writes its tables.
     assert!(output.status.success() || said(&output).contains("no task"), "{}", said(&output));
     let folder =
         dir.path().join("out/fairness").join(format!("policy={}", partition(&policy_name(draw.case.policies[0]))));

@@ -37,7 +37,7 @@ pub enum Location {
     Cluster,
 }
 
-/// What a machine carries at the start, and where it stands.
+/// The labels of a machine at the start, and its location.
 #[derive(Clone, Debug, Default)]
 pub struct Site {
     pub labels: BTreeSet<usize>,
@@ -45,7 +45,7 @@ pub struct Site {
     pub rack: Option<usize>,
 }
 
-/// What happens to a machine.
+/// A change of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Fail,

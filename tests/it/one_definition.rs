@@ -72,7 +72,7 @@ fn the_metric_and_the_check_agree_on_random_states() {
         let all = envy(users.iter().copied());
         assert_eq!(check.broken, all.is_some_and(|all| all.count > 0), "{users:?}");
         if check.broken {
-            // The one that the check finds envies most by its own measure: let it complain alone.
+            // The check reports the user that envies most by the check's measure: `envy` is evaluated for it alone.
             let loser = check.loser.expect("envy has an envious user");
             let alone = users.iter().enumerate();
             let alone = alone.map(|(at, user)| UserSnapshot { backlogged: at == loser, ..*user });

@@ -93,7 +93,7 @@ fn figure_13_uses_more_of_the_cluster_without_slots() {
     both_within("memory under DRF over slots", 0.284 / 0.236, drf[1] / slots[1], (1.1, 1.7));
 }
 
-/// What Figure 14 shows of its bins.
+/// The reductions that Figure 14 shows, by bin.
 const REDUCTIONS: [f64; 7] = [-0.03, 0.35, 0.51, 0.48, 0.55, 0.66, 0.53];
 
 /// By how much completion times of each bin are shorter than under slots, and of how many jobs.
@@ -127,7 +127,7 @@ fn figure_14_is_the_removal_of_slots() {
     }
 }
 
-/// What Figure 14 rests on: if twenty users share the cluster, small jobs wait behind the large ones of their own user under slots
+/// Figure 14 depends on this: if twenty users share the cluster, small jobs wait behind the large ones of their own user under slots
 /// and gain most without, which is the opposite of the paper.
 #[test]
 fn with_twenty_users_small_jobs_gain_most() {

@@ -88,7 +88,7 @@ impl Backlog {
         self.weight.iter().map(|&weight| weight as f64 / WEIGHT_ONE as f64).collect()
     }
 
-    /// What the engine launches of each user at the first instant.
+    /// Returns how many tasks of each user the engine launches at the first instant.
     fn launched(&self, spec: &PolicySpec, placement: Placement, on_blocked: OnBlocked) -> Vec<u64> {
         let mut text = format!("job,user,submit_s,duration_s,tasks,{}\n", RESOURCES[..self.dims()].join(","));
         for (i, demand) in self.demand.iter().enumerate() {
@@ -131,7 +131,7 @@ impl Backlog {
         Instance::new(names, exact(&capacity), (0..self.users()).map(user).collect()).expect("a good instance")
     }
 
-    /// What the policy's own mechanism gives each user with divisible tasks.
+    /// Returns how many divisible tasks the policy's own mechanism gives each user.
     fn divisible(&self, spec: &PolicySpec) -> Vec<f64> {
         let capacity = self.capacity.iter().map(|&amount| Exact::from(amount)).collect();
         let machines = vec![Machines { name: "m".to_owned(), count: self.machines, capacity }];
@@ -231,7 +231,7 @@ impl<'a> Bounds<'a> {
         (0..launched.len()).all(|i| launched[i] as f64 > lower(i))
     }
 
-    /// What `skip` may add to (1).
+    /// (1) with the additional tasks that `skip` may launch.
     fn bounded_above_skipping(&self, launched: &[u64]) -> bool {
         let demand = &self.backlog.demand;
         let ratio = |i: usize, r: usize| demand.iter().map(|b| b[r]).max().unwrap_or(0) as f64 / demand[i][r] as f64;

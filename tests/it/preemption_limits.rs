@@ -190,7 +190,7 @@ fn a_stopped_task_resumes_from_its_last_checkpoint() {
     assert_eq!(run(10, 3, &[25, 48, 60]), thrice);
 }
 
-/// Half of the work of a task of 20 s at twice the speed: 6 of the 7 s that it ran are kept, which are 12 s of work.
+/// A task of 20 s is stopped after 7 s at twice the speed: 6 of the 7 s are kept, which are 12 s of work.
 #[test]
 fn checkpoints_go_by_running_time_and_save_work() {
     let options = with(
@@ -251,7 +251,7 @@ fn those_who_come_together_get_the_same() {
     assert_eq!(at(&ran, 10), [0, 4, 8]);
 }
 
-/// What a user holds that is furthest ahead is taken first.
+/// Tasks of the user that is furthest ahead are preempted first.
 #[test]
 fn who_is_furthest_ahead_gives() {
     let rows = "a0,a,0,100,8,1\nc0,c,1,100,4,1\nb0,b,10,100,3,1\n";
@@ -376,7 +376,7 @@ fn useful(rows: &str, ran: &[Ran]) -> u128 {
     u128::from(all - given_up.map(whole).sum::<u64>())
 }
 
-/// Settings of nothing are no settings.
+/// Limits and costs that have no effect change nothing.
 #[test]
 fn without_settings_nothing_changes() {
     for seed in 0..50 {

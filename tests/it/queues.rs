@@ -119,7 +119,7 @@ fn properties_and_keys_belong_together() {
         let made = |texts| import(texts, Some(*row)).map(|imported| imported.text).map_err(|error| error.to_string());
         let whole = made(texts(&|text| text)).expect("a sample is imported");
         for property in row.properties {
-            // Under another name the property is none: something else is made, or the file is refused.
+            // Under another name the property is unknown: the output differs, or the file is refused.
             let name = property.upstream;
             let renamed = |text: String| {
                 let mut parts = text.split(name);
@@ -437,7 +437,7 @@ fn yarn_s_default_calculator_is_in_the_file() {
     assert_eq!(started(&text(&[("resource-calculator", dominant)])), "wb");
 }
 
-/// YARN preempts nothing unless its monitor is on, which is off by default; that is said where yarn-site.xml is given.
+/// YARN preempts nothing unless its monitor is on, which is off by default. The file has this only if yarn-site.xml is given.
 #[test]
 fn yarn_s_monitor_is_off_by_default() {
     let made = |monitor: &str| {
@@ -480,7 +480,7 @@ fn yarn_s_capacities_sum_to_the_whole() {
         vec![half, b, ("root.a.allow-zero-capacity-sum", "true")],
         vec![("root.a.capacity", amounts), ("root.a.x.capacity", amounts), ("root.a.y.capacity", "0")],
         vec![half, ("root.b.capacity", "40"), x, y, ("legacy-queue-mode.enabled", "false")],
-        // Memory alone counts, unless the dominant resource does; then more of one and less of the other goes.
+        // Only memory is checked, unless the dominant resource counts; more of one resource and less of the other is then accepted.
         vec![absolute, ("root.a.x.capacity", "[memory=1024,vcores=9]"), rest],
         vec![absolute, ("root.a.x.capacity", "[memory=1023,vcores=9]"), rest, dominant],
         vec![absolute, ("root.a.x.capacity", "[vcores=9]"), rest, dominant],

@@ -53,7 +53,7 @@ impl Vector {
     }
 }
 
-/// Whether an exact number is the published one: itself, or, where the test allows some, as near as it asks for.
+/// Whether an exact number equals the published one, or differs by no more than the tolerance of the published test, if it has one.
 fn agrees(found: &str, due: &Value) -> bool {
     let Some(due) = due.as_object() else {
         return due.as_str().map_or_else(|| due.to_string(), str::to_owned) == found;
@@ -355,7 +355,7 @@ fn roundings_hand_out_all_units() {
     }
 }
 
-/// More in all is never less for one: fractions, and units by level; not the largest remainder.
+/// A larger total never reduces a quota, in fractions and in units by level. The largest remainder can reduce one.
 #[test]
 fn quotas_grow_with_the_total_unless_rounded_by_remainders() {
     let mut rng = ChaCha8Rng::seed_from_u64(44);

@@ -17,7 +17,7 @@ fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(folder.join(name), text).expect("a file in a temporary folder");
 }
 
-/// What a run of the plan prints, without the folder and the time.
+/// The output of a run of the plan, without the folder and the time.
 fn printed(folder: &Path, plan: &str) -> String {
     write(folder, "plan.toml", plan);
     let output = run(plimsoll(&["run", "plan.toml", "--quiet", "-o", "out"]).current_dir(folder));

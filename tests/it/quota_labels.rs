@@ -101,7 +101,7 @@ fn replay(toml: &str, rows: &str, case: &Case, plain: bool) -> Result<RunLog> {
     Ok(heard)
 }
 
-/// A file a tree: the users are the same.
+/// Returns one file per tree, with the same users.
 fn one_by_one(file: &QuotaFile) -> Vec<QuotaFile> {
     let mut files = vec![file.clone()];
     for tree in &file.labels {
@@ -145,7 +145,7 @@ impl Policy for Twin<'_> {
     }
 }
 
-/// Groups as written under a heading, `None` if the tree does not name one: leaves, then two parents.
+/// The groups of a tree as written under a heading: leaves, then two parents. `None` is a group that the tree does not name.
 struct Tree(Vec<Option<String>>);
 
 const LEAVES: usize = 4;
@@ -241,8 +241,8 @@ fn two_labels_under_one_file_are_two_clusters() {
         if both.iter().any(|label| machines.iter().all(|labels| !labels.starts_with(label))) {
             continue;
         }
-        // Under `never` a round without arrival or end may admit more, since launched tasks are a floor now, and one run has more rounds
-        // than two. Users are in the same order in all tables.
+        // Under `never` a round without arrival or end may admit more, since launched tasks are a floor now, and the run of both labels has
+        // more rounds than each of the two runs. Users are in the same order in all tables.
         let mut rows: Vec<(usize, String)> =
             (0..8).flat_map(|user| [0, 1].map(|at| (at, format!("u{user},0,1,1,1,1,0,{}", both[at])))).collect();
         let mut submit = 0;
@@ -293,7 +293,7 @@ const ASKED: [(&str, usize); 11] = [
     ("s & (g | x)", 2),
 ];
 
-/// What happens to six machines within 60 s.
+/// The events of six machines within 60 s.
 fn events(rng: &mut ChaCha8Rng) -> MachineEvents {
     let mut there = [true; 6];
     let mut all = MachineEvents::default();
@@ -400,8 +400,8 @@ fn by_hand<'a>(machines: &'a [&'a str], events: Vec<MachineEvent>) -> Case<'a> {
 
 #[test]
 fn each_tree_is_poured_by_itself() {
-    // Eight cores with the label, eight without. Of the labelled, a is promised two and they share six: five and three. Of the
-    // others each has four, whatever it holds of the labelled; tasks that ask for no label take any machine.
+    // Eight cores with the label, eight without. Of the labelled ones, a is promised two and both share the other six: five and
+    // three. Of the others each gets four, regardless of its labelled ones; tasks that request no label take any machine.
     let rows = "1,a,0,9,8,1,1,0,g\n2,b,0,9,8,1,1,0,g\n3,a,0,9,8,1,1,0,\n4,b,0,9,8,1,1,0,!g\n";
     let heard = replay(TWO, rows, &by_hand(&["", "g"], Vec::new()), false).expect("a run");
     let now = |job: &str| starts(&heard, job).iter().filter(|start| start.is_some_and(|(at, _)| at == 0)).count();
@@ -414,7 +414,7 @@ fn each_tree_is_poured_by_itself() {
 
 #[test]
 fn relabelling_moves_what_a_label_has() {
-    // Machine 0 joins the label at 4: both have eight cores of sixteen then, where there were five and three.
+    // Machine 0 joins the label at 4: both then get eight of its sixteen cores, instead of five and three.
     let relabel = |at: u64, machine, labels: &[&str]| MachineEvent {
         at: Time(at * 1_000_000),
         machine: MachineId(machine),
@@ -426,7 +426,7 @@ fn relabelling_moves_what_a_label_has() {
         starts(&heard, job).iter().filter(|start| start.is_some_and(|(at, _)| at == second)).count()
     };
     assert_eq!([at("1", 0), at("1", 4), at("2", 0), at("2", 4)], [5, 3, 3, 5]);
-    // No machine is left without the label, so that what asks for none has no quota.
+    // No machine is left without the label, so tasks that request none have no quota.
     assert_eq!(starts(&heard, "3"), [None]);
 
     // In the opposite case the label has no capacity from 4 on: its running tasks continue, or are stopped after two seconds, and the same
@@ -466,8 +466,8 @@ fn labels_that_no_machine_carries_are_refused_with_their_line() {
 
 #[test]
 fn what_a_user_asks_under_one_label_is_not_forgotten_for_what_it_asks_under_another() {
-    // Both groups have eight cores and hold them. At 5 two of a come free, not through u: two of its small tasks start,
-    // though its large ones cannot.
+    // Both groups have eight cores and hold them. At 5 a task of w ends and frees two cores of a: two small tasks of u start,
+    // although its large ones cannot.
     let toml = "[[group]]\nname = 'a'\nusers = ['u', 'w']\n[[group]]\nname = 'b'\nusers = ['v']\n";
     let rows = "1,v,0,99,8,1,1,0,s\n2,w,0,5,1,2,1,0,g\n3,w,0,99,6,1,1,0,g\n4,v,0,99,20,1,1,0,s\n5,u,1,50,4,1,1,0,g\n\
                 6,u,1,50,2,8,1,0,s\n";

@@ -110,7 +110,7 @@ pub struct Bucket {
     pub ratio: Exact,
 }
 
-/// min(total, sum of reach) poured over buckets: what all hold is piecewise linear in the level, so the level lies
+/// Pours min(total, sum of reach) over the buckets: their contents are piecewise linear in the level, so the level lies
 /// between two neighbouring corners.
 pub fn pour(variant: Variant, buckets: &[Bucket], total: &Exact) -> Vec<Exact> {
     let at = |level: &Exact| -> Vec<Exact> {
@@ -260,7 +260,7 @@ impl Slow<'_> {
             groups.filter(over).map(|group| (group, *self.over.get(&group).unwrap_or(&now))).collect();
         let due: Vec<usize> =
             over.iter().filter(|(_, since)| **since + after.0 / 1_000_000 <= now).map(|(group, _)| *group).collect();
-        // Of groups under one another the lowest that has anything to give.
+        // Of nested groups, the lowest one that has victims.
         let gives = |group: usize| self.victims(group, [excess(group, 0), excess(group, 1)]);
         let mut stop = Vec::new();
         let mut unreturned = vec![[0; 2]; quotas.len()];
@@ -296,7 +296,7 @@ impl Slow<'_> {
                 chosen.push(run);
             }
         }
-        // What all of them free at most: where stable tasks are in the way that is less than is due.
+        // The most that all of them free; stable tasks can make it less than the excess.
         let most: [u64; 2] = std::array::from_fn(|d| free(&chosen, d).min(excess[d]));
         for at in (0..chosen.len()).rev() {
             let others: Vec<Run> = chosen.iter().filter(|run| **run != chosen[at]).copied().collect();
@@ -364,7 +364,7 @@ pub struct CaseResult {
     pub unreturned: Vec<[u64; 2]>,
 }
 
-/// What the slow simulator says.
+/// Returns the result of the slow simulator.
 pub fn slow(case: &Case, on_blocked: OnBlocked) -> CaseResult {
     let leaf = std::array::from_fn(|user| {
         let groups = &case.file.groups;

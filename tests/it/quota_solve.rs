@@ -18,8 +18,8 @@ fn runtimes(result: &Value) -> Vec<&str> {
     groups.iter().map(|group| group["runtime_exact"]["cpu"].as_str().expect("exact")).collect()
 }
 
-/// Scaling the minimums of idle groups too would give 54, 10 and 36, although 90 of 100 suffice for the required amounts; and the three
-/// answers if they do not.
+/// Scaling the minimums of idle groups too would give 54, 10 and 36, although 90 of 100 suffice for the required amounts. With a total
+/// of 60 they do not suffice, and the three rules give different answers.
 #[test]
 fn minimums_beyond_the_total() {
     let groups = [("a", [80, 80, 1]), ("b", [80, 10, 1]), ("c", [0, 100, 9])];
@@ -59,7 +59,7 @@ fn a_tree_is_not_flat() {
     assert_eq!(runtimes(&solved(&tree, &[])), ["45", "45/2", "45/2", "45"]);
 }
 
-/// What the capacity lacks is 0, a max cuts the min, and children may be promised more than their parent: all of it said.
+/// A resource that the capacity lacks is 0, a max cuts the min, and children may be promised more than their parent: each is reported.
 #[test]
 fn what_is_odd_is_answered_and_said() {
     let group = |name: &str| QuotaGroup::new(name, vec![exact(5), exact(2)]);

@@ -250,7 +250,7 @@ fn the_tables_of_random_plans_are_those_of_the_reference() {
     });
 }
 
-/// A new plan is held from its first day, and one that is gone leaves nothing.
+/// A new plan must have a section at once, and a removed plan has none.
 #[test]
 fn the_reference_has_every_plan_and_no_other() {
     if std::env::var_os(UPDATE).is_some() {

@@ -64,7 +64,7 @@ impl Tables {
         Tables { tables, lines }
     }
 
-    /// What differs from the lines that were written down.
+    /// Returns the differences from the recorded lines.
     pub fn differences(&self, wanted: &Lines) -> Vec<String> {
         let mut found = Vec::new();
         for key in wanted.keys().chain(self.lines.keys().filter(|key| !wanted.contains_key(*key))) {
@@ -88,7 +88,7 @@ impl Tables {
         let means = if mean == mean_now { String::new() } else { format!(", mean {mean} before, {mean_now} now") };
         let table = &self.tables[name];
         let differs = |part: &usize| parts.get(2 * part..2 * part + 2) != now.get(2 * part..2 * part + 2);
-        // One part in 256 that differs does not show; and where there are more rows or fewer, the parts are not of the same ones.
+        // One different part in 256 has an equal digest. If the number of rows differs, the parts contain other rows.
         let at = (0..PARTS).find(differs).map_or(0, |part| table.bounds(part).0);
         format!("other values{means}; the first is not before {}", table.place(at, column))
     }
@@ -188,7 +188,7 @@ fn values(frame: &Frame, name: &str, mut give: impl FnMut(&[u8], Option<f64>)) {
     }
 }
 
-/// A float to 12 digits; a whole number of at most 15 as an integer has it.
+/// Writes a float with 12 digits, and a whole number of at most 15 digits like an integer.
 fn float(text: &mut String, value: f64) -> &[u8] {
     text.clear();
     write!(text, "{value:.11e}").expect("memory");

@@ -50,7 +50,7 @@ const TABLES: &[&str] = &[
 const MACHINES: &str = "name,count,cpu,memory_gib,gpu,labels,room,rack\nweb,3,8,16,0,ssd,hz,r1\nbig,2,16,64,4,ssd;fast,hz,r2\n\
                         old,3,6,12,2,,sh,r1\n";
 
-/// What happens to them.
+/// The events of these machines.
 const EVENTS: &str = "at_s,machine,event,labels\n40,web-0,fail,\n90,big-0,leave,\n150,old-1,relabel,ssd\n200,web-0,join,\n\
                       210,old-0,fail,\n300,big-0,join,\n310,old-0,join,\n";
 
@@ -73,7 +73,7 @@ fn some(rng: &mut ChaCha8Rng, from: &[&str], count: usize) -> Vec<String> {
     taken.into_iter().map(|at| from[at].to_owned()).collect()
 }
 
-/// What all plans begin with.
+/// Returns the beginning of every plan.
 fn head(rng: &mut ChaCha8Rng, number: u64, policies: &[&str]) -> String {
     let policies = some(rng, policies, 3);
     let baseline = &policies[rng.random_range(0..3)];

@@ -56,7 +56,7 @@ fn decoded(name: &str) -> String {
     name.replace("%3A", ":").replace("%3a", ":").replace("%2F", "/").replace("%3D", "=").replace("%2C", ",")
 }
 
-/// What became of each task.
+/// Returns the outcome of each task.
 pub fn outcomes(table: &Frame) -> Vec<(String, Outcome)> {
     let [task, machine, start, finish] = ["task", "machine", "start_us", "finish_us"].map(|name| table.integers(name));
     let mut ids: HashMap<String, usize> = HashMap::new();

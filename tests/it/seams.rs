@@ -1,5 +1,5 @@
-//! What a policy of one's own may ask of the engine: to have running tasks stopped, the integrals of what users hold, and
-//! reasons as data.
+//! The engine's services for custom policies: preemption of running tasks, integrals of users' allocations, and reasons as
+//! data.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -265,7 +265,7 @@ impl Policy for Arrival {
     }
 }
 
-/// What blocked turns say, in order.
+/// The shortages that blocked turns report, in order.
 #[derive(Default)]
 struct Blocked(Vec<Option<Shortage>>);
 

@@ -62,7 +62,7 @@ pub enum Placement {
     WorstFit,
     Spread,
     DotProduct,
-    /// By fragments of devices: first-fit without any.
+    /// By fragments of devices; the same as first-fit without devices.
     Fgd,
 }
 
@@ -97,7 +97,7 @@ pub struct Config {
     pub speeds: Vec<u64>,
 }
 
-/// What became of one task: `task` counts within its job, in row order.
+/// The outcome of one task: `task` counts within its job, in row order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outcome {
     pub job: usize,
@@ -229,7 +229,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// When everything that runs ends as things stand.
+    /// Updates when each running task ends at the current rates.
     fn expect(&mut self, now: u64) {
         let rates = self.rates();
         for (task, rate) in self.running.iter_mut().zip(rates) {
@@ -353,7 +353,7 @@ impl Simulation<'_> {
             .min_by_key(|&row| (self.key(row), self.rows[row].priority, self.progress[row].released, row))
     }
 
-    /// Where a row stands among its user's in the order of the run.
+    /// The position of a row among its user's rows, in the order of the run.
     fn key(&self, row: usize) -> (u128, u64) {
         if self.config.inside == Inside::Usual {
             return (0, 0);
@@ -367,7 +367,7 @@ impl Simulation<'_> {
             let (Some(start), Some(finish)) = (outcome.start, outcome.finish) else { continue };
             let demand = self.row_of(outcome).demand.clone();
             job.served.push((demand, finish.min(self.clock) - start));
-            // What ends at this instant is still running if it has begun at it.
+            // A task that ends at this instant may still be running if it also began at it.
             if finish <= self.clock && !self.is_running(outcome) {
                 job.ended.push(finish - start);
             } else {
@@ -415,12 +415,12 @@ impl Simulation<'_> {
         })
     }
 
-    /// The place of a user's latest launch among all launches; `None` of a user without any.
+    /// The place of a user's latest launch among all launches; `None` for a user without any.
     fn latest(&self, user: usize) -> Option<usize> {
         self.outcomes.iter().rposition(|outcome| outcome.start.is_some() && self.row_of(outcome).user == user)
     }
 
-    /// What a user holds, as the policy measures it, over the user's weight.
+    /// The allocation of a user, as the policy measures it, divided by the user's weight.
     fn share(&self, user: usize) -> Ratio {
         let held = |r: usize| -> u64 {
             let mine = self.running.iter().filter(|task| self.rows[task.row].user == user);

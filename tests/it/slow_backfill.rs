@@ -8,7 +8,7 @@ pub struct Held {
     pub need: Vec<u64>,
 }
 
-/// When a task is expected to end: one that should have ended does so next, and none takes no time.
+/// Returns the expected end of a task: later than its start, and later than `now` if its estimate is over.
 pub fn expected_end(start: u64, estimate: u64, now: u64) -> u64 {
     (start + estimate).max(start + 1).max(now + 1)
 }

@@ -49,7 +49,7 @@ impl Inside {
     }
 }
 
-/// The progress of a job: for every row that could start its number of ended tasks, and for each launched task its run time.
+/// The progress of a job: for every row that could start, its number of ended tasks; for each launched task, its run time.
 pub struct Job<'a> {
     pub rows: Vec<(&'a Row, u64)>,
     pub ended: Vec<u64>,

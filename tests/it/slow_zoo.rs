@@ -36,7 +36,7 @@ pub struct Credits {
     /// In thousandths.
     pub guaranteed: u64,
     pub credits: u64,
-    /// The public share earns the donated slices.
+    /// Users share the credits that were paid for public slices, instead of receiving free credits for the public share.
     pub pool: bool,
 }
 
@@ -68,7 +68,7 @@ impl Zoo {
         }
     }
 
-    /// After how long things change though nothing happens.
+    /// The interval after which the order may change without any event.
     pub fn period(self) -> Option<u64> {
         match self {
             Zoo::FairTree(memory, _) | Zoo::Multifactor(memory, _) | Zoo::TimeBased(memory, _) => Some(memory.period),
@@ -96,7 +96,7 @@ pub struct User {
     /// As the rows number it.
     pub number: usize,
     pub weights: Vec<Ratio>,
-    /// Amounts times time of the periods that are over, and held and wanted now.
+    /// Amounts times time over the ended periods; `held` and `wanted` are the current amounts.
     pub past: Vec<u128>,
     pub held: Vec<u64>,
     /// How many tasks it runs.
@@ -136,7 +136,7 @@ pub fn place(zoo: Zoo, view: &View, user: usize) -> Vec<u128> {
     }
 }
 
-/// Returns the user's tasks over those that it could run alone, integer and 100 binary places.
+/// Returns the user's running tasks divided by those that it could run alone: the integer part and 100 binary places.
 fn task_share(view: &View, user: &User) -> Vec<u128> {
     let demand = &user.head.as_ref().expect("it waits").0;
     let on = |machine: &Vec<u64>| {
@@ -258,7 +258,7 @@ fn of_fair_share(view: &View, user: usize, memory: Memory, k: u64) -> u128 {
     (0..view.capacity.len()).map(part).max().unwrap_or(0)
 }
 
-/// The division of one resource, in thousandths times 2^-20 of parts.
+/// Divides one resource among the users. Their parts of it are in units of 2^-20 thousandths.
 fn fair_shares(view: &View, r: usize, elapsed: u128, k: u64) -> Vec<u128> {
     let all = u128::from(view.capacity[r]) * elapsed;
     let used: Vec<i128> =
@@ -436,7 +436,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// A round at `now`, with what users hold and want, in cores rounded up.
+    /// Advances to `now`. `demands` are the allocated and pending amounts of each user, in cores rounded up.
     pub fn round(&mut self, rule: Credits, slices: u64, now: u64, demands: &[u64]) {
         while self.next < now {
             self.quantum(rule, slices);

@@ -83,7 +83,7 @@ fn files_of_others_beside_results_stay() {
     );
 }
 
-/// Two processes at once: each of them goes well, or says that the other one is there; and then the folder is whole.
+/// Two processes at once: each of them succeeds, or reports the other one. The folder is complete at the end.
 #[test]
 fn of_two_processes_one_waits_its_turn() {
     let place = Scratch::new(&five_hundred(20).replace("seeds = 50", "seeds = 10"));

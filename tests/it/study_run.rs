@@ -234,7 +234,7 @@ fn a_changed_plan_is_refused_with_what_differs() {
     let message = place.refused("out", &["--set", "seeds=1", "--set", "workload.arrival.mean=7.0", "--dry-run"]);
     assert!(message.contains("sweep") && message.contains("7.0"), "{message}");
     assert_eq!(differences(&whole, &contents(&place.path("out"))), [""; 0], "nothing was touched");
-    // `--restart` discards the old cells: no remaining file of them reads as a result.
+    // `--restart` discards the old cells: no remaining file of theirs is read as a result.
     place.run("out", &["--restart", "--set", "seeds=1", "--set", "workload.arrival.mean=[2.0]"]);
     place.run("fresh", &["--set", "seeds=1", "--set", "workload.arrival.mean=[2.0]"]);
     let tables = |out: &str| -> BTreeMap<String, Vec<u8>> {

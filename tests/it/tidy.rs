@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Modules and the modules of their crate that their code must not name; between crates the compiler keeps the flow. A row is a
+/// Modules and the modules of their crate that their code must not name; between crates the compiler checks this. A row is a
 /// folder or a file without its ending.
 const NEVER: &[(&str, &str)] = &[
     ("workload", "books policy engine record"),
@@ -39,7 +39,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
 /// The most lines of a file.
 const LINES: usize = 500;
 
-/// Phrases that no text for a reader contains, with the words of the field.
+/// Phrases that no text for a reader may contain, each with the field's term for it.
 const PLAIN: &[(&str, &str)] = &[
     ("told from 0", "statistically significant"),
     ("told from none", "statistically significant"),

@@ -174,7 +174,7 @@ fn resources_of_other_names_are_those_of_the_machines_or_declared() {
         run(plimsoll(&["run"]).arg(file(dir.path(), "p.toml", &text(resources))).arg("-o").arg(dir.path().join("o")))
     };
     assert!(said(&plan("")).contains("resources = [\"licence\"]"), "{}", said(&plan("")));
-    // What the machines lack is another error then.
+    // If the plan declares the resource, the error is that the machines lack it.
     let declared = plan("resources = [\"licence\"]\n");
     assert!(said(&declared).contains("the cluster has no licence"), "{}", said(&declared));
 }
@@ -423,7 +423,7 @@ fn a_replay_takes_parameters_of_the_format() {
         let output = run(&mut plimsoll(&all));
         (output.status.code(), said(&output))
     };
-    // A GiB for each of two processors fits no machine; ignored, it does.
+    // A GiB for each of two processors fits no machine; if memory is ignored, the job fits.
     assert_eq!(replay(&[&log]).0, Some(1));
     assert_eq!(replay(&[&log, "--set", "swf.memory=ignore"]).0, Some(0));
     for (args, parts) in [

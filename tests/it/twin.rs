@@ -41,7 +41,7 @@ fn pooled() {
 
 #[test]
 fn first_fit_and_gradient_descent() {
-    // Without devices they are one rule.
+    // Without devices `Fgd` is the same rule as first-fit.
     const RULES: &[Placement] = &[Placement::FirstFit, Placement::FirstFit, Placement::FirstFit, Placement::Fgd];
     compare(|seed| Case::draw(seed, Weighting::None, RULES));
 }

@@ -31,7 +31,7 @@ fn runtimes(semantics: Semantics, total: u64, groups: &[Group]) -> Vec<Exact> {
     (0..groups.len()).map(|at| water.runtime_exact(GroupId(at as u32))).collect()
 }
 
-/// The methods without memory, against a level.
+/// Checks that the methods without memory compute this level.
 fn agree(semantics: Semantics, total: u64, standings: &[ReducedGroup], level: Level) {
     let of = |level: Level| level.exact();
     assert_eq!(of(by_sort(semantics, standings, total).expect("within limits")), of(level), "sort {standings:?}");
@@ -161,7 +161,7 @@ fn limits_and_corners() {
     }
 }
 
-/// With a level between the points where one stops and the next starts, the lowest one counts.
+/// If every level from the end of one group's rise to the start of the next hands out the total, the lowest one counts.
 #[test]
 fn a_flat_stretch_has_its_level_at_its_start() {
     let groups = [Group::new(10, 0, NO_MAX, 1), Group::new(200, 100, NO_MAX, 1)];
@@ -301,7 +301,7 @@ fn a_million_changes_of_few_groups() {
     }
 }
 
-/// Sizes with several leaves and with two floors of blocks, filled and emptied; not every change is followed by a look.
+/// Sizes with several leaves and with two layers of blocks, filled and emptied; the level is not computed after every change.
 #[test]
 fn many_changes_of_many_groups() {
     for (at, draw) in [Draw::Few, Draw::Many, Draw::Long].into_iter().enumerate() {
@@ -327,7 +327,7 @@ fn many_changes_of_many_groups() {
     }
 }
 
-/// Whole stretches of neighbours leave, one way or the other, and others come: blocks run empty between full ones.
+/// Whole stretches of neighbours leave, in either direction, and others join: blocks become empty between full ones.
 #[test]
 fn stretches_of_neighbours_leave() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);

@@ -13,7 +13,7 @@ pub struct Rounds {
     pub rounds: usize,
 }
 
-/// A level at which a group stops to rise, or starts to if it `enters`; and its contribution to the sums below that level.
+/// A level at which a group stops rising, or starts to if it `enters`; and its contribution to the sums below that level.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     amount: u64,
@@ -124,7 +124,7 @@ fn lend(mut hungry: Vec<Point>, mut rest: u64) -> Rounds {
     let mut rounds = 0;
     loop {
         rounds += 1;
-        // Every point is written and few are kept: the hungry groups are not foreseeable, so nothing branches on them.
+        // Every point is written and few are kept: which groups are hungry is unpredictable, so nothing branches on it.
         let (mut amount, mut width, mut kept) = (0, 0, 0);
         for at in 0..hungry.len() {
             let point = hungry[at];

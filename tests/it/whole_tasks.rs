@@ -115,7 +115,7 @@ fn the_line_serves_as_a_rescan_of_everybody_does() {
     assert!(decisions > 20_000, "only {decisions} tasks were given");
 }
 
-/// By a norm, where the first that is blocked ends it.
+/// Serves by a norm until the first user is blocked.
 fn before(norm: Norm, onto: FillingRoom) -> WholeTasks {
     WholeTasks { order: ServingKey::Before(norm), on_blocked: OnBlocked::Stop, ties: Ties::LowestId, onto }
 }

@@ -59,7 +59,7 @@ pub const COLUMNS: [&str; 3] = ["cpu", "memory_mib", "gpu"];
 pub const RESOURCES: [&str; 3] = ["cpu", "memory", "gpu"];
 pub const USERS: [&str; 8] = ["mallory", "bob", "zoe", "alice", "u10", "u9", "ümit", "carol"];
 
-/// What separates several stages in the `after` column.
+/// The separator of several stages in the `after` column.
 const STAGE_SEPARATOR: &str = ";";
 
 impl Case {
@@ -79,7 +79,7 @@ impl Case {
         }
         let mut policies = vec![Policy::Fifo, Policy::Asset, Policy::Drf];
         policies.extend((0..dims).map(Policy::MaxMin));
-        // A slot is no resource, so that a weight for each resource says nothing about it.
+        // A slot is not a resource, so weights per resource do not apply to it.
         if weighting != Weighting::Vector {
             policies.push(Policy::Slot(rng.random_range(1..=3)));
         }
@@ -100,7 +100,7 @@ impl Case {
         }
     }
 
-    /// The same with another order inside users, on what users say of their rows.
+    /// The same with another order inside users, which uses the estimates and deadlines of their rows.
     pub fn ordered(mut self, seed: u64) -> Case {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         self.policies.push(Policy::Line);
@@ -126,7 +126,7 @@ impl Case {
             row.estimate = Some(row.duration * pick(&mut rng, factors) / 2);
             let wanted = row.demand.iter().zip(&total).filter(|(need, _)| **need > 0);
             let room = wanted.map(|(need, total)| total / need).min().unwrap_or(9);
-            // All tasks that were no gang in half of the cases are one if they may be.
+            // In half of the cases, every row that the cluster has room for is a gang.
             row.gang |= seed.is_multiple_of(2) && row.tasks <= room;
         }
         self

@@ -76,7 +76,7 @@ pub enum Unit {
     Base,
     /// An amount of a resource in the unit for users: cores, GiB.
     Amount,
-    /// An amount in that unit, times seconds.
+    /// An amount of a resource in the unit for users, times seconds.
     AmountSeconds,
 }
 
@@ -187,7 +187,7 @@ impl<R: TableRow> Clone for ColumnValue<R> {
 impl<R: TableRow> Copy for ColumnValue<R> {}
 
 impl<R: TableRow> ColumnValue<R> {
-    /// Computes the value; `d` is the resource if there is a column for each.
+    /// Computes the value; `d` is the index of the resource, if there is a column for each resource.
     pub fn cell<'a>(&self, row: &'a R::Of<'a>, d: usize) -> Cell<'a> {
         match self {
             ColumnValue::Text(of) => of(row).into(),
@@ -251,7 +251,7 @@ pub struct Column<V, T = &'static str> {
     pub words: T,
     /// The place in the summary of runs.
     pub headline: Option<Headline<T>>,
-    /// Whether the column is an input. All runs of a cell have the same value, so it is not tested.
+    /// Whether the column is an input. All runs of a cell have the same value, so no statistical test applies.
     pub given: bool,
     /// Whether nearly all values differ.
     pub distinct: bool,
@@ -292,8 +292,8 @@ impl<V: Copy> Column<V> {
         Column { headline: Some(Headline { topic, heading, key: None }), ..self }
     }
 
-    /// Shows the column in the summary of runs, with this rank where space is limited. Of columns for each resource, the first one has the
-    /// rank.
+    /// Shows the column in the summary of runs, with this rank where space is limited. If there is a column for each resource, the
+    /// first one has the rank.
     pub const fn key_headline(self, topic: Topic, heading: &'static str, place: u8) -> Self {
         Column { headline: Some(Headline { topic, heading, key: Some(place) }), ..self }
     }

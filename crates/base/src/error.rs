@@ -190,7 +190,7 @@ impl Error {
         }
     }
 
-    /// Converts an error into one under the key that caused it: an unknown policy, or a file that cannot be read.
+    /// Converts the error into one that names the key that caused it, also if it is an unknown policy or a file that cannot be read.
     pub fn of_key(self, key: &str) -> Error {
         match self {
             Error::UnknownPolicy { name, known, .. } => {
@@ -233,7 +233,7 @@ impl Error {
     }
 }
 
-/// Shortens a value for a message: at most 200 characters and the total number of characters. Quotes around it are kept.
+/// Shortens a value for a message: keeps at most 200 characters and adds their total number. Quotes around the value are kept.
 pub fn short(value: &str) -> Cow<'_, str> {
     const MOST: usize = 200;
     let Some((end, _)) = value.char_indices().nth(MOST) else { return value.into() };
@@ -320,8 +320,8 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
     suggestion_part(nearest(word, candidates).unwrap_or_default())
 }
 
-/// Returns the accepted name that a quoted value probably means. `expected` names single words between commas and `or`, without digits.
-/// Returns `None` if the text has a suggestion already.
+/// Returns the accepted name that a quoted value probably means. The names are the single words without digits that commas or `or` separate
+/// in `expected`. Returns `None` if `expected` contains a suggestion already.
 fn meant<'a>(value: &str, expected: &'a str) -> Option<&'a str> {
     let word = value.strip_prefix('\'')?.strip_suffix('\'').filter(|word| !word.is_empty())?;
     if expected.contains("did you mean") {

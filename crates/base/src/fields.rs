@@ -65,7 +65,7 @@ impl<'a> Split<'a> {
 impl Fields {
     /// Creates a reader of the rows of an open `input`. Error messages name it `path`.
     pub fn new(input: Input, path: &Path) -> Fields {
-        // `Lines` appends a line feed to the input, so that every row ends with one, so that every row ends with one.
+        // `Lines` appends a line feed to the input, so that every row ends with one.
         let (lines, ended) = Lines::new(input);
         let plain = Plain {
             input: Box::new(lines),

@@ -2,7 +2,7 @@
 
 /// Declares an enum with one line per value: variant, name, meaning. The first value is the default.
 ///
-/// The enum gets `ALL` (name, value, meaning), `name`, `meaning`, `names` (a list in words) and `parse`. An error of `parse` has the key.
+/// The enum gets `ALL` (name, value, meaning), `name`, `meaning`, `names` (a list in words) and `parse`. Errors of `parse` name the key.
 #[macro_export]
 macro_rules! named {
     ($(#[$about:meta])* $type:ident {
@@ -19,7 +19,7 @@ macro_rules! named {
         }
 
         impl $type {
-            /// All of them: name, value, meaning.
+            /// All values: name, value, meaning.
             pub const ALL: &'static [(&'static str, $type, &'static str)] =
                 &[($first_name, $type::$first, $first_meaning), $(($name, $type::$variant, $meaning),)*];
 
@@ -48,7 +48,7 @@ macro_rules! named {
 }
 
 named! {
-    /// The reaction to a next task that does not fit, in static allocations of whole tasks, where no task ends.
+    /// The reaction of a static allocation of whole tasks if the next task does not fit. No task ends in such an allocation.
     OnBlocked {
         Skip "skip": "The next user in rank order is tried",
         Stop "stop": "The round ends, as in the DRF paper's Algorithm 1",

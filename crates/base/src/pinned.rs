@@ -42,8 +42,8 @@ impl Stamp {
         }
     }
 
-    /// Returns how long a change could still go unnoticed because of the clock's resolution. `None`: a change is visible, or the
-    /// modification time is in the future.
+    /// Returns how long a change could still go unnoticed because of the clock's resolution. `None`: every change is visible, or the
+    /// time of the last change is unknown or in the future.
     fn rest(&self) -> Option<Duration> {
         let age = self.changed()?.elapsed().ok()?;
         GRAIN.checked_sub(age).filter(|rest| !rest.is_zero())
@@ -75,7 +75,7 @@ impl Pinned {
         Pinned::after(path, Stamp::rest)
     }
 
-    /// Records the version of a file once its modification time is old enough.
+    /// Records the version of a file once its last change is old enough.
     fn after(path: &Path, rest: impl Fn(&Stamp) -> Option<Duration>) -> Result<Pinned> {
         for _ in 0..ROUNDS {
             let file = rows::open(path)?;
@@ -145,7 +145,7 @@ mod tests {
         std::fs::rename(&inside, &other).expect("a folder");
         std::fs::rename(dir.path().join("aside"), &inside).expect("a folder");
         assert_eq!(said(pinned.check()), "", "nothing was opened meanwhile");
-        // Changes in place, back and forth at once.
+        // The file is changed in place, and immediately changed back.
         for text in ["two", "one"] {
             std::fs::File::options()
                 .write(true)

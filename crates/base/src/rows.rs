@@ -57,7 +57,7 @@ pub fn read_text(path: &Path) -> Result<String> {
     text_of(path, open(path)?)
 }
 
-/// Reads a whole text file, or standard input for `-`. Returns its name in messages, and the text. Errors: as [`read_text`].
+/// Reads a whole text file, or standard input for `-`. Returns the name for messages, and the text. Errors: as [`read_text`].
 pub fn read_input(path: &Path) -> Result<(PathBuf, String)> {
     if path.as_os_str() != "-" {
         return Ok((path.to_owned(), read_text(path)?));
@@ -124,19 +124,19 @@ impl<'a> InputColumn<'a> {
 /// The number of bytes per read.
 const CHUNK: usize = 1 << 16;
 
-/// A reader of records by the `csv` crate, which processes quotes. Each record has its line.
+/// Reads records with the `csv` crate, which processes quotes, and returns the line number of each record.
 pub(crate) struct Records {
     reader: csv::Reader<Box<dyn Read + Send>>,
     /// The last record that was read.
     pub record: ByteRecord,
     /// Whether all bytes have been read.
     ended: Arc<AtomicBool>,
-    /// The number of the first line.
+    /// The number of the first line of the input.
     first: u64,
 }
 
 impl Records {
-    /// Creates a reader of [`Lines`]; the number of the first line is `first`.
+    /// Creates a reader of `lines`, the bytes of a [`Lines`]; `first` is the number of the first line.
     pub fn new(lines: Box<dyn Read + Send>, ended: Arc<AtomicBool>, separator: Separator, first: u64) -> Records {
         let reader = csv::ReaderBuilder::new()
             .has_headers(false)
@@ -296,7 +296,7 @@ impl<'a> InputRow<'a> {
     }
 }
 
-/// The bytes of a table, with a line feed after the last line even if it has none. Records when all have been read.
+/// The bytes of a table, with a line feed after the last line even if it has none. A flag is set when all bytes have been read.
 ///
 /// A row ends with its line feed. A row that is returned only after the end was seen therefore has an open quote.
 pub(crate) struct Lines<R> {

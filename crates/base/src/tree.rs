@@ -39,7 +39,7 @@ pub enum Value {
     Text(String),
     /// `true` or `false`.
     Truth(bool),
-    /// A kind of value that no setting accepts; its name.
+    /// A value of a kind that no setting accepts; the name of the kind.
     Other(&'static str),
     /// Values in order.
     List(Vec<Node>),
@@ -65,8 +65,8 @@ pub struct Entry {
 }
 
 impl Node {
-    /// Reads TOML or JSON, according to the extension of the file of `place`, or else to the text. `place` is the whole text. Errors: as
-    /// [`Node::toml`] and [`Node::json`].
+    /// Reads TOML or JSON; `place` is the whole text. The format follows from the extension of its file, or from the text if the extension
+    /// is neither `toml` nor `json`. Errors: as [`Node::toml`] and [`Node::json`].
     pub fn document(place: &Place) -> Result<Node, Error> {
         let ending = place.file().extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         let json = match ending.as_deref() {
@@ -168,7 +168,8 @@ impl Node {
         self.table().unwrap_or_default()
     }
 
-    /// Refuses keys that are not in `keys`. Errors: [`Error::Placed`] at the unknown key; the message begins with `key`.
+    /// Refuses keys that are not in `keys`. Errors: [`Error::Placed`] at the unknown key; the message begins with `key` and
+    /// contains `within` after the unknown key.
     pub fn known(&self, keys: &[&str], key: &str, within: &str) -> Result<(), Error> {
         match self.entries().iter().find(|entry| !keys.contains(&entry.key.as_str())) {
             None => Ok(()),

@@ -356,7 +356,7 @@ fn decimal_general(text: &[u8], scale: u64, round: Rounding) -> Result<u64, Numb
     } else {
         match u32::try_from(-power).ok().and_then(|p| 10u128.checked_pow(p)) {
             Some(divisor) => (product / divisor, product % divisor, divisor),
-            // The value is too small for the range of a u128: its remainder is not zero.
+            // The divisor exceeds the range of a u128: the value is nearly zero, and its remainder is not zero.
             None => (0, 1, u128::MAX),
         }
     };

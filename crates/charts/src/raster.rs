@@ -174,7 +174,7 @@ mod tests {
             let svg = page(&format!("<text font-size=\"100\" font-family=\"sans-serif\">|{text}|</text>"));
             let tree = parse(&svg).expect("a valid SVG");
             let drawn = f64::from(tree.root().abs_bounding_box().width());
-            // The side bearings of the bars are not part of the drawn box.
+            // The side bearings of the two `|` are not part of the drawn box.
             let table = font::width(&format!("|{text}|"), 100.0);
             assert!((table - drawn).abs() < 25.0, "{text}: {table} against {drawn}");
         }

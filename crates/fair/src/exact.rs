@@ -1,7 +1,7 @@
 //! The number types of the solvers: exact fractions and floats.
 //!
 //! [`Exact`] stores a fraction in machine words while they suffice, and as big integers otherwise. Equal numbers have one form, so results
-//! do not depend on the order of the operations. Operations of a long and a short fraction avoid the general greatest common divisor, and a
+//! do not depend on the order of the operations. Operations on a long and a short fraction avoid the general greatest common divisor, and a
 //! sum of long fractions is reduced once. [`Number`] lets a solver be written once for [`Exact`] and `f64`.
 
 use std::cmp::Ordering;

@@ -78,7 +78,7 @@ fn least<N: Number>(values: impl Iterator<Item = N>) -> Option<N> {
 ///
 /// Results for up to 256 users are fractions if the norm is rational. Larger results are certified floats, computed by [`Levels`] if each
 /// user has one weight. Users with a norm of 0 (possible for one resource only: they need none of it) are served first, as in the
-/// simulation. Among themselves they get equal dominant shares here, whereas the simulation has a tie.
+/// simulation. Among themselves they get equal dominant shares here, whereas they are tied in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Filling {
     /// The norm that is raised.

@@ -59,7 +59,7 @@ impl Levels {
             let end = start + rates.len();
             rates.fill(0.0);
             for columns in columns.chunks(4) {
-                // Four columns per pass; with fewer than four, some of them repeatedly.
+                // Reads four columns per pass; if there are fewer than four, some are read repeatedly.
                 let [a, b, c, d] = [0, 1, 2, 3].map(|k| &columns[k % columns.len()][start..end]);
                 for ((((largest, &a), &b), &c), &d) in rates.iter_mut().zip(a).zip(b).zip(c).zip(d) {
                     *largest = larger(*largest, larger(larger(a, b), larger(c, d)));
@@ -144,7 +144,8 @@ impl Levels {
         Certificate { residual: self.residual, gap: 0.0 }
     }
 
-    /// Fills on top of the amounts already in use. `rate` writes the rates of the users from the index in its first argument on.
+    /// Fills on top of the amounts already in use. `rate` writes the rates of consecutive users; its first argument is the index of the
+    /// first of them.
     fn solve(&mut self, columns: &[&[f64]], all: &[f64], base: &[f64], rate: impl Fn(usize, &mut [f64])) -> Result<()> {
         let (users, dims) = (all.len(), columns.len());
         self.rounds.clear();
@@ -211,7 +212,7 @@ impl Levels {
                 std::mem::swap(group, spare);
                 compact = true;
                 sums = evaluate(&group.view(columns.len()), &search.open, level);
-                // Users that left the view have the amounts in use, without those of the users that continue.
+                // The users outside the view use the total amounts minus those of the users that continue.
                 for r in 0..columns.len() {
                     search.base[r] = used[r] - sums.used[r];
                 }
@@ -225,7 +226,8 @@ impl Levels {
         Ok(())
     }
 
-    /// Estimates the end of the first round from a sample of about `SAMPLE` users; 0 for few users.
+    /// Estimates the end of the first round from a sample of about `SAMPLE` users. Returns 0 for few users, or if some capacity is already
+    /// in use.
     fn guess(&self, columns: &[&[f64]], tasks: &[f64], search: &LevelSearch, rate: &impl Fn(usize, &mut [f64])) -> f64 {
         let users = tasks.len();
         if users < MANY || search.base.iter().any(|used| *used > 0.0) {

@@ -1,8 +1,9 @@
 //! Whole tasks: the discrete counterparts of the divisible mechanisms, by progressive filling one task at a time.
 //!
-//! The lowest user in the order gets one more task, until no user's task fits. No task finishes, so a user whose task did not fit gets no
-//! further task in that room. Comparisons are exact, and ties are broken by a given rule. Sources: Ghodsi et al., NSDI 2011, Algorithm 1
-//! and theorem 7 (DRF); Parkes, Procaccia and Shah, EC 2012 (SequentialMinMax).
+//! The lowest user in the order gets one more task, until no user's task fits, or with [`OnBlocked::Stop`] until the first task that does
+//! not fit. No task finishes, so a user whose task did not fit gets no further task in that room. Comparisons are exact, and ties are
+//! broken by a given rule. Sources: Ghodsi et al., NSDI 2011, Algorithm 1 and theorem 7 (DRF); Parkes, Procaccia and Shah, EC 2012
+//! (SequentialMinMax).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -17,8 +18,8 @@ pub use plimsoll_base::named::OnBlocked;
 /// The key of the order: the user with the lowest key is served next.
 #[derive(Clone)]
 pub enum ServingKey {
-    /// The norm of the user's current shares: DRF's Algorithm 1 for [`Norm::Largest`]. Users with a norm of 0 are served first, the lowest
-    /// dominant share before the others.
+    /// The norm of the user's current shares: DRF's Algorithm 1 for [`Norm::Largest`]. Users with a norm of 0 are served first, in
+    /// ascending order of their dominant shares.
     Before(Norm),
     /// The norm of the user's shares with one more task: SequentialMinMax for [`Norm::Largest`].
     After(Norm),

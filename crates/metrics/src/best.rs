@@ -44,7 +44,7 @@ pub struct Awards {
 ///
 /// All pairs of candidates in all contests with a direction form one family (Holm), whichever candidate turns out to be best. Choosing the
 /// best one first therefore needs no further correction. If all candidates are equal, a winner is named with probability at most 5 %. Two
-/// are equivalent if each is within the margin of the other; these tests form a family as well. Panics: as [`difference()`].
+/// candidates are equivalent if each is within the margin of the other; these tests form a family as well. Panics: as [`difference()`].
 pub fn awards(design: Design, contests: &[Contest]) -> Awards {
     let mut pairs: Vec<(usize, [usize; 2])> = Vec::new();
     for (at, contest) in contests.iter().enumerate().filter(|(_, contest)| contest.better != Better::Neither) {

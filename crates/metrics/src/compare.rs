@@ -1,7 +1,7 @@
 //! Compares policies with a baseline: the change of mean completion time, and its significance.
 //!
-//! Every comparison is a [`difference()`] of two policies' means over seeds, in percent of the observed mean of the reference policy. Runs
-//! with the same seed have the same workload, so the influence of the seed on both cancels out. In a closed loop no two runs have the same
+//! Every comparison is a [`difference()`] of two policies' means over seeds, in percent of the mean of the policy compared with. Runs with
+//! the same seed have the same workload, so the influence of the seed on both cancels out. In a closed loop no two runs have the same
 //! workload; then unpaired means are compared ([`Design::Unpaired`]). By job size this is Figure 14 of the DRF paper (Ghodsi et al., NSDI
 //! 2011), with intervals.
 
@@ -222,7 +222,7 @@ impl Comparison {
         )
     }
 
-    /// Returns the bins with a significant difference, or `None` if no bin was tested.
+    /// Describes the bins with a significant difference. Returns `None` if no bin was tested.
     fn bins_that_differ(&self, tests: &[Option<Tested>]) -> Option<String> {
         let bins = self.bins.iter().zip(tests.get(1..)?);
         let tested: Vec<(&str, Tested)> = bins

@@ -49,7 +49,8 @@ impl Design {
 /// The results of the tests of one difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Test {
-    /// The mean difference with its t interval. Its `n` is the number of seeds; in an unpaired design the smaller of two numbers.
+    /// The mean difference with its t interval. Its `n` is the number of seeds; in an unpaired design, the smaller of the two numbers of
+    /// runs.
     pub difference: Interval,
     /// The p-value of the two-sided t test: the probability of a mean difference at least this far from 0 if there were no difference.
     /// `None` for one seed.
@@ -61,12 +62,12 @@ pub struct Test {
     pub p_equivalent: Option<f64>,
 }
 
-/// Tests differences per seed, with the interval at `level`. Returns `None` without any.
+/// Tests differences per seed, with the interval at `level`. Returns `None` if there are none.
 ///
-/// `magnitude` is the largest absolute value that was subtracted. Differences that are equal up to its rounding have no t statistic; p is
-/// then the smallest possible value of the sign-flip permutation test of n values, 2^(1 − n), and half of it one-sided, because two seeds
-/// that agree by chance prove nothing. Units: those of the values, which are finite. Sources: Student, Biometrika 6, 1908; Schuirmann,
-/// Journal of Pharmacokinetics and Biopharmaceutics 15, 1987 (two one-sided tests).
+/// `magnitude` is the largest absolute value that was subtracted. Differences that are equal up to the rounding error of that magnitude
+/// have no t statistic; p is then the smallest possible value of the sign-flip permutation test of n values, 2^(1 − n), and half of it
+/// one-sided, because two seeds that agree by chance prove nothing. Units: those of the values, which are finite. Sources: Student,
+/// Biometrika 6, 1908; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987 (two one-sided tests).
 pub fn paired(differences: &[f64], magnitude: f64, margin: Option<f64>, level: f64) -> Option<Test> {
     let sample = Sample::computed(differences, magnitude);
     let n = differences.len() as f64;
@@ -74,8 +75,8 @@ pub fn paired(differences: &[f64], magnitude: f64, margin: Option<f64>, level: f
     Some(test(sample_interval(&sample, level)?, sample.of_mean(), n - 1.0, least, margin))
 }
 
-/// Tests the difference of the means `new` − `base` of independent values, with the interval at `level`. Returns `None` if one of them has
-/// no value.
+/// Tests the difference of the means `new` − `base` of independent values, with the interval at `level`. Returns `None` if `base` or `new`
+/// is empty.
 ///
 /// Variances need not be equal. If neither sample varies, p is the smallest possible value of the permutation test. Source: Welch,
 /// Biometrika 34, 1947, with Satterthwaite's degrees of freedom.
@@ -146,9 +147,9 @@ impl MeanDifference {
 
 /// Compares `new` with `base`, with the interval at `level`. The values at one index belong to one seed.
 ///
-/// A paired design ignores seeds that lack one of the two values, an unpaired one missing values. Returns `None` if no value remains.
-/// Units: those of the values. Panics: only if the slices of a paired design differ in length (a programmer error). Source: Hedges, Journal
-/// of Educational Statistics 6, 1981 (correction of the effect size).
+/// A paired design ignores seeds that lack one of the two values, and an unpaired design ignores missing values. Returns `None` if no value
+/// remains. Units: those of the values. Panics: only if the slices of a paired design differ in length (a programmer error). Source:
+/// Hedges, Journal of Educational Statistics 6, 1981 (correction of the effect size).
 pub fn difference(design: Design, base: &[Option<f64>], new: &[Option<f64>], level: f64) -> Option<MeanDifference> {
     let (base, new) = values(design, base, new);
     let margin = (!base.is_empty()).then(|| MARGIN * mean(&base).abs()).filter(|margin| *margin > 0.0);
@@ -210,7 +211,7 @@ fn differences(base: &[f64], new: &[f64]) -> Vec<f64> {
     base.iter().zip(new).map(|(base, new)| new - base).collect()
 }
 
-/// Returns the finite values that a design compares; in a paired design those of seeds that have both.
+/// Returns the finite values that a design compares; in a paired design only those of seeds that have both values.
 fn values(design: Design, base: &[Option<f64>], new: &[Option<f64>]) -> (Vec<f64>, Vec<f64>) {
     let there = |value: &Option<f64>| value.filter(|value| value.is_finite());
     match design {

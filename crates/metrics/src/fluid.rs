@@ -49,7 +49,7 @@ pub fn dominant(demand: &[f64], weight: &[f64]) -> f64 {
     demand.iter().zip(weight).map(|(demand, weight)| demand / weight).fold(0.0, f64::max)
 }
 
-/// Returns the number of tasks of a user per unit of level, at which their weighted dominant share is 1; 0 if the user has no demand.
+/// Returns the number of tasks of a user per unit of level: the number with a weighted dominant share of 1, or 0 if the user has no demand.
 ///
 /// Weights by resource change only the rates, not the problem.
 pub fn rate(demand: &[f64], weight: &[f64]) -> f64 {

@@ -43,7 +43,7 @@ pub struct GroupSums {
     pub borrowed_us: u128,
     /// The part of the minimum that the group does not request and others may use.
     pub spare_us: u128,
-    /// The deficit relative to its due.
+    /// The deficit relative to the group's due.
     pub short_us: u128,
     /// The time below the due, in microseconds.
     pub below_us: u64,
@@ -71,7 +71,7 @@ pub struct GroupTimes {
 }
 
 impl GroupTimes {
-    /// Returns the mean time of a return, in microseconds, or `None` without any.
+    /// Returns the mean time of a return, in microseconds, or `None` without returns.
     pub fn mean_return(&self) -> Option<f64> {
         (self.returns > 0).then(|| self.returns_us as f64 / self.returns as f64)
     }
@@ -182,8 +182,8 @@ impl GroupLog {
         }
     }
 
-    /// Records equal tasks of a user of a group, `stopped` of `count`, whose work during `lost` is lost to the group and all groups above
-    /// it.
+    /// Records that `count` equal tasks of a group have each lost the work of a time span, and that `stopped` of them were stopped. Counts
+    /// for the group and all groups above it.
     pub fn lost(&mut self, group: usize, (count, stopped): (u32, u32), lost: Span, demand: &[u64]) {
         let mut next = Some(group);
         while let Some(at) = next {
@@ -195,7 +195,7 @@ impl GroupLog {
         }
     }
 
-    /// Records that a group used an `amount` for a span of time that should have been reclaimed and could not be.
+    /// Records that for a span of time a group used an `amount` that should have been reclaimed but could not be.
     pub fn unreturned(&mut self, group: usize, amount: &[u64], span: Span) {
         for (account, &amount) in self.accounts[group * self.dims..][..self.dims].iter_mut().zip(amount) {
             account.sums.unreturned_us += u128::from(amount) * u128::from(span.0);

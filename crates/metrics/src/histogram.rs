@@ -5,7 +5,7 @@
 //! of more values is at most 1/2048. Count, sum, minimum and maximum are exact. Counters are integers, so the histogram of two merged parts
 //! equals the histogram of the whole. Source: the bucket layout of HdrHistogram (G. Tene), with 2^10 buckets per octave.
 
-/// The number of buckets of one octave (a power of two), in bits.
+/// The binary logarithm of the number of buckets in one octave (from one power of two to the next).
 const BITS: u32 = 10;
 const BUCKETS: usize = 1 << BITS;
 
@@ -48,7 +48,7 @@ impl LogHistogram {
     /// The number of values up to which quantiles are exact.
     pub const EXACT: u64 = 1 << 16;
 
-    /// The largest relative error of a quantile of more values.
+    /// The largest relative error of a quantile of more than [`LogHistogram::EXACT`] values.
     pub const RELATIVE_ERROR: f64 = 1.0 / (2 * BUCKETS) as f64;
 
     /// Counts one value.

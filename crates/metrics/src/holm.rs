@@ -7,8 +7,8 @@ use super::difference::Test;
 /// Corrects p-values for their number, so that the probability of any false alarm among all tests is at most that of a single test. Missing
 /// values stay missing and do not count.
 ///
-/// The k-th smallest of m becomes its product with m − k + 1, at least the one before it, at most 1. Source: Holm, Scandinavian Journal of
-/// Statistics 6, 1979.
+/// The k-th smallest of m p-values is multiplied by m − k + 1, raised to the corrected value before it if that is larger, and limited to 1.
+/// Source: Holm, Scandinavian Journal of Statistics 6, 1979.
 pub fn holm(p: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut order: Vec<(usize, f64)> = p.iter().enumerate().filter_map(|(at, p)| Some((at, (*p)?))).collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));

@@ -135,7 +135,7 @@ pub struct Reference {
     all: [u128; MAX_DIMS],
     /// Whether some user is not fully served.
     limited: bool,
-    /// The number of events since shares were solved; `solved` is the time of that.
+    /// The number of events since shares were solved; `solved` is the time of that solution.
     events: usize,
     solved: f64,
 }

@@ -1,7 +1,7 @@
 //! Bottleneck fairness: if all users need the same resource most, the allocation is max-min fair in that resource.
 //!
-//! Most means the largest share of a capacity and, with weights by resource, also the largest weighted share (otherwise max-min fairness in
-//! it may contradict the other resources or the weights). Source: Ghodsi et al., NSDI 2011, section 3 and theorems 2 and 10.
+//! "Most" means the largest share of a capacity and, with weights by resource, also the largest weighted share (otherwise max-min fairness
+//! in it may contradict the other resources or the weights). Source: Ghodsi et al., NSDI 2011, section 3 and theorems 2 and 10.
 
 use super::view::{Gap, InstanceView, Measured};
 use super::water;

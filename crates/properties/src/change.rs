@@ -1,4 +1,4 @@
-//! The changes of instances that some properties consider: a lie, a user less, more of a resource.
+//! The changes of instances that some properties consider: a lie, one user fewer, more of a resource.
 
 use super::Property;
 use super::domain::Domain;
@@ -100,8 +100,9 @@ impl Change {
 
 /// Returns the changes to try for a property on a draft: `None` alone for a property of a single allocation.
 ///
-/// Lies are all vectors of numbers up to `top`, or, if these are too many, scaled entries, swapped entries, and entries raised or lowered
-/// to others. A claim to need none of a needed resource is never profitable (without it the user runs no true task), so it is not tried.
+/// Lies about the demand are all vectors of numbers up to `top`, or, if these are too many, scaled entries, swapped entries, and entries
+/// set to the smallest or the largest one. If numbers of tasks are finite, a few false ones are tried too. A claim to need none of a needed
+/// resource is never profitable (without it the user runs no true task), so it is not tried.
 pub(super) fn changes(draft: &Draft, property: Property, domain: Domain, top: u64) -> Vec<Option<Change>> {
     let found: Vec<Change> = match property {
         Property::StrategyProofness => {
@@ -137,7 +138,7 @@ fn claims(draft: &Draft, user: usize, domain: Domain, top: u64) -> Vec<Change> {
     claims
 }
 
-/// Returns every vector up to `top`, nearest to the truth first; a resource that is needed is claimed.
+/// Returns every vector up to `top`, nearest to the truth first. Each vector claims some of every resource that the user needs.
 fn every(truth: &DraftUser, top: u64) -> Vec<Vec<u64>> {
     let mut all: Vec<Vec<u64>> = vec![Vec::new()];
     for &needed in &truth.demand {

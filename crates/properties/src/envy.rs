@@ -2,8 +2,8 @@
 //!
 //! With weights, k's bundle is multiplied by `w_ir / w_kr` before i compares. Up to one task it is EF1: one task of k is removed from k's
 //! bundle first (as if tasks were the goods; DRF's Algorithm 1 satisfies that). Up to one own task, the demand of one task of i is
-//! subtracted from the bundle (SequentialMinMax satisfies that; neither algorithm satisfies the other's). Sources: Ghodsi et al., NSDI
-//! 2011, section 3; Parkes, Procaccia and Shah, EC 2012; EF1: Budish, Journal of Political Economy 119(6), 2011.
+//! subtracted from the bundle (SequentialMinMax satisfies that; neither algorithm satisfies the condition of the other). Sources: Ghodsi et
+//! al., NSDI 2011, section 3; Parkes, Procaccia and Shah, EC 2012; EF1: Budish, Journal of Political Economy 119(6), 2011.
 
 use super::Reading;
 use super::view::{Gap, InstanceView, Measured, one, widest};

@@ -5,7 +5,8 @@
 
 use super::view::{Gap, InstanceView, Measured, one, widest};
 
-/// Returns the excess of the fullest resource, as a part of its capacity. Never `None`.
+/// Returns the excess of the fullest resource, as a part of its capacity, or an excess of 1 if a user has a negative or non-finite number
+/// of tasks. Never `None`.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>) -> Option<Gap<N>> {
     // NaN is not finite: a user-defined mechanism may return it.
     let senseless = |tasks: &N| *tasks < N::zero() || !tasks.float().is_finite();

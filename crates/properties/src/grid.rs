@@ -35,7 +35,7 @@ pub fn shapes(domain: Domain, limit: u64) -> Vec<InstanceGrid> {
 }
 
 impl InstanceGrid {
-    /// Returns the number of instances; other orders of the same users do not count.
+    /// Returns the number of instances; all orders of the same users count once.
     pub fn count(&self) -> u128 {
         let kinds = self.kinds_count();
         // The number of multisets of users: (kinds + users - 1 choose users).
@@ -57,7 +57,7 @@ impl InstanceGrid {
             }
     }
 
-    /// Returns the instances by their largest number, then by their size.
+    /// Returns the instances in order of their largest number, then of their size.
     pub(super) fn drafts(&self) -> Vec<Draft> {
         let capacities = vectors(1, self.most, self.resources);
         let kinds = self.kinds();

@@ -75,11 +75,12 @@ pub struct Judgement {
     pub amount: f64,
     /// The worst-off user, as an index into the users of the first instance.
     pub loser: Option<usize>,
-    /// The other user (envy, the one-task bound) or the resource (feasibility, bottlenecks) of the comparison.
+    /// The other user (envy, the one-task bound, max-min fairness of whole tasks) or the resource (feasibility, max-min fairness of
+    /// divisible tasks) of the comparison.
     pub other: Option<usize>,
-    /// The amount that the worst-off user has: tasks; for feasibility the capacity.
+    /// The amount that the worst-off user has: tasks, or its level if whole tasks are compared by level; for feasibility the capacity.
     pub worse: JudgedNumber,
-    /// The amount that it should have: tasks; for feasibility the allocated amount.
+    /// The amount that it should have: tasks, or the level of the user ahead; for feasibility the allocated amount.
     pub better: JudgedNumber,
 }
 

@@ -3,7 +3,7 @@
 //! A [`Requirement`] is a [`Property`] with a [`Reading`], which defines how strictly it is read. [`judge`] decides it for one [`Case`]: an
 //! instance, a mechanism's allocation of it and, for properties that compare two instances, the changed one. The decision is exact if the
 //! allocation is exact. [`survey`] searches for a case that violates it: every small instance on a grid, random ones, and a climb along the
-//! violation. Each finding is shrunk until no user, no resource and no number can be spared.
+//! violation. Each finding is shrunk until no user and no resource can be dropped and no number can be lowered.
 //!
 //! That a requirement `holds` means that no counterexample was found among the instances tried; a counterexample is a proof.
 //!
@@ -67,7 +67,7 @@ named! {
         EnvyFreeness "envy-freeness": "Envy-freeness",
         /// No user could have more without another having less.
         ParetoEfficiency "pareto-efficiency": "Pareto efficiency",
-        /// With one resource it is max-min fairness.
+        /// With one resource the allocation is max-min fair.
         SingleResource "single-resource-fairness": "Single-resource fairness",
         /// If all users need one resource most, the allocation is max-min fair in it.
         Bottleneck "bottleneck-fairness": "Bottleneck fairness",

@@ -26,14 +26,15 @@ pub(super) fn stream(seed: u64, purpose: Purpose, domain: Domain, number: u64) -
     rng
 }
 
-/// Draws a number from 1 to `most`, small ones as likely as large ones.
+/// Draws a number from 1 to `most`, with each order of magnitude about equally likely.
 fn number(rng: &mut ChaCha8Rng, most: u64) -> u64 {
     let exponent = rng.random::<f64>() * (most as f64 + 1.0).ln();
     (exponent.exp() as u64).clamp(1, most)
 }
 
 /// Draws an instance. One in three has tiny tasks, one in three small ones; one in five has one resource, one in five a bottleneck. In
-/// every domain, one in three is of the first domain, which it contains, so that a failure there is one here.
+/// every domain, one in three belongs to the first domain, which every domain contains, so that failures in the first domain are found in
+/// each.
 pub(super) fn draft(rng: &mut ChaCha8Rng, domain: Domain, users_most: usize, number_most: u64) -> Draft {
     let kind = rng.random_range(0..5);
     let domain = if rng.random_range(0..3) == 0 { Domain::Positive } else { domain };

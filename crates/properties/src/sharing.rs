@@ -1,7 +1,7 @@
 //! Sharing incentive: each user is at least as well off as with its part of the cluster alone.
 //!
-//! The part of user i is `w_ir / sum_k w_kr` of each resource r, a 1/n of everything for equal weights. Source: Ghodsi et
-//! al., NSDI 2011, section 3; with weights Parkes, Procaccia and Shah, EC 2012.
+//! The part of user i is `w_ir / sum_k w_kr` of each resource r, which is 1/n of everything for equal weights. Source: Ghodsi et al., NSDI
+//! 2011, section 3; with weights Parkes, Procaccia and Shah, EC 2012.
 
 use super::view::{Gap, InstanceView, Measured, widest};
 

@@ -58,7 +58,7 @@ pub struct Finding {
     pub requirement: Requirement,
     /// The number of instances on which it was decided, up to the first that violates it.
     pub instances: u64,
-    /// The number of decided cases: lies, leaves and growths each count, and the steps of climbs.
+    /// The number of decided cases. Each lie, leave and growth counts, and so does each step of a climb.
     pub cases: u64,
     /// The number of cases that the policy could not solve.
     pub unsolved: u64,
@@ -253,8 +253,8 @@ impl Open {
     }
 }
 
-/// Searches for cases that violate properties. `tick` is called every few hundred instances with their number, and can end the search with
-/// an error. Errors: those of `tick`; instances that a policy cannot solve are counted.
+/// Searches for cases that violate properties. `tick` is called after each batch with its number of instances (0 after the climbs for a
+/// requirement), and can end the search with an error. Errors: those of `tick`; instances that a policy cannot solve are counted.
 pub fn survey(
     candidate: &Candidate,
     requirements: &[Requirement],
@@ -278,7 +278,7 @@ pub fn survey(
     };
     let drafts: Vec<Draft> = (0..search.effort.random).map(draw).collect();
     let some = |draft: &Draft, requirement: Requirement, number: u64| {
-        // These streams are far from those of the drafts themselves.
+        // The high bit separates these streams from those of the drafts.
         let mut rng = random::stream(search.seed, Purpose::Draw, search.domain, number | 1 << 40);
         random::sample(&mut rng, changes(draft, requirement.property, search.domain, NUMBER_MOST), CHANGES)
     };

@@ -5,7 +5,7 @@ use plimsoll_fair::{Allocation, Exact, Instance, Number, User, Wants};
 
 /// A type of number in which properties are decided.
 pub(super) trait Measured: Number {
-    /// Returns the largest integer that is not above the number; a float that misses an integer by rounding counts as that one.
+    /// Returns the largest integer that is not above the number; a float that misses an integer by a rounding error counts as that integer.
     fn floor(&self) -> Self;
     /// Returns the smallest gap that counts, in dominant shares.
     fn tolerance() -> Self;
@@ -126,7 +126,8 @@ impl<'a, N: Measured> InstanceView<'a, N> {
         least([self.tasks[user].clone()].into_iter().chain(self.cap[user].clone())).unwrap_or_else(N::zero)
     }
 
-    /// Returns how many (parts of) tasks a user could run alone; `None` if none (of whole tasks: not one), so that it has nothing to lose.
+    /// Returns the number of tasks, fractions included, that a user could run alone; `None` if it is 0 (for whole tasks, below 1), because
+    /// the user then has nothing to lose.
     pub fn alone(&self, user: usize) -> Option<N> {
         let most = least(self.needed(user).map(|r| self.capacity[r].over(&self.demand[user][r])));
         let alone = least(most.into_iter().chain(self.cap[user].clone()))?;
@@ -139,8 +140,8 @@ impl<'a, N: Measured> InstanceView<'a, N> {
         Allocation::bundles(self.instance, &self.tasks)
     }
 
-    /// Returns the tolerance of the reading in tasks of a user: as many as reach the (weighted) dominant share of the largest task of any
-    /// user.
+    /// Returns the tolerance of the reading in tasks of a user. Up to one task, it is the number of tasks that reach the (weighted)
+    /// dominant share of the largest task of any user; otherwise it is 0.
     fn forgiven(&self, user: usize) -> N {
         if self.reading != Reading::UpToOneTask {
             return N::zero();

@@ -106,7 +106,8 @@ const PACKED: [&str; 6] = ["parquet", "png", "pdf", "gz", "zst", "zip"];
 /// Writes an archive under a temporary name and renames it when it is complete. All entries are in one folder, with names (with `/` on
 /// every system) that every file system accepts. `sums` are the expected sizes and digests of the files.
 ///
-/// Errors: a name that some file system refuses, two names that some file system treats as one, a file that has changed since.
+/// Errors: a name that some file system refuses, two names that some file system treats as one, a file that has changed since its digest
+/// was computed.
 pub fn write(
     path: &Path,
     folder: &str,

@@ -66,7 +66,7 @@ impl Files {
         ArrowField::new("".into(), ArrowDataType::Struct(self.fields.clone()), false)
     }
 
-    /// Returns at most `most` first rows, each value as text, empty for a null. Errors: as [`Files::chunks`].
+    /// Returns the first rows, at most `most`, with each value as text; a null is empty. Errors: as [`Files::chunks`].
     pub fn first(&self, most: usize) -> Result<Vec<Vec<String>>> {
         let mut found: Vec<Vec<String>> = Vec::new();
         for path in &self.paths {
@@ -129,7 +129,7 @@ fn all(path: &Path) -> Result<Option<Parquet>> {
     Ok(Some(file))
 }
 
-/// Combines columns to one array of rows.
+/// Combines columns into one array of rows.
 fn together(columns: Vec<StoredColumn>, rows: usize, fields: &[ArrowField]) -> PolarsResult<Box<dyn Array>> {
     let whole = |column: StoredColumn| match column.into_arrays() {
         mut arrays if arrays.len() == 1 => Ok(arrays.remove(0)),
@@ -149,10 +149,10 @@ enum Stored {
     Text,
 }
 
-/// Writes the rows of a frame, given as arrays of this type, to a Parquet file. Messages call it `name`. Columns of types that no trace
-/// has are dropped, unless a trace has a column of that name. Returns the digest of the bytes.
+/// Writes the rows of a frame, given as arrays of the type of `field`, to a Parquet file. Messages call the frame `name`. Columns of types
+/// that cannot be read are dropped, except decimals and columns with the name of a trace column. Returns the digest of the bytes.
 ///
-/// Errors: [`Error::Trace`] for such a column and for invalid rows, and [`Error::Output`].
+/// Errors: [`Error::Trace`] for these exceptions and for invalid rows, and [`Error::Output`].
 pub fn import(
     name: &str,
     path: &Path,

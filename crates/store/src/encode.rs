@@ -1,8 +1,9 @@
-//! Encodes columns of a table as Parquet pages. The encoding follows from the column's declaration, without trials.
+//! Encodes columns of a table as Parquet pages. The encoding follows from the column's declaration and the number of distinct values.
 //!
-//! Repetitive columns are numbers in a dictionary while it is short. Other columns are differences from row to row: integers packed to the
-//! width of the largest difference of 64, names without their common prefix. Doubles are stored plain. A constant column is a dictionary
-//! of one value. A column of a row group is one page, compressed if a sample shows that this pays.
+//! Repetitive columns are stored as keys of a dictionary; of numbers, only while it is short. Other columns are stored as differences from
+//! row to row: 64 integers at a time are packed to the width of their largest difference, and a name omits the prefix that it shares with
+//! the name before. Other doubles are stored plain. A constant column is a dictionary of one value. A column of a row group is one page,
+//! compressed if a sample shows that this pays.
 
 use polars_parquet::parquet::CowBuffer;
 use polars_parquet::parquet::compression::{CompressionOptions, ZstdLevel, compress};
@@ -266,7 +267,7 @@ fn numbers(keys: &[u32], length: usize, page: &mut Vec<u8>) -> std::io::Result<(
     <u32 as Encoder<u32>>::bitpacked_encode(page, keys.iter().copied(), width as usize)
 }
 
-/// Multiplier that spreads bits over the high ones.
+/// Multiplier of a hash, which spreads the bits of a value over the high bits.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns whether the first values are whole seconds, given as microseconds, or all 0. Such values repeat, and as differences they would
@@ -275,7 +276,7 @@ fn are_seconds(values: &[i64]) -> bool {
     values.iter().take(64).all(|value| value % 1_000_000 == 0)
 }
 
-/// Encodes numbers by a dictionary, if they repeat and it has at most an eighth as many entries.
+/// Encodes numbers by a dictionary, if they repeat: it has at most about an eighth as many entries as there are numbers.
 fn few<T: Copy>(values: &[T], distinct: bool, bits: impl Fn(T) -> u64) -> Option<Numbered> {
     if distinct || values.is_empty() {
         return None;
@@ -312,7 +313,7 @@ fn few<T: Copy>(values: &[T], distinct: bool, bits: impl Fn(T) -> u64) -> Option
 struct Names {
     names: Interned,
     keys: Vec<u32>,
-    /// For some hashes the ends of a name, its length and its number; nearly always these match the name that is searched.
+    /// Per hash, the most recent name: its ends, length and number. An entry nearly always matches the name that is searched.
     recent: Vec<([u64; 2], usize, u32)>,
 }
 
@@ -443,7 +444,7 @@ fn worthwhile(page: &[u8]) -> ParquetResult<CompressionOptions> {
     Ok(if pays { fast } else { CompressionOptions::Uncompressed })
 }
 
-/// Number of rows of a block of differences, and of the parts of a block with a width each.
+/// Number of rows of a block of differences, and of each part of a block, which has its own width.
 const BLOCK: usize = 256;
 const PART: usize = 64;
 

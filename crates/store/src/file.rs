@@ -111,7 +111,7 @@ pub(crate) fn begin(path: &Path) -> Result<NamedTempFile> {
     tempfile::Builder::new().prefix(TEMPORARY).rand_bytes(6).tempfile_in(folder).map_err(fail)
 }
 
-/// Syncs a file's data to the disk. Errors: [`Error::Output`].
+/// Syncs a file's data to the disk and makes the file readable. Errors: [`Error::Output`].
 pub(crate) fn complete(path: &Path, temporary: NamedTempFile, digest: String) -> Result<Pending> {
     temporary.as_file().sync_all().map_err(|error| Error::output(path, error))?;
     set_readable(temporary.as_file());

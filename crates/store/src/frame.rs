@@ -49,7 +49,7 @@ impl Frame {
         })
     }
 
-    /// Returns the values of a column; as many times `absent` if there is no such column.
+    /// Returns the values of a column. If there is no such column, every value is `absent`.
     fn values<T: Clone>(
         &self,
         name: &str,

@@ -1,5 +1,5 @@
-//! Files of Plimsoll: tables in Parquet, checksummed records, archives, and their folder. This is the only crate that depends on the inner
-//! crates of polars.
+//! Files of Plimsoll: tables in Parquet, checksummed records, archives, and locks of folders. This is the only crate that depends on the
+//! inner crates of polars.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

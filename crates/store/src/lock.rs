@@ -22,7 +22,7 @@ pub struct Lock {
     /// `None` if the file system has no locks.
     file: Option<File>,
     path: PathBuf,
-    /// The folders that were created for it, innermost first.
+    /// The folders that were created for the lock file, innermost first.
     made: Vec<PathBuf>,
 }
 
@@ -98,7 +98,7 @@ fn acquire(folder: &Path, name: &Path, alone: bool) -> std::result::Result<Lock,
             Err(TryLockError::Error(error)) if is_without_locks(&error) => None,
             Err(TryLockError::Error(error)) => return Err(fail(error)),
         };
-        // The previous owner may have removed the file between the two steps.
+        // The previous owner may have removed the file after it was opened and before it was locked.
         if file.as_ref().is_none_or(|file| is_the_same(file, &path)) {
             return Ok(Lock { file, path, made });
         }
@@ -112,7 +112,7 @@ fn is_without_locks(error: &IoError) -> bool {
     error.kind() == ErrorKind::Unsupported || (cfg!(target_os = "linux") && error.raw_os_error() == Some(ENOLCK))
 }
 
-/// Returns whether an open file is still the one of that name.
+/// Returns whether an open file is still the one at `path`.
 fn is_the_same(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {

@@ -27,7 +27,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::pinned::Pinned;
 use plimsoll_sim::workload::NameList;
 
-/// The magic bytes at both ends of a file, and the length of the footer before the last ones.
+/// The magic bytes at both ends of a file, and the number of bytes after the footer: its length, and the magic bytes.
 const MAGIC: &[u8; 4] = b"PAR1";
 const TAIL: u64 = 8;
 
@@ -40,10 +40,10 @@ const DEPTH_MOST: usize = 32;
 /// A page with a larger decoded size must be large in the file, too.
 const PAGE_FREE: u64 = 64 << 20;
 
-/// Number of rows allowed in any file, and the number allowed in addition per byte; runs of equal values take almost no space.
+/// Number of rows allowed in a file of any size. [`UNFOLDED`] more are allowed per byte, since equal values take almost no space.
 const ROWS_FREE: u64 = 1 << 20;
 
-/// The largest ratio of decoded to stored size.
+/// The largest ratio of decoded to stored size, and the largest number of rows per byte.
 const UNFOLDED: u64 = 1024;
 
 /// The source of the bytes of a file.
@@ -279,7 +279,7 @@ impl StoredColumn {
         Ok(values)
     }
 
-    /// Returns the values that are integers below 2^63, if this is a column of integers.
+    /// Returns the values, if this is a column of integers; a value from 2^63 on is absent.
     pub fn integers(&self) -> std::result::Result<Option<Vec<Option<i64>>>, String> {
         use ArrowDataType as D;
         let mut values = Vec::with_capacity(self.len());
@@ -319,7 +319,7 @@ impl StoredColumn {
     }
 }
 
-/// Runs library code that may panic on the content of a file. Panics are silent, since the file causes them.
+/// Runs library code that may panic on the content of a file. No message is printed for a panic, since the file is its cause.
 fn guarded<T, E: Display>(work: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<T, String> {
     thread_local!(static GUARDED: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();
@@ -457,7 +457,7 @@ fn widened(field: ParquetType) -> ParquetType {
     }
 }
 
-/// Returns the name of a type that cannot be read: neither numbers, nor text, nor Booleans.
+/// Returns the name of a type that cannot be read: not numbers, text, Booleans or nulls only.
 pub(crate) fn unreadable(dtype: &ArrowDataType) -> Option<String> {
     use ArrowDataType as D;
     Some(match dtype {

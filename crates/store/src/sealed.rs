@@ -1,7 +1,7 @@
 //! Checksummed records in JSON: a changed record is invalid.
 //!
 //! The last key of the object is `blake3`, the digest of every byte before it. To verify a record with common tools, remove the text from
-//! the last comma on and compare (docs/formats.md).
+//! the last comma on and compare the digest of the rest (docs/formats.md).
 
 use std::cmp::Ordering;
 use std::io::{ErrorKind, Read};
@@ -96,7 +96,7 @@ pub enum Found<T> {
 }
 
 /// Reads a record with the version of the schema of its tables. Errors: [`Error::Io`]; [`Error::Trace`] with advice, if the version is not
-/// this program's, since the records may then differ.
+/// this program's, since its records may have other keys.
 pub fn find<T: DeserializeOwned>(path: &Path) -> Result<Found<T>> {
     let Some(bytes) = bytes(path)? else { return Ok(Found::Missing) };
     check_schema(path, &bytes)?;

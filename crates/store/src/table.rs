@@ -193,7 +193,7 @@ impl TableWriter {
         let columns = columns.chain(fields.iter().map(|field| (&field.name, field.kind)));
         let schema: ArrowSchema =
             columns.map(|(name, kind)| ArrowField::new(name.as_str().into(), stored(kind), true)).collect();
-        // Readers that support Arrow use the schema first.
+        // The first pair is the schema for readers that support Arrow.
         let pairs = metadata.iter().map(|(key, value)| KeyValue { key: key.clone(), value: Some(value.clone()) });
         let pairs = std::iter::once(schema_to_metadata_key(&schema)).chain(pairs).collect();
         let file = temporary.as_file().try_clone().map_err(|error| fail(&error))?;

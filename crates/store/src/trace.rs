@@ -172,7 +172,7 @@ impl<'f> TraceField<'f> for One<'f> {
 
 /// Returns a double times `scale`, if its shortest decimal is a multiple of `1 / scale`, so that nothing is rounded.
 ///
-/// No two decimals of 15 digits are the same double, and a double is printed with the fewest digits that parse to it. So if it is the
+/// No two decimals of 15 digits are the same double, and a double is printed with the fewest digits that parse to it. So if `value` is the
 /// nearest double to a decimal of 15 digits, it is printed as that decimal.
 fn times(value: f64, scale: u64) -> Option<u64> {
     let decimals = if scale.is_power_of_two() { scale.ilog2() } else { scale.ilog10() };

@@ -1,7 +1,7 @@
 //! `plimsoll check`: searches counterexamples to the fairness properties of policies.
 //!
 //! It checks static allocations, or, with `--whole-tasks`, policies of the simulation. Findings are printed, and optionally written as
-//! instances for `plimsoll solve` and drawn as a grid. A property without a counterexample is not proven; it held for all instances that
+//! instances for `plimsoll solve` and drawn as a grid. A property without a counterexample is not proven; it held in all instances that
 //! were tried.
 
 mod plan;
@@ -226,7 +226,8 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, origin: Set
         true => context.registry.own().iter().map(|policy| policy.name.as_str()).collect(),
         false => context.registry.own_mechanisms().iter().map(|(name, _)| name.as_str()).collect(),
     };
-    // The generated instances are one pool, on which policies with placement equal those without; the former are checked only on request.
+    // In the generated instances all machines form one pool, where policies with placement decide as those without. They are checked only
+    // on request.
     let runs = PolicySpec::all().into_iter().filter(|policy| policy.runs().is_ok());
     let mut names: Vec<String> = runs.map(|policy| policy.row().checked.to_owned()).collect();
     names.extend(own.into_iter().map(str::to_owned));

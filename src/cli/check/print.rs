@@ -30,7 +30,7 @@ pub(super) fn text(requirements: &[Requirement], matrices: &[Matrix], whole: Opt
         for column in &matrix.columns {
             for (finding, files) in column.findings.iter().zip(&column.files) {
                 let Some(found) = &finding.counterexample else { continue };
-                // A larger class of instances may have the same smallest counterexample, which is shown once.
+                // Several classes of instances may have the same smallest counterexample; it is shown once.
                 let known = |(policy, other): &(&str, &Counterexample)| {
                     *policy == column.policy
                         && other.requirement == found.requirement
@@ -87,7 +87,7 @@ fn counterexample(
     let worlds =
         [(&found.instance, &found.tasks)].into_iter().chain(found.after.iter().map(|(then, tasks)| (then, tasks)));
     for (file, world) in files.iter().map(|file| &file.path).zip(worlds) {
-        // A command is copied, and stays on its line.
+        // Users copy the command, so its line is not broken.
         text += &format!("  {}\n", replay(file, &column.policy, world, whole));
     }
     text.push('\n');
@@ -117,7 +117,7 @@ fn capital(text: &str) -> String {
 }
 
 fn lower(text: &str) -> String {
-    // Names of persons keep their capital letter.
+    // The name of a person keeps its capital letter.
     if text.starts_with("Pareto") { text.to_owned() } else { text.to_lowercase() }
 }
 

@@ -94,7 +94,7 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
     }
 }
 
-/// Returns a complete scenario; further information is in its comments.
+/// Returns the found state as a scenario file, with a description of the search in its comments; without a state, only the comments.
 fn text(policy: &str, class: &Class, found: &Option<FoundState>, played: u64) -> String {
     let Class { size, running, urgent, .. } = class;
     let urgency = if *urgent { "of two priorities" } else { "of one priority" };

@@ -1,4 +1,4 @@
-//! `plimsoll court`: plays scenarios (decision tests) of production schedulers to a verdict, and searches for small ones.
+//! `plimsoll court`: plays scenarios (decision tests) of production schedulers to a verdict, and searches for small scenarios.
 //!
 //! A scenario is a file or one of those shipped with the program. Each is played under one or several policies for at most a given number
 //! of rounds. The verdict is compared with the expected one, if the scenario has one.

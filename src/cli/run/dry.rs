@@ -17,7 +17,7 @@ const TRIAL: Duration = Duration::from_millis(500);
 /// Maximum number of trial runs.
 const TRIALS: usize = 8;
 
-/// Lists the runs, and estimates the time of the missing ones. Errors include those before the first event of a run.
+/// Lists the runs, and estimates the time of the missing ones. Errors: also those that occur in a run before its first event.
 pub fn list(study: &Study, how: &RunSettings, context: &Context) -> Result<()> {
     if let Some(folder) = how.folder {
         check_owner(folder)?;
@@ -85,7 +85,8 @@ fn estimate(study: &Study, runs: &[ListedRun], stop: &Stop) -> Result<f64> {
     Ok(mean * missing.len() as f64)
 }
 
-/// Returns the seconds of one run: measured if it ends soon, else scaled by its number of tasks, or unscaled if that is unknown.
+/// Returns the seconds of one run: measured if it ends soon; otherwise scaled by its number of tasks, or not scaled if that number is
+/// unknown.
 fn trial(plan: &Plan, policy: usize, stop: &Stop) -> Result<f64> {
     let started = Instant::now();
     let supply = plan.workload.supply(plan.seeds[0])?;

@@ -101,7 +101,7 @@ fn answer(question: &Question, args: &Args, draw: Option<&Paper>, context: &Cont
     }
 }
 
-/// Solves an instance of groups. Errors: options for users.
+/// Solves an instance of groups. Errors: an option for instances of users is given.
 fn groups(instance: &GroupInstance, args: &Args, draw: Option<&Paper>, context: &Context) -> Result<Option<Drawing>> {
     if args.whole.given() {
         let problem = "--whole-tasks is for an instance of [[user]]s, and this one has [[group]]s".to_owned();
@@ -110,7 +110,7 @@ fn groups(instance: &GroupInstance, args: &Args, draw: Option<&Paper>, context: 
     quota::run(instance, args, draw, context)
 }
 
-/// Solves an instance of users. Errors: options, and the policy, for groups.
+/// Solves an instance of users. Errors: an option or the policy for instances of groups is given.
 fn users(instance: &Instance, args: &Args, draw: Option<&Paper>, context: &Context) -> Result<Option<Drawing>> {
     // Without a file, every user is its own group.
     let of_file = |name: &&String| name.strip_prefix(quota::POLICY).is_some_and(|rest| rest.starts_with(':'));
@@ -152,8 +152,8 @@ fn asked(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outc
     policies.iter().map(|name| solved(instance, name, args, context)).collect()
 }
 
-/// Returns the outcome under every policy without parameters that is defined for this instance: policies with placement if there are
-/// several kinds of machines, and the others unless tasks have constraints.
+/// Returns the outcome under every policy without parameters that is defined for this instance: policies with placement if the instance
+/// lists its machines, and the others unless a user may run on some machines only.
 fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outcome>> {
     let built_in = PolicySpec::all().into_iter().map(|spec| spec.to_string()).filter(|name| !name.contains(':'));
     let own = context.registry.own_mechanisms().iter().map(|(name, _)| name.clone());
@@ -170,7 +170,7 @@ fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec
         }
         match solved(instance, &name, args, context) {
             Ok(outcome) => outcomes.push(outcome),
-            // This policy was not requested explicitly, and others may have a result.
+            // The user did not request this policy by name, and other policies may have a result.
             Err(error) if error.exit_code() == 2 || matches!(error, Error::NotConverged { .. }) => {
                 context.warn(&format!("no allocation under {name}: {error}"))
             }

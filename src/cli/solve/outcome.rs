@@ -111,7 +111,7 @@ impl Holding {
         let need = |r: usize| Some(&user.demand[r] / &capacity[r]).filter(Exact::is_positive);
         let counted = || (0..capacity.len()).filter(|&r| capacity[r].is_positive());
         let needed = counted().filter_map(|r| Some((r, need(r)?)));
-        // The first one of equals remains.
+        // Of equal shares, the first one is kept.
         let dominant = needed.reduce(|most, one| if one.1 > most.1 { one } else { most });
         let weighted = counted().filter_map(|r| Some(&need(r)? / &user.weight[r])).max();
         let share = |r: usize| capacity[r].is_positive().then(|| tasks.times(&(&user.demand[r] / &capacity[r])));

@@ -75,7 +75,7 @@ pub fn table(instance: &Instance, outcome: &Outcome) -> String {
     text
 }
 
-/// Returns the machines with running tasks, each with their number; the JSON output contains every machine.
+/// Returns the machines with running tasks, each with the number of these tasks; the JSON output contains every machine.
 fn machines(instance: &Instance, on: &[Amount]) -> String {
     const SHOWN: usize = 4;
     let some = instance.machines().iter().zip(on).filter(|(_, tasks)| tasks.float() > 0.0);

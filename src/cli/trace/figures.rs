@@ -51,7 +51,7 @@ fn published_pair(summary: &Summary) -> bool {
     units == ["cores", "GiB"]
 }
 
-/// Returns the kinds with a curve each: the stages, or all tasks if there are none.
+/// Returns the kinds of tasks that have a curve each: the stages, or all tasks together if there are no stages.
 fn kinds(measured: &[Curves]) -> &[Curves] {
     if measured.len() > 1 { &measured[1..] } else { measured }
 }
@@ -82,7 +82,7 @@ fn demand(at: usize, label: String, measured: &[Curves], known: &[Curves]) -> St
         let published = published.and_then(|known| known.demand.get(at));
         series.extend(published.map(|points| Series::new(format!("{}, published", one.kind), points.clone())));
     }
-    // A few extreme values would compress all others at the left edge; a curve that leaves the chart shows them.
+    // A few extreme values would compress all others at the left edge; a curve that leaves the chart shows that they exist.
     let nearly_all = |one: &Series| one.points.iter().find(|(_, share)| *share >= 0.995).map(|(value, _)| *value);
     let most = series.iter().filter_map(nearly_all).fold(0.0, f64::max);
     let axis = Axis::number(label);

@@ -50,7 +50,7 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// The generators that can write a trace.
+/// The names of generators. All except `closed-loop` can write a trace; it is listed so that its error message explains the reason.
 pub const NAMES: [&str; 4] = ["facebook", "synthetic", "bench", "closed-loop"];
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -95,7 +95,7 @@ impl Default for Bench {
 }
 
 impl GeneratedWorkload {
-    /// Runs a generator. Errors: [`Error::Plan`] at the parameter; a closed loop, which has no trace.
+    /// Runs a generator. Errors: [`Error::Plan`] at a wrong parameter, or for a closed loop, which has no trace.
     pub fn new(name: Option<&str>, plan: Option<&Path>, seed: u64, set: &[String]) -> Result<GeneratedWorkload> {
         let mut table = plan.map(parameters_of).transpose()?.unwrap_or_default();
         let planned = table.get("generator").and_then(|entry| entry.node.text()).map(str::to_owned);
@@ -122,7 +122,7 @@ impl GeneratedWorkload {
         }
         put_at(&mut table, "generator", Node { place: Place::default(), value: Value::Text(known.to_owned()) })?;
         for change in set {
-            // The key as in a plan, or without the name of the table.
+            // The key is written as in a plan, or without the name of the table.
             apply(&mut table, change.strip_prefix("workload.").unwrap_or(change), "load=0.6")?;
         }
         let mut parameters = table.plain_table()?;

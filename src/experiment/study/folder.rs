@@ -159,7 +159,7 @@ fn places(folder: &Path) -> Result<Vec<PathBuf>> {
 const ADVICE: &str = "Repeat that command or plan unchanged, choose another folder with -o, or replace those results with \
                       --restart.";
 
-/// Checks that a folder has no results of another command or plan, or of a replay of another file: the rule of `run` and of `replay`. A
+/// Checks that a folder has no results of another command or plan, or of a replay of another file; `run` and `replay` require this. A
 /// plan with an edited input file is the same plan, and its runs are repeated. Errors: [`Error::Mismatch`] with the difference, or if the
 /// record that would identify the plan is damaged and no run is one of this plan; [`Error::Io`].
 pub fn check(study: &Study, folder: &Path) -> Result<()> {

@@ -219,7 +219,7 @@ pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>>
     Ok(metadata)
 }
 
-/// Returns whether the results can be reproduced: not if the trace is standard input.
+/// Returns whether the results can be reproduced: not if the trace can be read only once (standard input, a pipe).
 pub fn is_repeatable(plan: &Plan) -> bool {
     trace(plan).is_none_or(Path::is_file)
 }

@@ -110,7 +110,7 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
         })
         .collect();
     let y = Axis::fraction("Reduction of mean completion time");
-    // If there are many policies, one is so poor somewhere that the bars of all others would be slivers.
+    // With many policies, one of them may have such a large increase that the bars of all others would be too small to read.
     let many = series.len() > MANY;
     let y = if many { y.range(-1.0, 1.0) } else { y };
     let chart = Chart { size_pt: (Chart::PAGE.0, 190.0), ..Chart::new(Axis::number("Job size (tasks)"), y) };

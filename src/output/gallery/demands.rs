@@ -15,7 +15,7 @@ const STAGES: usize = 4;
 /// The ratio of demands above which the axis is logarithmic.
 const WIDE: f64 = 20.0;
 
-/// Draws every further resource against the first: `demands`, and `demands-NAME` from the third on.
+/// Draws each other resource against the first one: the second in the figure `demands`, all others in figures `demands-NAME`.
 pub fn demands(results: &Results, paper: &Paper) -> Result<Gallery> {
     let Some((first, others)) = results.dims.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Ok(Gallery::without("demands", "the workload has one resource"));

@@ -1,6 +1,7 @@
 //! The evenness of shares among backlogged users: distributions over time, all seeds together.
 //!
-//! Curves over time would jump with every user that arrives or leaves, and would be interrupted while no demand is pending.
+//! Distributions are shown instead of curves over time, which would jump whenever a user arrives or leaves, and would be interrupted while
+//! no demand is pending.
 
 use super::{Gallery, RunEnds, seeds_of};
 use crate::error::Result;

@@ -13,7 +13,7 @@ pub(super) struct Family {
     pub policy: usize,
     /// The label; empty for the default tree.
     pub label: String,
-    /// Whether minimums are below the water level's zero.
+    /// Whether the minimums lie below the zero of the water level, as in the variant `min-plus-share`.
     pub sunk: bool,
     /// The groups, in the order of the policy.
     pub groups: Vec<GroupPanel>,
@@ -33,7 +33,7 @@ pub(super) struct GroupPanel {
 /// The values of a group for one resource, in display units.
 #[derive(Default)]
 pub(super) struct GroupValues {
-    /// The capacity of the cluster, or the largest one that the machines of its tree had.
+    /// The capacity of the cluster, or the largest capacity that the machines of the group's tree had.
     pub capacity: f64,
     pub ratio: f64,
     pub min: f64,

@@ -125,7 +125,8 @@ pub fn write(folder: &Path, figures: &[Drawn], about: &Provenance) -> Result<Vec
     Ok(figures.iter().map(one).collect::<Result<Vec<_>>>()?.concat())
 }
 
-/// The ends of runs in seconds, by policy and run. The last row of a series applies until then, since rows are written only at changes.
+/// The ends of runs in seconds, by policy and run. The last row of a series applies until the end of its run, since rows are written only
+/// at changes.
 struct RunEnds(BTreeMap<(usize, usize), f64>);
 
 impl RunEnds {
@@ -136,7 +137,7 @@ impl RunEnds {
         Ok(RunEnds(ends.into_iter().filter_map(|(key, end)| Some((key, end? / 1e6))).collect()))
     }
 
-    /// Returns the end of the run of a table, which is never before `last`, the time of its last row.
+    /// Returns the end of the run that a table belongs to, but at least `last`, the time of the last row.
     fn after(&self, part: &Part, last: f64) -> f64 {
         self.0.get(&(part.policy, part.run)).copied().unwrap_or(last).max(last)
     }

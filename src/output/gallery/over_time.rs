@@ -11,7 +11,7 @@ use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
 use crate::units::resource_name;
 
-/// Maximum number of users in a run; with more, no figure is drawn.
+/// Maximum number of users in a run for which the figure of shares is drawn.
 const USERS_MOST: f64 = 60.0;
 
 /// Maximum number of users with a curve.

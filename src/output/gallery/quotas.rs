@@ -79,7 +79,7 @@ fn largest(family: &Family) -> Vec<usize> {
     chosen
 }
 
-/// Returns steps as shares of the cluster, up to the end of the run.
+/// Returns one series of steps per quantity, as shares of the cluster's capacity, up to the end of the run.
 fn curves(account: &GroupValues, end: f64) -> Vec<Series> {
     let share = |amount: f64| if account.capacity > 0.0 { amount / account.capacity } else { 0.0 };
     let curve = |label: &str, of: &dyn Fn(&GroupPoint) -> f64| {

@@ -1,6 +1,7 @@
 //! Water levels at selected instants of the first seed: each group is a bucket, as in the figures of the Fuxi article.
 //!
-//! The instants are the first ones at which the most is lent, missed and refused. At most `BUCKETS` groups of a parent have a bucket.
+//! The instants are the first ones at which the lent, missing and refused amounts are largest. At most `BUCKETS` groups of a parent have a
+//! bucket.
 
 use super::groups::{Family, GroupPoint, GroupTables, GroupValues, name, read};
 use super::{Drawn, Gallery, seed_of};
@@ -45,7 +46,7 @@ pub fn water(results: &Results, paper: &Paper) -> Result<Gallery> {
     Ok(gallery)
 }
 
-/// Returns a description of the figure, and the panels. `None` if no demand was ever requested.
+/// Returns a description of the figure, and the panels. `None` if no amount was ever lent, missing or refused.
 fn draw(results: &Results, family: &Family) -> Option<(String, Vec<BucketPool>)> {
     let instants = telling(family);
     if instants.is_empty() {
@@ -208,7 +209,7 @@ mod tests {
         let lender = group("lender", 50.0, &[[60.0, 0.0, 80.0, 65.0, 80.0], [120.0, 65.0, 190.0, 65.0, 190.0]]);
         let borrower = group("borrower", 0.0, &[[0.0, 90.0, 90.0, 90.0, 90.0], [60.0, 90.0, 90.0, 35.0, 90.0]]);
         let family = Family { policy: 0, label: String::new(), sunk: true, groups: vec![lender, borrower], end: 200.0 };
-        // The lender has no row before its first request, so 50 of the 90 in use are not yet known to be its own.
+        // The lender has no row before its first request at 60 s. Therefore its minimum of 50 does not count as lent at 0 s.
         let instants = [(60.0, "most lent and most short of a min".to_owned()), (120.0, "most refused".to_owned())];
         assert_eq!(telling(&family), instants);
         let none = group("idle", 50.0, &[[0.0; 5]]);

@@ -1,4 +1,4 @@
-//! Checks the figures that a plan requests against the results that it will have.
+//! Checks the figures that a plan requests against the results that the plan will produce.
 //!
 //! `Checker` resolves names of fields and columns, applies the defaults of each kind, and refuses a figure that its kind cannot show.
 //! Errors name the figure and the key, and suggest similar names. No table is read.
@@ -15,7 +15,7 @@ use crate::output::portable;
 use crate::output::schema::Table;
 use crate::units::Dim;
 
-/// The axes, policies, resources and tables of results.
+/// The axes, policies, resources and tables that figures can refer to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scope {
     /// The axes of the sweep: columns, and the values of each, in order.
@@ -121,7 +121,8 @@ impl Checker<'_> {
         Error::plan(self.key(key), format!("'{name}'"), format!("{}{hint}", alternatives(name, known, "")))
     }
 
-    /// Creates an error for a column that the table does not have; it names the same measure in this table and in others.
+    /// Creates an error for a column that the table does not have. The message names columns of the same measure in this table and in
+    /// another one.
     fn unknown_column<'k>(
         &self,
         (key, table): (&str, Table),
@@ -337,7 +338,7 @@ impl Checker<'_> {
         let used = |field: &Field, facet: &Option<Vec<Field>>| {
             x.as_ref() == Some(field) || rows.as_ref() == Some(field) || facet.iter().flatten().any(|one| one == field)
         };
-        // Defaults: several columns are panels, and policies are curves, or the panels of maps.
+        // Defaults: several columns have a panel each. Policies have a curve each, or in heat maps a panel each.
         let asked = |fields: &Option<Vec<Field>>, field: &Field| fields.iter().flatten().any(|one| one == field);
         if y.len() > 1 && !used(&Field::Metric, &facet) && !asked(&series, &Field::Metric) {
             facet.get_or_insert_default().push(Field::Metric);
@@ -360,7 +361,7 @@ impl Checker<'_> {
         Ok(Request { x, y, rows, series, facet, filter, stat, scale, ..request })
     }
 
-    /// Returns the field of a name: policy, cell, seed, metric, an axis or its last words, a column of the table.
+    /// Returns the field of a name: `policy`, `cell`, `seed`, `metric`, an axis (or the last words of its name), or a column of the table.
     fn field(&self, key: &str, name: &str, columns: &[FigureColumn]) -> Result<Field> {
         match name {
             "policy" => return Ok(Field::Policy),
@@ -371,14 +372,14 @@ impl Checker<'_> {
         }
         let axes = &self.scope.axes;
         let plain = name.replace("].", "_").replace(['.', '['], "_").replace(']', "");
-        // The table prefix is implied by the words after it.
+        // Labels omit the table prefix of an axis unless another axis ends with the same words.
         let word = |at: usize| {
             let axis = &axes[at].0;
             let short = ["workload_", "cluster_"].iter().find_map(|table| axis.strip_prefix(table)).unwrap_or(axis);
             let alone = axes.iter().filter(|(other, _)| other.ends_with(short)).count() == 1;
             if alone { short.to_owned() } else { axis.clone() }
         };
-        // The last word is sufficient if no other axis ends with it.
+        // The last words of an axis are sufficient if no other axis ends with them.
         let ends = |at: usize| axes[at].0.ends_with(&format!("_{plain}"));
         let ending: Vec<usize> = (0..axes.len()).filter(|&at| ends(at)).collect();
         let spans = |at: usize| axes[at].1.iter().all(|text| seconds(text).is_some()) && !axes[at].1.is_empty();
@@ -415,7 +416,7 @@ impl Checker<'_> {
             other => Err(Error::plan(self.key(&key), other, "a number or a name, or a list of them")),
         };
         let wanted: Vec<FilterValue> = items.iter().map(wanted).collect::<Result<_>>()?;
-        // Values that are known before the run must exist.
+        // The values of policies and axes are known before the run, so a filter must name existing ones.
         let there: Option<Vec<Datum>> = match &field {
             Field::Policy => Some(self.scope.policies.iter().cloned().map(Datum::Text).collect()),
             Field::Axis(at, ..) => Some(self.scope.axes[*at].1.iter().map(|text| Datum::of_axis(text)).collect()),

@@ -1,4 +1,4 @@
-//! Draws the requested figures: the chart around the data, the caption, and the drawing of each kind.
+//! Draws the requested figures. The common parts are here: the chart around the data, and the caption.
 
 use super::check::Request;
 use super::field::{Field, FigureColumn};
@@ -10,14 +10,14 @@ use crate::output::figure::{Axis, Chart, Data, Measure};
 use crate::output::gallery::{Drawn, Gallery};
 use crate::output::numbers::capital;
 
-/// Heights of a panel with the text below it, and of the margins around all panels.
+/// Heights in points: of a panel with the text below it, and of the margins around all panels.
 const PANEL: f64 = 120.0;
 const AROUND: f64 = 40.0;
 
 /// Maximum number of panels side by side.
 const COLUMNS: usize = 3;
 
-/// A value with fewer jobs than this is marked as based on few.
+/// A value from fewer jobs than this is marked as such.
 pub(super) const FEW: u64 = 10;
 
 /// A drawing with its data and description.
@@ -131,7 +131,7 @@ impl Request {
         }
     }
 
-    /// Returns the plural noun if rows represent jobs, or count them.
+    /// Returns `jobs` or `tasks` if the rows of the table represent or count them.
     pub(super) fn counts(&self) -> Option<&'static str> {
         use crate::output::schema::Table;
         match self.table {

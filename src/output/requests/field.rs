@@ -119,7 +119,7 @@ impl FigureColumn {
         columns
     }
 
-    /// Returns the table's columns that it is derived from.
+    /// Returns the columns of the table from which the value is derived.
     pub fn needs(&self) -> Vec<&str> {
         match &self.from {
             ValueSource::Itself => vec![&self.name],
@@ -129,7 +129,7 @@ impl FigureColumn {
         }
     }
 
-    /// Returns whether it is a fraction of a whole: 0 to 1, or more if the whole is exceeded.
+    /// Returns whether the values are fractions of a whole: 0 to 1, or more if usage exceeds the whole.
     pub fn is_part(&self) -> bool {
         matches!(self.unit, Unit::Share | Unit::Index)
     }
@@ -143,7 +143,7 @@ impl FigureColumn {
         }
     }
 
-    /// Returns the axis of a chart that shows it.
+    /// Returns the axis of a chart that shows the column.
     pub fn axis(&self) -> Axis {
         Axis { label: self.heading.clone(), measure: self.measure(), ..Axis::default() }
     }
@@ -192,7 +192,7 @@ impl Datum {
     }
 }
 
-/// Formats a number for an axis: with its own digits if they are few.
+/// Formats a number for an axis: with all of its digits if they are few.
 pub(super) fn plain(value: f64) -> String {
     let text = value.to_string();
     if text.len() <= 6 { text } else { numbers::number(Some(value)) }
@@ -209,7 +209,7 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
 }
 
 impl Field {
-    /// Returns its name in the data.
+    /// Returns the name of the field in the data.
     pub fn name(&self) -> &str {
         match self {
             Field::Policy => "policy",
@@ -221,7 +221,7 @@ impl Field {
         }
     }
 
-    /// Returns the axis of a chart that shows it.
+    /// Returns the axis of a chart that shows the field.
     pub fn axis(&self) -> Axis {
         match self {
             Field::Column(column) => column.axis(),

@@ -1,7 +1,7 @@
 //! The figures that a plan requests: `[[figure]]`, each described by kind, x, y, series and facet.
 //!
 //! Requests are checked before the runs, are not part of a run's identity, and are stored with the results in `figures.toml`, so that
-//! figures can be drawn again, or replaced, from the tables alone.
+//! figures can be redrawn or replaced from the tables alone.
 
 mod check;
 mod draw;
@@ -152,8 +152,8 @@ impl Requests {
         if self.text.is_empty() { String::new() } else { format!("\n{}", self.text) }
     }
 
-    /// Draws the figures of a study: the requested ones, or those of every report; for a sweep those over all its cells. `only` are names
-    /// of figures or of built-in kinds; all if empty.
+    /// Draws the figures of a study: the requested ones, or those of every report if none is requested; for a sweep, the figures over all
+    /// its cells. `only` are names of figures or of built-in kinds; all if empty.
     ///
     /// Errors: an unknown name, a damaged table.
     pub fn draw(&self, whole: &Whole, only: &[String]) -> Result<Gallery> {
@@ -185,7 +185,8 @@ impl Requests {
             }
         }
         if let Some(results) = whole.alone() {
-            // Without any description, all built-in figures are drawn, and the named ones.
+            // If the plan requests no figure, all built-in figures are drawn; otherwise only the requested ones and those that `only`
+            // names.
             let listed: Vec<&str> = list.iter().flat_map(|one| one.builtin().unwrap_or_default()).copied().collect();
             let more =
                 |kind: &&str| !listed.contains(kind) && (self.list.is_empty() || !only.is_empty()) && wanted(kind);
@@ -197,8 +198,8 @@ impl Requests {
     }
 }
 
-/// Returns one figure per headline metric: over the first axis, with panels for the other axes; without axes, in rank order if there are
-/// many policies.
+/// Returns one figure per headline metric, over the first axis and with panels for the other axes. Without axes, the figures rank the
+/// policies; there are none if the policies are few.
 fn sensible_ones(scope: &Scope, paper: Paper) -> Result<Vec<Request>> {
     let (first, others) = scope.axes.split_first().map_or((None, &[][..]), |(first, others)| (Some(first), others));
     let kind = match first {

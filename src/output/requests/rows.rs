@@ -1,7 +1,7 @@
-//! The rows that a figure shows: of all cells, policies and seeds, from the tables alone.
+//! The rows that a figure shows, for all cells, policies and seeds. They are read from the tables alone.
 //!
 //! [`Whole`] opens a results folder with or without a sweep. `FigureRows` are the rows of one figure with their origins, and `Means`
-//! reduces them: runs of one seed are averaged first, since they are one sample, then the mean is taken over seeds.
+//! reduces them: it averages the runs of each seed first, since they are one sample, and then takes the mean over seeds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -119,9 +119,9 @@ pub(super) struct FigureRow {
     pub at: Vec<Datum>,
     /// The y value.
     pub y: f64,
-    /// Index of its run.
+    /// The index of its run in [`FigureRows::origins`].
     pub run: usize,
-    /// Its number of jobs or tasks; 0 if it represents none.
+    /// The number of jobs or tasks that it represents; 0 if it represents none.
     pub weight: u64,
 }
 
@@ -141,7 +141,7 @@ pub(super) struct Origin {
     pub settings: Vec<String>,
 }
 
-/// The rows of a figure, and the properties of their runs.
+/// The rows of a figure, and the runs that they are from.
 #[derive(Default)]
 pub(super) struct FigureRows {
     pub rows: Vec<FigureRow>,
@@ -151,7 +151,7 @@ pub(super) struct FigureRows {
     pub settings: Vec<String>,
     /// The end of each run, in seconds.
     pub ends: Vec<f64>,
-    /// For each run the instants at which an absent row means a value of 0; empty if it does not.
+    /// For each run, the instants at which an absent row means a value of 0. Empty if absent rows have no such meaning.
     pub grids: Vec<Vec<f64>>,
     /// Whether the table exists.
     pub there: bool,
@@ -205,8 +205,8 @@ impl Request {
 }
 
 impl FigureRows {
-    /// Groups the values of runs by seed. Runs of one seed used the same random numbers, so they are one sample, whose value is their
-    /// mean. Seeds without some of the runs of other seeds are omitted.
+    /// Groups the values of runs by seed. Runs of one seed used the same random numbers, so they are one sample, whose value is their mean.
+    /// A seed that lacks some of the runs that other seeds have is omitted.
     pub fn by_seed<T>(&self, runs: impl IntoIterator<Item = (usize, T)>) -> Vec<Vec<T>> {
         let mut seeds: BTreeMap<u64, Vec<T>> = BTreeMap::new();
         for (run, value) in runs {
@@ -257,12 +257,12 @@ struct Of<'a> {
     run: usize,
 }
 
-/// The values of a field in all rows of a run.
+/// The values of a field in the rows of a run.
 enum Values {
     Same(Datum),
     Numbers(Vec<Option<f64>>),
     Texts(Vec<String>),
-    /// The shown column.
+    /// The name of the shown column.
     Shown,
 }
 
@@ -346,7 +346,7 @@ impl Of<'_> {
     }
 }
 
-/// Returns the name of a curve; a curve of a policy and another field has the style of the policy.
+/// Returns the name of a curve. If the policy is one of its fields, the key begins with the policy, which selects the style.
 pub(super) fn named(fields: &[Field], words: Vec<String>) -> Series {
     let label = words.join(", ");
     let Some(at) = fields.iter().position(|field| *field == Field::Policy) else {
@@ -410,7 +410,7 @@ impl Mark {
 
 /// Means over seeds, by panel, curve and place.
 pub(super) struct Means {
-    /// The settings without a key, over which runs of one seed are averaged.
+    /// The settings that no field of the figure distinguishes. The runs of one seed are averaged over them.
     pub averaged: Vec<String>,
     pub facets: Vec<String>,
     pub series: Vec<Series>,
@@ -457,7 +457,7 @@ impl Means {
         end.clamp(self.bounds.0, self.bounds.1)
     }
 
-    /// Returns the mean at a place, and its number of jobs.
+    /// Returns the mean at a place, and the number of jobs or tasks behind it.
     pub fn at(&self, facet: usize, series: usize, x: usize, row: usize) -> Option<&(Interval, u64)> {
         self.cells.get(&[facet, series, x, row])
     }

@@ -53,7 +53,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Checks that a distribution is of one policy and one cell. Errors: a setting that has several values and no key.
+    /// Checks that each distribution is of one policy and one cell. Errors: a setting has several values and no key.
     pub(super) fn keyed(&self, request: &Request) -> Result<()> {
         let named = || request.x.iter().chain(&request.rows).chain(&request.series).chain(&request.facet);
         let passing = |field: &Field, values: &[String], datum: &dyn Fn(&str) -> Datum| -> Vec<String> {
@@ -61,7 +61,7 @@ impl Checker<'_> {
             let passes = |value: &Datum| own.clone().all(|(_, wanted)| wanted.iter().any(|one| one.fits(value)));
             values.iter().filter(|value| passes(&datum(value))).cloned().collect()
         };
-        // A figure of one cell, or with a key for cells, has one value on each axis.
+        // If the figure is of one cell, or has a key for cells, a curve has one value on each axis.
         let one_cell = |(field, wanted): &(Field, Vec<FilterValue>)| {
             *field == Field::Cell && matches!(wanted[..], [FilterValue::Value(_)])
         };

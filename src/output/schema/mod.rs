@@ -50,7 +50,7 @@ impl Table {
         Table::ALL.iter().map(|(_, table, _)| *table)
     }
 
-    /// Returns the table of such rows. Panics: only if there is no table of its name (programmer error).
+    /// Returns the table with rows of this type. Panics: only if no table has the name that the type declares (programmer error).
     pub(crate) fn for_row<R: TableRow>() -> Table {
         Table::all().find(|table| table.name() == R::TABLE).expect("every kind of row has its table")
     }
@@ -148,9 +148,9 @@ impl<R: TableRow> Writer<R> {
     }
 }
 
-/// Encodes a value as a part of the name of a partition folder, for every file system: characters other than letters, digits and `._-,` are
-/// percent-encoded, as hive partitions do (`slot%3A12`), and so are trailing dots. A long value is replaced by its beginning and a digest,
-/// since file names end at 255 characters.
+/// Encodes a value as a part of the name of a partition folder that is valid on every file system: characters other than letters, digits
+/// and `._-,` are percent-encoded, as hive partitions do (`slot%3A12`), and so are trailing dots. A long value is replaced by its beginning
+/// and a digest, since file names are limited to 255 characters.
 pub fn partition(value: &str) -> String {
     let mut text = String::new();
     let inner = value.trim_end_matches('.').len();
@@ -163,7 +163,7 @@ pub fn partition(value: &str) -> String {
     }
     if text.len() > MOST {
         text.truncate(MOST - DIGEST);
-        // A percent-encoded character must not be cut before the digest.
+        // The cut before the digest must not split a percent-encoded character.
         let cut = text.len() - text.bytes().rev().take(2).position(|byte| byte == b'%').map_or(0, |at| at + 1);
         text.truncate(cut);
         text.push_str(&blake3::hash(value.as_bytes()).to_hex()[..DIGEST]);

@@ -46,8 +46,8 @@ impl Node {
         entries.iter().position(|entry| entry.key == key).map(|at| entries.remove(at))
     }
 
-    /// Removes the value at a path. The path may be written as one quoted key or as a path of tables. Tables that become empty are removed,
-    /// too.
+    /// Removes the value at a path. In the document, the path may be one quoted key or a sequence of nested tables. Tables that become
+    /// empty are removed, too.
     pub fn remove(&mut self, path: &[PathStep]) {
         let Value::Table(entries) = &mut self.value else { return };
         entries.retain(|entry| steps(&entry.key) != path);

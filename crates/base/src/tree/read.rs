@@ -1,7 +1,7 @@
 //! Deserialises typed values from a tree; errors have the place of the wrong key or value.
 //!
 //! A text, or a table with one key, can be read as an enum; a list is never read as a struct. Rust types in serde's messages are replaced
-//! by words. The place of an error without one is found by its key or value, if that occurs only once.
+//! by words. If an error has lost its place, the place is found by the key or value in the error, provided that it occurs only once.
 
 use std::fmt;
 use std::marker::PhantomData;

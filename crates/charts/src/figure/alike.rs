@@ -10,7 +10,8 @@ use super::{Chart, Series};
 /// Largest distance of curves that look the same to a reader, as a fraction of the vertical extent.
 const NEAR: f64 = 0.005;
 
-/// Returns the note on panels with coincident curves, which names the panels by their headings. `extent` is the vertical extent.
+/// Returns the note on coincident curves; it names the panels by their headings, unless the same curves coincide in all of them.
+/// `extent` is the vertical extent.
 pub(super) fn coinciding_note(
     chart: &Chart,
     join: Join,

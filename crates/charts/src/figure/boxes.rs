@@ -1,6 +1,6 @@
 //! Box plots: distributions side by side, drawn from their quantiles.
 //!
-//! Distributions of at most `POINTS` values are drawn as points, since their quantiles say nothing. Charts with too many series are
+//! Distributions of at most `POINTS` values are drawn as points, since their quantiles say little. Charts with too many series are
 //! transposed (`many`).
 
 use plotters::style::{Color, WHITE};

@@ -1,6 +1,6 @@
 //! Bubbles: points with a size, such as demands and their numbers of tasks.
 //!
-//! A bubble's area is the logarithm of its size, as in Figure 1 of the DRF paper (Ghodsi et al., NSDI 2011).
+//! A bubble's area grows with the logarithm of its size, as in Figure 1 of the DRF paper (Ghodsi et al., NSDI 2011).
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::scale::{RangeEnds, drawable, extent, shown};
 use super::style::{SeriesStyle, looks};
 use super::{Axis, Chart};
 
-/// The radius of the largest bubble, in points, by number of bubbles; it decreases with their number.
+/// The radius of the largest bubble, in points, for charts with up to this number of bubbles.
 const LARGEST: [(usize, f64); 3] = [(80, 8.0), (800, 6.0), (usize::MAX, 4.5)];
 
-/// Maximum number of bubbles; more are merged into cells.
+/// Maximum number of bubbles that are drawn without merging.
 const MOST: usize = 3_000;
 
 /// The bubbles of one kind.
@@ -120,7 +120,8 @@ fn size_entries(label: &str, largest: f64, radius: impl Fn(f64) -> f64) -> Vec<L
     entries
 }
 
-/// Merges bubbles to at most [`MOST`]: bubbles in one cell add their sizes. Cells are as small as possible, and at most 2 points wide.
+/// Merges more than [`MOST`] bubbles: bubbles in one cell add their sizes. Cells grow until at most [`MOST`] bubbles remain, or cells
+/// are 2 points wide.
 fn merged(bubbles: Vec<(f64, f64, f64)>) -> Vec<(f64, f64, f64)> {
     let mut bubbles = bubbles;
     for cell in [0.1, 0.5, 1.0, 2.0] {

@@ -62,7 +62,7 @@ const PANEL: f64 = 200.0;
 /// A pool with more buckets has a row of panels to itself.
 const CROWD: usize = 12;
 
-/// The highest drawn point, as a multiple of the water level.
+/// Rims above this multiple of the water level are cut, unless a usage is higher.
 const ABOVE: f64 = 2.6;
 
 const SURFACE: RGBColor = RGBColor(0, 114, 178);
@@ -244,7 +244,7 @@ impl<'a> Sheet<'a> {
         pen.text("Level", TEXT, INK, place, Anchor::Middle, TextDirection::Up);
     }
 
-    /// Returns whether the names must be rotated, because a bucket is narrower than its name.
+    /// Returns whether the names must be rotated, because a narrow bucket has no room for its name.
     fn turns(&self) -> bool {
         let narrow = |(bucket, from, to): &(&Bucket, f64, f64)| {
             font::width(&bucket.label, SMALL) > to - from + 3.0 && to - from < 26.0
@@ -252,7 +252,7 @@ impl<'a> Sheet<'a> {
         self.standing.iter().any(narrow)
     }
 
-    /// Draws names and notes under the buckets, rotated if a bucket has room for only one line.
+    /// Draws names and notes under the buckets; if names are rotated, there are no notes.
     fn names(&self, pen: &mut Pen) {
         let (below, turns) = (self.top + WATER, self.turns());
         for &(bucket, from, to) in &self.standing {

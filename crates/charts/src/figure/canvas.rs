@@ -76,7 +76,7 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// Creates an empty white sheet. Screen readers read its name.
+    /// Creates an empty white sheet. Screen readers announce it as `name`.
     pub fn new(width: f64, height: f64, name: &str) -> Canvas {
         let mut canvas = Canvas { width, height, name: name.to_owned(), body: String::new(), clips: 0 };
         canvas.layer(LayerGroup::class("paper"), |pen| pen.rectangle((0.0, 0.0), (width, height), &WHITE));

@@ -41,7 +41,7 @@ pub fn forest(chart: &Chart, names: &[String], panels: &[ForestPanel]) -> String
 }
 
 /// Draws charts of values that are compared with one another. The axis shows all means, and of the intervals only the part near the means;
-/// a note states how many are cut. The keys have their styles in the order of `keys`, independent of the order of the rows.
+/// a note states how many are cut. Styles are assigned in the order of `keys`, independent of the order of the rows.
 pub fn ranks(chart: &Chart, names: &[String], panels: &[ForestPanel], keys: &[&str]) -> String {
     let rows = || panels.iter().flat_map(|panel| panel.rows.iter().flatten()).map(|row| row.interval);
     let means: Vec<f64> = rows().map(|one| one.mean).chain(panels.iter().map(|panel| panel.line)).collect();

@@ -54,7 +54,7 @@ pub(super) enum Marked {
     No,
 }
 
-/// One line of the legend.
+/// One entry of the legend.
 #[derive(Clone, Debug)]
 pub(super) struct LegendEntry {
     /// Its text.

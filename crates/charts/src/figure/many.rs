@@ -1,8 +1,8 @@
 //! Charts of many series: beyond a dozen, colours and dashes are no longer distinct, and bars become slivers.
 //!
 //! Panels and series are then transposed. For curves and points, each series has a panel with its name, and the former panels are the
-//! curves. For bars and boxes, each group is a panel, and the series are the places along its x. The vertical axis stays the same. All
-//! means are drawn; very long intervals of bars are cut.
+//! curves. For bars and boxes, each group is a panel, and the series are positions along its horizontal axis. The vertical axis stays
+//! the same. All means are drawn; very long intervals of bars are cut.
 
 use super::{Axis, Category, Chart, Panel, Series};
 

@@ -9,7 +9,7 @@ use super::scale::{RangeEnds, drawable, extent, shown};
 use super::style::looks;
 use super::{Chart, Panel, Series};
 
-/// Maximum number of points; beyond it, one of several coincident points is drawn.
+/// Maximum number of points; beyond it, only one of several coincident points is drawn.
 const MOST: usize = 4_000;
 
 /// Draws charts of points that share axes and legend. Only names and points of the series are used.

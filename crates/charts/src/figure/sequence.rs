@@ -69,7 +69,7 @@ pub struct SequenceRow {
 /// Draws a sequence diagram as an SVG. If there are more than 300 rows, only the first 300 are drawn, with a note.
 ///
 /// A lane is shaded from a mark of [`Tone::Bad`] to the next one of [`Tone::Good`]. `note` is printed under the title. The sheet has the
-/// given width if lanes then have 72 points each.
+/// given width, or is wider if the lanes would otherwise have less than 72 points each.
 pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow], width: Option<f64>) -> String {
     let drawn = &rows[..rows.len().min(ROWS)];
     let room = |width: f64| ((width - 2.0 * MARGIN - TIMES) / lanes.len().max(1) as f64).max(LANE_LEAST);

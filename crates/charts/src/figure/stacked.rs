@@ -161,9 +161,9 @@ fn bars(frame: &mut Frame, place: Panel, count: usize, names: &[String], looks: 
     });
 }
 
-/// Draws the part in percent, if the segment is high enough.
+/// Draws the part in percent, if the segment has room for it.
 fn part_label(pen: &mut Pen, (x, half): (f64, f64), (bottom, top): (f64, f64), part: f64, on: RGBColor) {
-    // Compares with the widest label, not with this one, so that either all labels of a figure have a decimal or none has.
+    // Compares with the widest label, not with this one, so that all labels of a figure are rounded alike.
     let fits = |widest: &str| font::width(widest, SMALL) + 2.0 <= 2.0 * half;
     let fine = format!("{:.1}", 100.0 * part);
     let text = match (fits("88.8 %"), fits("88 %")) {

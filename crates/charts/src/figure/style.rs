@@ -149,9 +149,9 @@ pub(super) fn looks(keys: &[&str]) -> Vec<SeriesStyle> {
         .collect()
 }
 
-/// Returns colours for `count` adjacent filled areas, without an order of rank.
+/// Returns colours for `count` adjacent filled areas; the colours suggest no order.
 ///
-/// These are the palette without black, on which text would be unreadable, then its lighter and darker tints.
+/// The palette without black is used first, then its lighter and darker tints. Text would be unreadable on black.
 pub(super) fn fills(count: usize) -> Vec<SeriesStyle> {
     let colors: Vec<RGBColor> = COLORS.into_iter().filter(|color| *color != BLACK).collect();
     let look = |nth: usize| {
@@ -185,7 +185,7 @@ fn nth<'a>(known: &mut Vec<&'a str>, key: &'a str) -> usize {
     })
 }
 
-/// Returns the `nth` variation of a family's colour: itself, then lighter, then darker, and so on.
+/// Returns the `nth` variation of a family's colour, in turn the colour itself, a lighter and a darker one.
 fn tint(RGBColor(red, green, blue): RGBColor, nth: usize) -> RGBColor {
     let mix = |channel: u8| {
         let channel = u32::from(channel);

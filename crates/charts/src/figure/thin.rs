@@ -1,7 +1,7 @@
-//! Reduces the points of a curve without a visible difference: it keeps the first, lowest, highest and last point in every column that is
-//! narrower than the resolution of print.
+//! Reduces the points of a curve without a visible difference. The sheet is divided into columns narrower than the resolution of print; the
+//! first, lowest, highest and last point of each column are kept.
 
-/// Columns per point of width: finer than print.
+/// Columns per typographic point of width.
 const COLUMNS_PER_POINT: f64 = 2.0;
 
 /// Curves with at most this many points are not thinned.

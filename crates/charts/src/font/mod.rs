@@ -21,8 +21,8 @@ const ASCII: [u16; 95] = [
     260, 334, 584,
 ];
 
-/// Returns the width of a line of text, in the unit of `size`. Non-ASCII characters are as wide as a digit, or as `size` for scripts of
-/// full-width characters.
+/// Returns the width of a line of text, in the unit of `size`. Non-ASCII characters are assumed to be as wide as `+`; ellipses and
+/// scripts of full-width characters, as wide as `size`.
 pub fn width(text: &str, size: f64) -> f64 {
     let thousandths: u32 = text
         .chars()

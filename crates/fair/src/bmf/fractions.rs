@@ -19,7 +19,7 @@ pub(super) fn allocate(instance: &Instance, shape: &Shape, source: &[usize]) -> 
         (tasks[i], limits[i]) = levels.place(user, s)?;
     }
     if levels.tight {
-        // Resources that are used up by chance may be bottlenecks too, of lower index.
+        // A resource that is used up by chance may also be a bottleneck, with a lower index.
         limits = limits_of(instance, &tasks)?;
     }
     Some(Allocation::new(Tasks::Exact(tasks), limits))

@@ -4,7 +4,7 @@
 /// The number of users processed together: a few columns of them stay in the first-level cache.
 pub const CHUNK: usize = 256;
 
-/// Independent partial sums.
+/// The number of independent partial sums.
 const LANES: usize = 8;
 
 /// The lower bound of a payment, which keeps 0/0 out of the sums.

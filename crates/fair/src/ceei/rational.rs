@@ -44,8 +44,8 @@ pub fn recognise(instance: &Instance, problem: &Problem, market: &Market) -> Opt
 
 /// Computes prices at which each user buys exactly these tasks.
 ///
-/// A user with unlimited tasks, or with fewer than it could run, pays its weight: `d . p = w / x`. These equations are solved in the normal
-/// form of least squares, which is regular if they have one solution. All equations are then verified.
+/// A user with unlimited tasks, or that runs fewer tasks than it has, pays its weight: `d . p = w / x`. These equations are solved in the
+/// normal form of least squares, which is regular if they have one solution. All equations are then verified.
 fn unit_prices(instance: &Instance, tasks: &[Exact], priced: &[usize]) -> Option<Vec<Exact>> {
     let (mut bound, mut sated) = (Vec::new(), Vec::new());
     for (user, x) in instance.users().iter().zip(tasks) {

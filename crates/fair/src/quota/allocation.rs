@@ -78,12 +78,12 @@ pub struct GroupAllocation {
 impl Quota {
     /// Computes every group's runtime quota, resource by resource.
     ///
-    /// Requests are added up from the leaves, each cut to its max, and at least the minimum of a group that does not lend it. With any
+    /// Requests are added up from the leaves. Each is cut to its max, and is at least the minimum if the group does not lend it. With any
     /// `used` in the instance, the amount that must stay is added up too, as in Koordinator: the group's own use plus, for each child
     /// group, the larger of that amount and its minimum. From the root down, each group's runtime quota is the total for its child groups.
     /// The tree is not flattened: a group's ratio counts among the children of its parent.
     ///
-    /// If the bases exceed the total, [`Overcommit`] decides. A group of ratio 0 gets its base only. A max below the min cuts the min.
+    /// If the bases exceed the total, [`Overcommit`] decides. A group of ratio 0 gets its base only. A min above the max is cut to the max.
     /// Without capacity of a resource, all quotas are 0. Cost: O(resources · groups · log groups) for [`Method::Sort`].
     ///
     /// Errors: [`Error::Plan`] for rounding amounts that are not whole, for numbers too fine for [`Method::Tree`], and for

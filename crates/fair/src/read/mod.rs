@@ -1,7 +1,7 @@
 //! Reads an instance from TOML or JSON. Amounts are exact, unknown keys are errors, and every error has its place in the text.
 //!
-//! Amounts are integers, decimals (0.1 is a tenth), or fractions as text (`"1/3"`): 0, or from 1e-100 to 1e100, so that
-//! no quotient of three of them leaves the range of floats. See docs/solve.md and docs/quota.md for the formats.
+//! Amounts are integers, decimals (0.1 is a tenth), or fractions as text (`"1/3"`). Each is 0, or from 1e-100 to 1e100, so that no quotient
+//! of three of them leaves the range of floats. See docs/solve.md and docs/quota.md for the formats.
 
 mod groups;
 mod machines;

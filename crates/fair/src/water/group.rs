@@ -1,7 +1,7 @@
 //! A group's request, minimum and maximum, and their effect on the level.
 //!
 //! A [`Group`] is reduced to its quota at level 0, its quota at a sufficiently high level, and its ratio ([`ReducedGroup`]). Its break
-//! points are the levels at which it starts or stops to rise. [`Weight`] and [`Sums`] add these numbers up, and [`LevelTarget`] decides
+//! points are the levels at which it starts or stops rising. [`Weight`] and [`Sums`] add these numbers up, and [`LevelTarget`] decides
 //! whether a level hands out the required amount. Sums are limited to [`LIMIT`], so that comparisons fit 128 bits.
 
 use super::level::Level;
@@ -132,7 +132,7 @@ impl ReducedGroup {
         }
     }
 
-    /// Returns the point at which the group stops to rise, and the point at which it starts if that is above level 0.
+    /// Returns the point at which the group stops rising, and the point at which it starts rising if that is above level 0.
     pub(super) fn breaks(&self, semantics: Semantics) -> [Option<Break>; 2] {
         let of = |side, amount| Break { side, amount, ratio: self.ratio };
         if self.ratio == 0 {
@@ -151,7 +151,7 @@ impl ReducedGroup {
         }
     }
 
-    /// Returns the part of its ratio that counts from level 0.
+    /// Returns the part of the group's ratio that counts from level 0.
     fn open(&self, semantics: Semantics) -> u64 {
         match semantics {
             Semantics::MaxMinLevel if self.base > 0 => 0,
@@ -160,7 +160,7 @@ impl ReducedGroup {
     }
 }
 
-/// Whether a group stops or starts to rise at a break point.
+/// Whether a group stops or starts rising at a break point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakSide {
     /// The group is full.
@@ -169,7 +169,7 @@ pub(super) enum BreakSide {
     Enter,
 }
 
-/// A level, `amount / ratio`, at which a group starts or stops to rise. Neither number is 0.
+/// A level, `amount / ratio`, at which a group starts or stops rising. Neither number is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Break {
     pub side: BreakSide,

@@ -216,7 +216,8 @@ impl PointOrder {
         }
     }
 
-    /// Merges a leaf with few points and a neighbour under the same block, if both fit into one leaf with reserve.
+    /// Merges a leaf with few points and a neighbour under the same block, if both fit into one leaf with reserve. Removes an empty leaf
+    /// without such a neighbour.
     fn thin_leaf(&mut self, cursor: &Cursor, len: usize) {
         let (at, slot) = cursor.path[self.height - 1];
         let inner = &self.inners[at as usize];

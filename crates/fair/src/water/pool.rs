@@ -2,7 +2,7 @@
 //!
 //! [`Water`] stores the groups, the order of their break points, and the position of the last level. A change updates the sums at once, and
 //! the order lazily (see [`Water`]). The window is the range of levels in which the order is correct; `drift` is the error of the sums
-//! below it.
+//! below the window.
 
 use super::group::{Break, BreakSide, Group, LevelTarget, ReducedGroup, Semantics, Sums, Weight};
 use super::level::{DISTINCT, Level, key};
@@ -54,7 +54,7 @@ pub struct Water {
     pub(super) window: Option<Window>,
     /// The true sums below the window minus the sums below it in the order.
     drift: Weight,
-    /// The level, until an input changes.
+    /// The level; `None` after an input has changed.
     level: Option<Level>,
 }
 
@@ -313,7 +313,7 @@ impl Water {
         let shape = self.order.shape;
         self.remove(&cursor, &old, gone.weight());
         self.members.records[id as usize].key = point.key;
-        // Next to a tie with its old position, the search result is not valid.
+        // The search result is no longer valid if blocks have changed, or if the old and the new point have equal keys.
         if shape != self.order.shape || key == point.key {
             ahead = self.order.find(&point, &self.members);
         } else if ahead.leaf == cursor.leaf && ahead.at > cursor.at {
@@ -322,7 +322,8 @@ impl Water {
         self.insert(&ahead, &point, new.weight());
     }
 
-    /// Removes all old points of a member and then inserts all new ones: for points that only appear or disappear, or for two points.
+    /// Removes all old points of a member and then inserts all new ones. Required if the leave point only appears or disappears, or if the
+    /// enter point changes.
     #[inline(never)]
     fn place_apart(&mut self, id: u32, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
         for gone in was.into_iter().flatten() {
@@ -377,7 +378,7 @@ impl Water {
 #[repr(align(64))]
 struct Record {
     group: Group,
-    /// The key of the point at which it stops to rise, if it has one; [`Record::GONE`] for a removed group.
+    /// The key of the point at which the group stops rising, if there is one; [`Record::GONE`] for a removed group.
     key: u64,
     /// The position in `PoolMembers::late`, from 1; 0 if the points of the group are in their places.
     late: u32,

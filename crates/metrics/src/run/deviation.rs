@@ -32,7 +32,7 @@ impl Deviation {
 /// Returns whether the weighted dominant shares of two backlogged users differ by more than the largest of their tasks.
 ///
 /// `gap` is the largest difference among `users` users, and `task` the weighted dominant share of the largest task. The result is `None`
-/// for fewer than two users.
+/// for fewer than two users, or if `gap` or `task` is missing.
 pub fn theorem7_broken(gap: Option<f64>, users: usize, task: Option<f64>) -> Option<bool> {
     let (gap, task) = gap.zip(task).filter(|_| users > 1)?;
     Some(gap > task * (1.0 + TOLERANCE) + TOLERANCE)

@@ -2,9 +2,9 @@
 //!
 //! The envy of a user is the relative increase of the number of its tasks that it could run with another user's bundle, multiplied by w_ij
 //! / w_kj, instead of its own: max(0, v_i(scaled b_k) / v_i(b_i) − 1), where v_i is at most the number of the user's tasks. Tasks are
-//! counted as in the property check ([`Wants`](plimsoll_fair::Wants)). v never falls when a bundle grows, so the largest envy is always of
-//! one of the Pareto-maximal bundles per weight (the skyline), and only these are compared. Only backlogged users can envy; any user with
-//! an allocation can be envied.
+//! counted as in the property check ([`Wants`](plimsoll_fair::Wants)). v never falls when a bundle grows, so the largest envy is always
+//! directed at one of the Pareto-maximal bundles per unit of weight (the skyline), and only these are compared. Only backlogged users can
+//! envy; any user with an allocation can be envied.
 //!
 //! The envy of a user that runs no task and could run some with another bundle is unbounded. It is counted in [`Envy::unbounded`] and in
 //! [`Envy::count`], but not in [`Envy::max_bounded`]. Source: Ghodsi et al., NSDI 2011, §3 (envy-freeness); the scaling by weights is its

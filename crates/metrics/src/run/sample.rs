@@ -38,7 +38,7 @@ pub struct Sample {
     pub envy: Option<Envy>,
     /// The distances of the shares from the shares with divisible tasks.
     pub deviation: Option<Deviation>,
-    /// The stranded capacity; `None` when pooled, under slots, or without waiting tasks.
+    /// The stranded capacity; `None` if the cluster is one pool, if the policy view is not plain (such as slots), or without waiting tasks.
     pub stranded: Option<[f64; MAX_DIMS]>,
 }
 

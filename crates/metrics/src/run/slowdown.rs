@@ -4,7 +4,7 @@ use super::delay::Summary;
 use crate::histogram::{LogHistogram, rank};
 use plimsoll_base::units::Span;
 
-/// The fractional binary digits of a quotient in a sum. A quotient of at least 1 has no more of them as a double.
+/// The number of fractional binary digits of a quotient in a sum. A double of at least 1 has no more fractional digits.
 const DIGITS: u32 = 52;
 
 /// A sum of slowdowns in units of 2^-52. It does not depend on the order of the jobs.

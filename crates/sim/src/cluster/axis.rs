@@ -1,7 +1,7 @@
 //! Classes of amounts: a quarter of an octave wide, and a whole octave where amounts are small compared with the largest machine.
 //!
-//! Every class costs a bit change whenever a machine fills up or empties past it, and a full machine that gets a core back passes all
-//! classes below one core; a task that small hardly ever has to search for room.
+//! Every class costs a bit change whenever a machine's free amount passes it, and a full machine that gets a core back passes all classes
+//! below one core. Small amounts have few classes because tasks that small rarely have to search for room.
 
 /// The number of octaves below the largest machine with classes of a quarter octave.
 const FINE: u32 = 6;

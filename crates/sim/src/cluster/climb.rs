@@ -1,9 +1,9 @@
 //! Finds the machine with the free amounts that are best aligned with the demand: dot-product.
 //!
-//! Machines of one kind (of equal capacity) with the same free amounts are equal: they have the same score, and the first of them is the
-//! best. Equals of one kind and with the same classes of free amounts form a cell. The classes of a cell bound the score of all its
+//! Machines of one kind (of equal capacity) with the same free amounts form a group of *equals*: they have the same score, and the first of
+//! them is the best. Groups of one kind with the same classes of free amounts form a cell, and these classes bound the score of all its
 //! members. The cell with the highest bound is searched first, and then the cells with a bound above the best score so far. Cost: O(cells
-//! with machines · resources), plus the equals in the best cells, regardless of the number of machines.
+//! with machines · resources), plus the groups of equals in the searched cells, regardless of the number of machines.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,7 +13,7 @@ use super::scope::Scope;
 use super::searches::under;
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
-/// The number of resources that define cells: the first ones.
+/// The number of resources that define cells; they are the first ones.
 const AXES: usize = 3;
 
 /// Machines of equal capacity, and the value of a unit of each resource on them.

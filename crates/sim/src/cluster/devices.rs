@@ -8,7 +8,7 @@
 use super::fragmentation::{Gradients, Mix};
 use plimsoll_base::units::{MachineId, Resources};
 
-/// Thousandths of a device.
+/// The number of thousandths in a device.
 pub const WHOLE: u64 = 1000;
 
 /// A part of a device, or a whole one, that is allocated to a task.
@@ -72,7 +72,8 @@ impl Hardware {
     /// Adds the next machine, with all devices free: `nodes` returns the NUMA node of each device of a resource, or nothing if all are in
     /// one.
     ///
-    /// Errors: a text without a location: the capacity is not a whole number of devices, or the number of nodes differs from it.
+    /// Errors: a message without the place in the input: the capacity is not a whole number of devices, or the number of nodes differs from
+    /// it.
     pub fn push<'a>(&mut self, capacity: &Resources, nodes: impl Fn(usize) -> &'a [u16]) -> Result<(), String> {
         for set in &mut self.sets {
             let amount = capacity.0[set.dim];
@@ -105,7 +106,8 @@ impl Hardware {
         self.sets.first().map_or(0, |set| set.start.len() - 1)
     }
 
-    /// Checks that devices can meet a demand. Errors: a text without a location, for more than one device but no whole number of them.
+    /// Checks that devices can meet a demand. Errors: a message without the place in the input, for a demand of more than one device that
+    /// is not a whole number of devices.
     pub fn check(&self, need: &[u64]) -> Result<(), String> {
         match self.sets.iter().map(|set| need[set.dim]).find(|need| *need > WHOLE && need % WHOLE != 0) {
             None => Ok(()),
@@ -125,9 +127,9 @@ impl Hardware {
         self.sets.iter().find(|set| set.dim == dim).map(|set| set.numbers(machine.index()))
     }
 
-    /// Returns the devices of a set that a demand would get, lowest number first. A part is taken from the device with the least free that
-    /// has enough (`part` may choose otherwise). Whole devices are taken from the NUMA node with the fewest free ones that has enough or,
-    /// if none has, node by node from the one with the most. Ties go to the lower number.
+    /// Returns the devices of a set that a demand would get, lowest number first. For a part of a device, `part` selects one of the devices
+    /// that have enough free. Whole devices are taken from the NUMA node with the fewest free ones that has enough or, if none has, node by
+    /// node from the one with the most. Ties go to the lower number.
     pub(super) fn choose(
         &self,
         at: usize,

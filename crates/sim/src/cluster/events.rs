@@ -1,4 +1,4 @@
-//! Machine events: machines that fail, leave, join or get other labels, and the times.
+//! Machine events: machines that fail, leave, join or get other labels, and when.
 //!
 //! A CSV with the header `at_s,machine,event,labels` (`at_ms` and `at_us` as well; `labels` may be missing), sorted by time. A machine with
 //! `join` as its first event is absent at the start. The vocabulary is ours.

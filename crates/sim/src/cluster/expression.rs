@@ -51,7 +51,8 @@ impl Expression {
         }
     }
 
-    /// Returns whether the expression is false on every machine without the label: exactly, for all combinations of other labels.
+    /// Returns whether the expression is false on every machine without the label. The result is exact: it covers all combinations of other
+    /// labels.
     ///
     /// Cost: linear, doubled for every label that occurs both plainly and negated.
     pub fn requires(&self, label: &str) -> bool {

@@ -32,7 +32,7 @@ enum ColumnContent {
     Speed,
     /// The NUMA node of each device of a resource.
     Numa(String),
-    /// The amount of a resource, in this number of base units.
+    /// The amount of a resource, in units of this many base units.
     Capacity(Dim, u64),
 }
 
@@ -137,7 +137,7 @@ fn header(row: &InputRow<'_>) -> Result<Vec<(String, ColumnContent)>> {
     }
 }
 
-/// Returns a row's machines, and their name with its column.
+/// Returns a row's machines, and the column and the text of their name.
 fn group<'a>(
     row: &InputRow<'a>,
     header: &'a [(String, ColumnContent)],

@@ -78,7 +78,7 @@ impl Fragmentation {
     }
 }
 
-/// The growth of the fragments on each machine with a task: cached by demand until the machine changes.
+/// The growth of the fragments on each machine if it gets a task, by the demand of the task; cached until the machine changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gradients(HashMap<Resources, Vec<Option<i128>>>);
 
@@ -119,7 +119,7 @@ impl Hardware {
         best.map(|(_, machine)| machine)
     }
 
-    /// Returns the growth of the fragments on a machine with a task.
+    /// Returns the growth of the fragments on a machine if it gets a task.
     fn gradient(&self, index: &Index, machine: usize, need: &[u64]) -> i128 {
         let (Some(mix), Some(set)) = (&self.mix, self.sets.first()) else { return 0 };
         let amounts = index.amounts(machine);

@@ -1,9 +1,9 @@
 //! Finds the machine of the lowest score: best-fit, worst-fit and spread.
 //!
 //! Machines are in cells by the classes of their free amounts, and in each cell in order of their score. Cells without enough of a resource
-//! are skipped. If all machines of a cell have room, its first one is its best. Only the cells at the edge of the demand are searched until
-//! a machine fits. Bounds over neighbouring machines of a file would not help: nearly every block has a machine that is almost full, or one
-//! that has much of a resource that the demand does not need.
+//! are skipped. If all machines of a cell have room, its first one is its best. Only in the cells at the edge of the demand are machines
+//! tested one after the other until one fits. Bounds over blocks of adjacent machines would not help: nearly every block has a machine that
+//! is almost full, or one that has much of a resource that the demand does not need.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::index::{Index, id};
 use super::rules::Prices;
 use super::scope::{Scope, ones};
 
-/// The maximum number of resources that define cells: the first ones.
+/// The maximum number of resources that define cells; they are the first ones.
 const AXES: usize = 3;
 
 /// The quantity to minimise.

@@ -20,8 +20,8 @@ pub(super) struct Index {
     /// Machines that are present.
     present: Bits,
     axes: Vec<ClassAxis>,
-    /// Present machines with at least a class of a resource free: one set per class, resource by resource, and one that stays empty. No
-    /// sets are kept for a single machine.
+    /// Sets of present machines. Resource by resource, one set per class has the machines with at least that class of the resource free;
+    /// the last set stays empty. No sets are kept for a single machine.
     rows: BlockRows,
     /// The index of the set that stays empty.
     nobody: usize,

@@ -9,7 +9,7 @@ use super::expression::Expression;
 use super::scope::MachineSet;
 use plimsoll_base::units::MachineId;
 
-/// A label expression in use, dense in order of first use.
+/// The id of a class of machines; ids are dense, in order of first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u32);
 
@@ -54,8 +54,8 @@ impl LabelIndex {
 
     /// Returns the class of machines for which an expression is true.
     ///
-    /// Errors: a text without a location, which the caller adds: the problem of the expression and its position, or a label that is neither
-    /// carried nor declared, with the known labels.
+    /// Errors: a message without the place in the input, which the caller adds: the problem of the expression and its position, or a label
+    /// that is neither carried nor declared, with the known labels.
     pub fn class(&mut self, text: &str) -> Result<ClassId, String> {
         if let Some(class) = self.known.get(text) {
             return Ok(*class);

@@ -10,11 +10,11 @@ use super::spec::by_name;
 use plimsoll_base::error::did_you_mean;
 use plimsoll_base::units::MachineId;
 
-/// A rack, dense in order of first appearance.
+/// The id of a rack; ids are dense, in order of first appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RackId(pub u32);
 
-/// A room, dense in order of first appearance.
+/// The id of a room; ids are dense, in order of first appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RoomId(pub u32);
 
@@ -52,7 +52,7 @@ pub struct Locations {
 }
 
 impl Locations {
-    /// Creates locations without racks and rooms, with named machines (by their first machine and their number).
+    /// Creates locations without racks and rooms, but with named machines: each name with its first machine and the number of machines.
     pub fn named(machine_names: Vec<(String, MachineId, u32)>) -> Locations {
         Locations { machine_names, ..Locations::default() }
     }
@@ -102,7 +102,7 @@ impl Locations {
 
     /// Finds a room or rack by name: `hz`, or a rack as `hz/r1` (`/r1` outside all rooms); or a machine by name or number.
     ///
-    /// Errors: a text without a location, which the caller adds: the name, and the nearest known one.
+    /// Errors: a message without the place in the input, which the caller adds: the name, and the nearest known one.
     pub fn find(&self, name: &str) -> Result<Location, String> {
         let found = match name.split_once('/') {
             None => self.room_names.get(name).map(|room| Location::Room(*room)),

@@ -74,8 +74,8 @@ impl Machines {
         self.hardware.as_deref()
     }
 
-    /// Chooses and allocates devices for a task after its amounts were allocated on a machine where it fits; empty if devices have no
-    /// identities or the task needs none. [`Machines::release`] returns them.
+    /// Chooses and allocates devices for a task after its amounts were allocated on a machine where it fits. Returns no parts if devices
+    /// have no identities or the task needs none. [`Machines::release`] returns them.
     pub fn assign(&mut self, machine: MachineId, need: &[u64]) -> Vec<DevicePart> {
         let Some(hardware) = &mut self.hardware else { return Vec::new() };
         let descend = matches!(self.guide, Guide::Descend);
@@ -249,8 +249,9 @@ impl Machines {
 
     /// Returns the machine for a task among the machines of a scope: of a class, of an area, or of both.
     ///
-    /// Other machines are not visited, except by best-fit, where a class of more than one machine in 16 is tested machine by machine, and
-    /// by random, which draws from all machines before it enumerates those that fit.
+    /// Other machines are not visited, with two exceptions. In a scope of more than one machine in 16, best-fit, worst-fit, spread and
+    /// dot-product search all machines and test each for membership. Random draws from all machines before it enumerates those that fit,
+    /// unless the scope is small.
     pub fn find_within(&mut self, need: &[u64], scope: Scope<'_>) -> Option<MachineId> {
         if let (Guide::Descend, Some(hardware)) = (&self.guide, &mut self.hardware) {
             return hardware.descend(&self.index, need, scope).map(id);

@@ -11,7 +11,7 @@ use plimsoll_base::units::MachineId;
 /// Machines per block, and blocks per word of the level above: the bits of a word.
 pub(super) const BLOCK: usize = 64;
 
-/// Returns the positions of the ones of a word, lowest first.
+/// Returns the positions of the set bits of a word, lowest first.
 pub(super) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let at = (word != 0).then(|| word.trailing_zeros() as usize);
@@ -241,7 +241,7 @@ impl Scope<'_> {
         class & self.area.map_or(u64::MAX, |area| area.some(above))
     }
 
-    /// Returns an upper bound of the number of machines in the scope, of `all`.
+    /// Returns an upper bound of the number of machines in the scope, given the number of `all` machines.
     pub(super) fn at_most(&self, all: usize) -> usize {
         all.min(self.class.map_or(all, MachineSet::len)).min(self.area.map_or(all, Area::len))
     }

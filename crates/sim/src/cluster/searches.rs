@@ -28,8 +28,7 @@ impl Searches {
         known.filter(|(known, _)| under(known, need)).map(|(_, block)| block).max().unwrap_or(0)
     }
 
-    /// Returns whether a demand is that of the latest search: tasks of a job have equal demands, one after the other, and together they are
-    /// one search.
+    /// Returns whether a demand is that of the latest search: consecutive tasks of a job have equal demands and count as one search.
     fn is_latest(&self, need: &[u64]) -> bool {
         self.needs[self.latest * need.len()..][..need.len()] == *need
     }

@@ -1,7 +1,7 @@
 //! The resource that is short if a task fits no machine, and the missing amount.
 //!
 //! A machine's shortfall of a resource is the missing part of the need, over the need: 0 if it has enough, 1 if it has none. The nearest
-//! machine is the one with the smallest largest shortfall. Shortfalls are compared exactly, as fractions.
+//! machine is the one whose largest shortfall is smallest. Shortfalls are compared exactly, as fractions.
 
 use super::Machines;
 use super::devices::WHOLE;
@@ -79,7 +79,7 @@ mod tests {
     fn the_machine_comes_nearest_whose_largest_shortfall_is_least() {
         let mut all = machines(&[[1, 20], [3, 5], [2, 10]]);
         assert_eq!(short(&all, &[4, 10]), Some((1, 5)));
-        // Without machine 1, machine 2 is nearest; if machine 2 alone is forbidden as well, machine 0.
+        // Without machine 1, machine 2 is nearest; if machine 2 is forbidden as well, machine 0 is nearest.
         all.remove(MachineId(1));
         assert_eq!(short(&all, &[4, 10]), Some((0, 2)));
         assert_eq!(all.shortage(&[4, 10], |machine| machine.0 == 0), Some(Shortage { resource: Some(0), amount: 3 }));
@@ -92,8 +92,8 @@ mod tests {
         assert_eq!(short(&machines(&[[4, 10], [0, 0]]), &[4, 10]), None, "it fits");
     }
 
-    /// Two devices, of which a task uses 0.6: 1.4 are free, and 1 of them as a whole, so that a need of two is short by one and 0.7 of one
-    /// by nothing. With 0.6 of the other device in use, too, 0.7 are short by 0.3 though 0.8 are free.
+    /// A task uses 0.6 of one of two devices: 1.4 are free, of which 1 is a whole device. A need of two devices is short by one, a need of
+    /// 0.7 by nothing. With 0.6 of the other device in use too, a need of 0.7 is short by 0.3 although 0.8 are free.
     #[test]
     fn devices_count_as_they_can_be_had() {
         let mut hardware = Hardware::new(&[1]);

@@ -45,12 +45,12 @@ pub struct MachineGroup {
     pub capacity: Vec<(Dim, u64)>,
     /// The labels of each machine.
     pub labels: Vec<String>,
-    /// Their room.
+    /// The room of all machines.
     pub room: Option<String>,
-    /// Their rack; with `racks`, the prefix of the racks' names.
+    /// The rack of all machines; with `racks`, the prefix of the racks' names.
     pub rack: Option<String>,
-    /// The number of racks among which they are divided, in runs as equal as possible: `rack0`, `rack1`, ... of their room. 0 for none, or
-    /// for the one rack that `rack` names.
+    /// The number of racks among which the machines are divided, in runs of nearly equal length: `rack0`, `rack1`, ... of their room. If 0,
+    /// all machines are in the rack that `rack` names, or in none.
     pub racks: u32,
     /// The NUMA node of each device, by resource; for a missing resource all devices are in node 0.
     pub numa: Vec<(String, Vec<u16>)>,
@@ -74,7 +74,7 @@ impl MachineGroup {
 pub struct ClusterSpec {
     /// The groups.
     pub groups: Vec<MachineGroup>,
-    /// Names of machines, by their first machine and their number; `NAME-0`, `NAME-1`, ... if there are several.
+    /// Each name with its first machine and the number of machines that have it; several are called `NAME-0`, `NAME-1`, ...
     pub names: Vec<(String, MachineId, u32)>,
     /// The events of the machines.
     pub events: MachineEvents,
@@ -130,8 +130,8 @@ impl ClusterSpec {
 
     /// Returns the devices of the named resources, on the machines of this description.
     ///
-    /// Errors: [`Error::Plan`] under `key` for a resource that no machine has, and for a machine with an amount that is not a whole number
-    /// of devices, or with a different number of NUMA nodes.
+    /// Errors: [`Error::Plan`] under `key` for a resource that the cluster does not have, does not count in thousandths or that is listed
+    /// twice, and for a machine with an amount that is not a whole number of devices, or with a different number of NUMA nodes.
     pub fn hardware(&self, key: &str, resources: &[String], cluster: &Cluster) -> Result<Hardware> {
         let mut dims = Vec::new();
         for (at, name) in resources.iter().enumerate() {
@@ -201,8 +201,8 @@ pub struct Cluster {
 impl Cluster {
     /// Combines machines with the dimensions of a workload.
     ///
-    /// Errors: [`Error::Mismatch`] if the two count a resource in different units, if there are more than [`MAX_DIMS`] resources, or if
-    /// there is no machine.
+    /// Errors: [`Error::Mismatch`] if the two count a resource in different units, if there are more than [`MAX_DIMS`] resources, no
+    /// machine or too many, or if the sum of a resource's capacities overflows; [`Error::Plan`] as in [`ClusterSpec::hardware`].
     pub fn new(spec: &ClusterSpec, workload: &[Dim]) -> Result<Cluster> {
         let mut dims = workload.to_vec();
         for (dim, _) in spec.groups.iter().flat_map(|group| &group.capacity) {

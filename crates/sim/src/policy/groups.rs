@@ -58,7 +58,7 @@ impl GroupTree {
         self.owners.group_of(user)
     }
 
-    /// Returns the index in a partition of a group of the default tree.
+    /// Returns the index of a partition's copy of a group of the default tree.
     pub fn place_in(&self, group: usize, partition: Partition) -> usize {
         partition.index() * (self.groups.len() / self.partitions) + group
     }

@@ -20,16 +20,16 @@ pub struct JobView {
     pub waiting: u64,
     /// Number of its running tasks.
     pub running: u64,
-    /// Task-microseconds: the size by the users' estimates; 0 unless [`Inside::size_source`] requires it.
+    /// Task-microseconds: the size, by the durations of [`Inside::size_source`]; 0 if the order uses no sizes.
     pub size: u128,
-    /// Task-microseconds: the remaining size of unfinished tasks, less the time that running tasks have run so far; at least 0.
+    /// Task-microseconds: the size of the unfinished tasks, less the time that running tasks have run so far; at least 0.
     pub left: u128,
     /// The attained service: in task-microseconds or, by an order that is [`Inside::by_demand`], in microseconds of the whole cluster times
     /// [`WHOLE`].
     pub attained: u128,
 }
 
-/// The number of steps of the whole cluster; the part of a task is counted in these steps.
+/// The number of steps into which the whole cluster is divided; the part of it that a task demands is counted in these steps.
 pub const WHOLE: u64 = 1 << 20;
 
 /// A waiting task set as an order sees it.
@@ -88,14 +88,14 @@ pub trait Inside: Sync {
         SizeSource::Nothing
     }
 
-    /// Returns whether a task's service is weighted by the largest part of the cluster that it demands of any resource: in two dimensions.
-    /// A task that demands less than a step of [`WHOLE`] counts as one step.
+    /// Returns whether service is two-dimensional: weighted by the largest part of the cluster that a task demands of any resource. A task
+    /// that demands less than a step of [`WHOLE`] counts as one step.
     fn by_demand(&self) -> bool {
         false
     }
 
-    /// Returns the time at which the key of a job's sets next changes without a start or end of its tasks, which add this service per
-    /// microsecond; `None` if it never does, or does so continuously.
+    /// Returns the next time at which the key of a job's sets changes although no task of it starts or ends; `None` if it never does, or
+    /// changes continuously. `_rate` is the service that its running tasks attain per microsecond.
     fn changes(&self, _job: &JobView, _rate: u128, _now: Time) -> Option<Time> {
         None
     }
@@ -287,9 +287,9 @@ pub static ORDERS: LazyLock<Vec<&'static dyn Inside>> = LazyLock::new(|| {
     vec![&FIFO, &SJF, &SJF_TRUE, &SRPT, &SRPT_TRUE, &LAS, &EDF, tiresias]
 });
 
-/// Splits a policy's name into the part before its last slash and the order behind it; `None` is the default order. Text behind a slash
-/// that is no order belongs to the argument behind a colon, such as a file of quotas. Errors: [`Error::Plan`] for text that is no order,
-/// without a colon before it.
+/// Splits a policy's name into the part before its last slash and the order behind it; `None` is the default order. Other text after a
+/// slash belongs to the policy's argument if there is a colon before it (such as the path of a file of quotas). Errors: [`Error::Plan`] for
+/// such text without a colon before it, and for invalid queue thresholds.
 pub fn split(name: &str) -> Result<(&str, Option<&'static dyn Inside>)> {
     let Some((policy, suffix)) = name.rsplit_once('/') else { return Ok((name, None)) };
     if suffix == USUAL {

@@ -42,7 +42,7 @@ pub struct RunningTasks<'a> {
     pub since: (Time, u64),
     /// When they started.
     pub start: Time,
-    /// Number of tasks without a notice.
+    /// Number of tasks that have not been given notice.
     pub count: u32,
     /// The amount that each task reserves, through the policy's lens.
     pub footprint: &'a [u64],
@@ -142,7 +142,7 @@ pub struct Victims {
 /// The beneficiary of a preemption, and the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// The user that is to get their room.
+    /// The user that is to get the room of the stopped tasks.
     pub user: UserId,
     /// The rule, in the policy's wording.
     pub rule: &'static str,

@@ -119,7 +119,7 @@ impl Assembler {
 #[derive(Clone, Debug, Default)]
 struct Instant {
     list: Vec<(JobName, JobId)>,
-    /// The entries of `list` at the time of the last search.
+    /// Jobs that a search has moved out of `list`.
     map: HashMap<JobName, JobId>,
 }
 

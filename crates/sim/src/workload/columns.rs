@@ -33,7 +33,7 @@ pub enum TraceColumn {
     Gang,
     /// The location where the tasks would run best.
     Location,
-    /// Whether the tasks are exempt from preemption by more urgent tasks.
+    /// Whether the tasks are exempt from preemption.
     Stable,
     /// A label expression for the machine.
     Label,
@@ -45,7 +45,7 @@ pub enum TraceColumn {
     AfterJob,
     /// The time from the end of that job to the submission; the number is the unit in microseconds.
     Think(u64),
-    /// The amount of a resource, in units of this many base units.
+    /// The amount of the resource with this index among the dimensions, in units of this many base units.
     Resource(usize, u64),
 }
 
@@ -94,7 +94,7 @@ impl Columns {
         ("deadline_us", TraceColumn::Deadline(1)),
     ];
 
-    /// Returns the content of the column with this name, if it is not one of resources.
+    /// Returns the content of the column with this name, if it is known and not a resource.
     fn other(name: &str) -> Option<TraceColumn> {
         Columns::OTHERS.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
     }

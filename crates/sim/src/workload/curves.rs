@@ -22,7 +22,7 @@ pub struct Curves {
     pub duration_s: Curve,
     /// Demands of tasks, one curve per resource, in the unit for display.
     pub demand: Vec<Curve>,
-    /// Demands of tasks for the first two resources, and the number of tasks (published: millions) with each demand.
+    /// Demands of tasks for the first two resources, and the number of tasks with each demand (published: their share of all tasks).
     pub pairs: Vec<(f64, f64, f64)>,
 }
 

@@ -1,6 +1,6 @@
 //! The durations that users estimate, derived from the true ones by a model of their error.
 //!
-//! Most traces have no estimates, and questions about them (their value, and the robustness of policies to errors) need known errors. Each
+//! Most traces have no estimates, and studies of their value and of the robustness of policies to errors need errors of a known size. Each
 //! task set draws once, from a random stream of its own under the seed, numbered by its user and by the user's number of sets so far:
 //! estimates depend neither on the policy nor, in a closed loop, on the submissions of others.
 

@@ -27,7 +27,7 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    /// Number of buckets between two powers of 2, as a power of 2.
+    /// The binary logarithm of the number of buckets between two successive powers of 2.
     const PER_OCTAVE_BITS: u32 = 6;
 
     pub(super) fn add(&mut self, value: u64, weight: u64) {

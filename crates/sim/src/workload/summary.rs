@@ -32,8 +32,8 @@ pub struct Summary {
     pub last_submit_s: f64,
     /// The mean time from one job's first submission to the next job's, if there are at least two jobs.
     pub mean_gap_s: Option<f64>,
-    /// Work of each resource: amount x seconds, summed over tasks. The offered load is the work over the capacity and the hours of
-    /// submission.
+    /// Work of each resource: amount x seconds, summed over tasks. The offered load is the work divided by the capacity and by the time
+    /// over which jobs are submitted.
     pub work: Vec<Work>,
     /// Demands and durations of all tasks, then of each stage.
     pub marginals: Vec<Marginal>,

@@ -12,7 +12,7 @@ use super::{Source, TaskSet, Texts};
 /// that waits for a dropped job is submitted at its own submit time.
 pub struct Thinned<'a> {
     source: Box<dyn Source + 'a>,
-    /// Jobs with a hash below this are kept.
+    /// Jobs with a hash of at most this value are kept.
     below: u64,
     seed: u64,
     ahead: Option<(TaskSet, JobName)>,
@@ -65,7 +65,7 @@ impl<'a> Thinned<'a> {
                 continue;
             }
             if self.instant.0 != set.submit {
-                // An unfinished job is the only one of an earlier instant that may have further rows.
+                // Of the jobs of earlier instants, only the job of the current row can have further rows.
                 self.instant.0 = set.submit;
                 self.instant.1.retain(|(old, _)| *old == set.job);
             }

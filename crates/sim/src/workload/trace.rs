@@ -1,9 +1,9 @@
 //! The canonical trace as CSV: one row per set of equal tasks, streamed.
 //!
 //! Columns: `job`, `user`, `submit_s`, `duration_s` (or `_ms`, `_us`), one per resource (`cpu`, `memory_gib`, `gpu`, `disk_gib`, ...), and
-//! optionally `tasks` (1), `stage`, `after` (stages separated by `;`), `priority` (0), `gang` (false), `after_job`, `think_s` (0), `label`,
-//! `location`, `stable` (false), `estimate_s`, `deadline_s` (likewise). Times are rounded to the nearest microsecond, demands up. A
-//! byte-order mark and CRLF are accepted.
+//! optionally, with the default in parentheses, `tasks` (1), `stage`, `after` with stages separated by `;`, `priority` (0), `gang` (false),
+//! `after_job`, `think_s` (0), `label`, `location`, `stable` (false), `estimate_s` and `deadline_s`. These times may also end in `_ms` or
+//! `_us`. Times are rounded to the nearest microsecond, demands up. A byte-order mark and CRLF are accepted.
 
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -87,7 +87,7 @@ impl Input {
     }
 }
 
-/// Returns whether a file is a device: a disk, a terminal, or zeros without an end.
+/// Returns whether a file is a device, such as a disk, a terminal or `/dev/zero`.
 fn is_device(metadata: &std::fs::Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -101,7 +101,7 @@ fn is_device(metadata: &std::fs::Metadata) -> bool {
     }
 }
 
-/// A canonical CSV trace as a [`Source`], with memory that does not grow with its rows.
+/// A canonical CSV trace as a [`Source`], read one row at a time.
 pub struct CsvTrace {
     path: PathBuf,
     fields: Fields,

@@ -123,7 +123,6 @@ pub(super) fn require_text(input: &Input) -> Result<()> {
 
 /// Rejects an input that cannot be a canonical trace in CSV: its first line has none of the columns job, user, submit and duration.
 ///
-///
 /// Errors: [`Error::Trace`] with a description of the file, [`Error::Io`].
 pub fn require_canonical(input: &Input) -> Result<()> {
     let head = input.head(EXAMINED)?;

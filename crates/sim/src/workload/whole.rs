@@ -91,7 +91,7 @@ pub struct Workload {
     pub labels: Names,
     /// Names of locations.
     pub locations: Names,
-    /// The origin of the workload.
+    /// The quality of its import, or the assumptions of its generator.
     pub quality: Quality,
 }
 

@@ -67,7 +67,6 @@ pub enum ItemKind {
 impl Layout {
     /// Reads a source to its end to determine the columns that it needs.
     ///
-    ///
     /// Errors: those of the source, and [`Error::Mismatch`] for a resource with the name of another column.
     pub fn scan(source: &mut dyn Source) -> Result<Layout> {
         let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
@@ -135,7 +134,6 @@ impl Layout {
 
     /// Returns the fields of the row that `source` yielded last, in the order of [`Layout::columns`].
     ///
-    ///
     /// Errors: [`Error::Mismatch`] for a name that would not be read back.
     pub fn row<'a>(&self, set: &TaskSet, source: &'a dyn Source) -> Result<Vec<Item<'a>>> {
         let wrong = |what: &str, name: &str, expected: &str| {
@@ -145,7 +143,7 @@ impl Layout {
         let filled = |what: &str, name: &str| {
             if name.is_empty() { Err(wrong(what, name, "a name that is not empty")) } else { Ok(()) }
         };
-        // Readers trim these two, and `;` separates the stages of a list.
+        // Readers trim stages, labels and locations, and `;` separates the stages of a list.
         let plain = |what: &str, name: &str| {
             let good = !name.is_empty() && name.trim() == name && !name.contains(';');
             if good { Ok(()) } else { Err(wrong(what, name, "a name without blanks at its ends and without ';'")) }

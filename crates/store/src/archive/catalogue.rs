@@ -31,7 +31,7 @@ struct CatalogueEntry {
     name: String,
     /// The offset of its local header.
     at: u64,
-    /// The file attributes: on Unix, and on other systems.
+    /// The file attributes of Unix, and the folder attribute of other systems.
     mode: u32,
     is_marked_folder: bool,
 }
@@ -127,7 +127,7 @@ fn end(file: &mut (impl Read + Seek)) -> Result<CatalogueLocation, String> {
     adjoins(found, at)
 }
 
-/// Checks that a catalogue ends where its end record begins, so that there is no gap in which some programs would find another one.
+/// Checks that a catalogue ends where its end record begins, so that there is no gap in which some programs would find another catalogue.
 fn adjoins((entries, size, start): CatalogueLocation, at: u64) -> Result<CatalogueLocation, String> {
     match start.checked_add(size) == Some(at) {
         true => Ok((entries, size, start)),
@@ -188,7 +188,7 @@ impl CatalogueEntry {
         }
     }
 
-    /// Checks that the header before the data agrees; returns the entry and the offset of the next one.
+    /// Checks that the local header agrees; returns the entry and the offset of the next one.
     fn find(self, file: &mut (impl Read + Seek)) -> Result<(ArchiveEntry, u64), Problem> {
         let CatalogueEntry { header, name, at, .. } = self;
         let start = local(file, &header, &name, at).and_then(|start| Ok((start, behind(file, &header, start)?)));

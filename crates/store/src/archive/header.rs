@@ -103,14 +103,14 @@ impl Header {
         (self.crc32, self.packed, self.size) == (other.crc32, other.packed, other.size)
     }
 
-    /// Returns whether it leaves sizes and checksum open.
+    /// Returns whether the header omits sizes and checksum.
     pub fn is_without_sizes(&self) -> bool {
         (self.crc32, self.packed, self.size) == (0, 0, 0)
     }
 }
 
-/// Reads the sizes that do not fit their fields from the extra fields: the marked ones, in this order. Errors: a description, also for
-/// fields that only some programs interpret.
+/// Reads the numbers that do not fit their `fields` from the extra fields: the marked numbers, in the order of `fields`. Errors: a
+/// description, also for extra fields that only some programs interpret.
 pub(super) fn widen(mut extra: &[u8], fields: &mut [&mut u64]) -> Result<(), &'static str> {
     const DAMAGED: &str = "its extra fields are damaged";
     let mut wide = None;

@@ -37,7 +37,7 @@ fn pool(
         let (group, share) = (&instance.groups()[i], &allocation.groups[i]);
         let width = group.ratio[r].to_f64();
         let (base, limited) = (share.base[r].to_f64(), share.limited[r].to_f64());
-        // A zero width has no height; the panel reports it.
+        // A bucket of zero width is not drawn; the panel states the number of such buckets.
         let per = |amount: f64| if width > 0.0 { amount / width } else { 0.0 };
         Bucket {
             label: group.name.clone(),

@@ -38,7 +38,7 @@ fn cdf(request: &Request, all: &FigureRows) -> Picture {
     for (title, panel) in facets.iter().zip(&groups) {
         let mut curves = Vec::new();
         for (name, rows) in names.iter().zip(panel).filter(|(_, rows)| !rows.is_empty()) {
-            // With several panels a curve has several numbers, which are in the data only.
+            // With several panels, a curve has one count per panel; these counts are only in the data.
             let label = match one_panel {
                 true => format!("{} (n = {})", name.label, thousands(many(rows))).trim_start().to_owned(),
                 false => name.label.clone(),
@@ -85,7 +85,7 @@ fn cdf(request: &Request, all: &FigureRows) -> Picture {
     let caption = format!("Distribution of {}: {how}", lower(&request.subject()));
     let mut data = Data::of_panels(["panel", "series", &request.y[0].name, "fraction"], &panels);
     if one_panel {
-        // The number has its own column.
+        // The count has its own column in the data.
         let plain = |label: &str| label.rsplit_once("(n = ").map_or(label, |(name, _)| name).trim_end().to_owned();
         data.rows.iter_mut().for_each(|row| row[1] = plain(&row[1]));
     }
@@ -109,7 +109,7 @@ fn weighted(rows: &[&FigureRow]) -> Vec<(f64, f64)> {
     points
 }
 
-/// Returns places over the range of all values.
+/// Returns evenly spaced places over the range of all values; on a logarithmic axis, with equal ratios.
 fn grid(rows: &[FigureRow], log: bool) -> Vec<f64> {
     let usable = || rows.iter().map(|row| row.y).filter(|y| !log || *y > 0.0);
     let (low, high) = usable().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));

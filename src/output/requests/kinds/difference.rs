@@ -47,7 +47,7 @@ fn difference(request: &Request, whole: &Whole) -> Result<Option<Picture>> {
     };
     let shown: Vec<usize> = (0..policies.len()).filter(|&at| passes(at)).collect();
     let differs = |names: &[String]| shown.iter().any(|&at| names[at] != names[shown[0]]);
-    // The names of rows consist of the varying parts: axes with more than one value, and the policy.
+    // The name of a row contains only the parts that vary: the axes with more than one value, and the policy.
     let cell_of = |at: usize| whole.cells.iter().find(|(name, ..)| *name == cells[at]).map(|(_, values, _)| values);
     let varying: Vec<usize> = (0..request.axes.len())
         .filter(|&axis| shown.iter().any(|&at| cell_of(at).map(|v| &v[axis]) != cell_of(shown[0]).map(|v| &v[axis])))

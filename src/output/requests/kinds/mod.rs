@@ -1,7 +1,7 @@
 //! The kinds of figures that a plan can describe, one file each, and their common parts.
 //!
-//! Each kind is declared by a `KindRow`: its name, defaults, accepted keys and drawing function. A new kind needs only its file and a line
-//! in `KINDS`.
+//! Each kind is declared by a `KindRow`: its name, defaults, accepted keys and drawing function. A new kind needs only a file and a line in
+//! `KINDS`.
 
 mod bars;
 mod boxes;
@@ -56,7 +56,7 @@ pub(super) struct KindRow {
     pub takes: &'static [&'static str],
     /// The drawing function.
     pub draw: Draw,
-    /// Whether a figure shows all rows of a curve as one distribution, so that every setting needs a key.
+    /// Whether a figure shows all rows of a curve as one distribution. Every setting with several values then needs a key.
     pub mixes: fn(&Request) -> bool,
 }
 
@@ -145,7 +145,7 @@ fn category(label: String, weight: u64, what: Option<&str>) -> Category {
     Category { label, notes: note.into_iter().collect() }
 }
 
-/// Returns the colour key: for bars that are policies their names, for others without series one for all.
+/// Returns the colour key of a series. Without series, all bars have one key, unless each bar is a policy and is coloured by its name.
 fn key(request: &Request, name: &Series) -> String {
     match name.key.is_empty() && request.x != Some(Field::Policy) {
         true => "all".to_owned(),
@@ -153,7 +153,7 @@ fn key(request: &Request, name: &Series) -> String {
     }
 }
 
-/// Returns a chart that repeats the baseline's curve in each panel if each curve has its own panel.
+/// Returns a chart in which, if each curve has its own panel, every panel also shows the baseline's curve.
 fn beside(rows: &FigureRows, chart: Chart) -> Chart {
     Chart { reference: Some(rows.baseline.clone()), ..chart }
 }

@@ -64,8 +64,8 @@ fn alone(run: &Steps, one: Series) -> Series {
     Series { points, ..one }
 }
 
-/// Returns the mean over seeds, each the mean of its runs, while most seeds are running; the band is within these bounds and exists while
-/// all seeds are running.
+/// Returns the mean over seeds, each represented by the mean of its runs, for the time in which more than half of the seeds are running.
+/// The band covers the time in which all seeds are running and is clipped to `bounds`.
 fn together(seeds: &[Vec<Steps>], one: Series, bounds: Option<(f64, f64)>) -> Series {
     let runs = || seeds.iter().flatten();
     let from = runs().filter_map(|run| run.points.first()).map(|(time, _)| *time).fold(f64::INFINITY, f64::min);
@@ -78,7 +78,7 @@ fn together(seeds: &[Vec<Steps>], one: Series, bounds: Option<(f64, f64)>) -> Se
             values.map(|values| mean(&values))
         };
         let values: Vec<f64> = seeds.iter().filter_map(value).collect();
-        // The mean of the few longest runs is not representative.
+        // The mean of the few seeds with the longest runs is not representative.
         let Some(interval) = mean_interval(&values, LEVEL).filter(|interval| 2 * interval.n > seeds.len()) else {
             continue;
         };
@@ -106,8 +106,8 @@ impl Steps {
         (time <= self.end).then(|| after.checked_sub(1).map(|at| self.points[at].1)).flatten()
     }
 
-    /// Creates steps from rows in the order of time; rows of one instant become one value. If there is a grid, its instants without a row
-    /// have the value 0.
+    /// Creates steps from rows in the order of time; the rows of one instant are reduced to one value. If there is a grid, it defines the
+    /// instants, and those without a row have the value 0.
     fn from_rows(request: &Request, rows: &[&FigureRow], end: f64, grid: &[f64]) -> Steps {
         let time = |row: &&FigureRow| if let Some(Datum::Number(time)) = row.at.first() { *time } else { 0.0 };
         let groups = rows.chunk_by(|a, b| time(a) == time(b));

@@ -9,7 +9,6 @@ const LOOKED_AT: usize = 64 * 1024;
 
 /// Returns the public format of an input, or `None` if it has none, such as a canonical trace.
 ///
-///
 /// Errors: [`plimsoll_base::error::Error::Io`].
 pub fn detect(input: &Input) -> Result<Option<Format>> {
     Ok(recognise(&input.head(LOOKED_AT)?))

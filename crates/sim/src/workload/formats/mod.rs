@@ -2,8 +2,8 @@
 //!
 //! Columns that a published trace lacks are filled in by named parameters, and every dropped or repaired row is counted with its reason:
 //! `Quality` is the complete account of an import, and `rows_in` is the rows kept plus the rows dropped. A row that violates its format's
-//! conventions is dropped too, unless errors are requested or most rows do: then the file has another format. Users come from a [`Tenants`]
-//! rule, because most public traces have none.
+//! conventions is dropped too, or is an error with `strict`. If most rows violate them, the file is rejected: it has another format. Users
+//! come from a [`Tenants`] rule, because most public traces have none.
 
 mod alibaba2017;
 mod detect;

@@ -40,7 +40,7 @@ pub struct OpenbOptions {
 /// The running time of a pod that stays: longer than any run.
 const STAYS: Span = Span::from_secs(100 * 365 * 86_400);
 
-/// The columns that are read; other columns may occur in any position.
+/// The columns that are read, in any order; other columns are ignored.
 const COLUMNS: [&str; 11] = [
     "name",
     "cpu_milli",

@@ -77,7 +77,7 @@ pub enum SwfMemoryOf {
     Job,
 }
 
-/// The number of processors that a job demands; the other one is used where it is unknown.
+/// The field that gives the processors of a job; the other field is used for rows where it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfProcessors {
@@ -147,10 +147,10 @@ const USER: InputColumn<'_> = InputColumn::new(11, "user_id");
 const PRECEDING: InputColumn<'_> = InputColumn::new(16, "preceding_job");
 const THINK: InputColumn<'_> = InputColumn::new(17, "think_time");
 
-/// Submit times from here on are seconds since 1970, not since the log's start: 16 years.
+/// Submit times of at least this value (16 years) are taken as seconds since 1970, not since the log's start.
 const EPOCH_S: u64 = 500_000_000;
 
-/// The largest memory per processor in KiB; larger values mean that the field is in bytes: 256 GiB.
+/// The largest plausible memory per processor in KiB (256 GiB); larger values mean that the field is in bytes.
 const KIB_MOST: u128 = 1 << 28;
 
 /// The largest memory of a job, in MiB, so that sums stay within 64 bits.
@@ -289,7 +289,7 @@ impl<'a> Log<'a> {
         self.numbers.push(number);
     }
 
-    /// Sets the values that depend on the whole log: the clock's origin, the memory's unit and the demands.
+    /// Sets the values that depend on the whole log: the clock's origin, the preceding jobs, the memory's unit and the demands.
     fn settle(mut self) -> Workload {
         self.warn();
         self.origin();

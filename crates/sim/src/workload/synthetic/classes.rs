@@ -20,7 +20,7 @@ use plimsoll_base::units::{Dim, Span, TIME_MAX_US, Time, UserId};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Synthetic {
-    /// Number of jobs; this or `hours` (or both, whichever ends first).
+    /// Number of jobs. Required without `hours`; with both, jobs end at the limit that is reached first.
     pub jobs: Option<u64>,
     /// The time over which jobs arrive, in hours.
     pub hours: Option<f64>,
@@ -64,7 +64,7 @@ pub struct Class {
     /// Whether the tasks of a job, or of a stage, start together. Default false.
     #[serde(default)]
     pub gang: bool,
-    /// Whether the tasks are exempt from preemption by more urgent tasks. Default false.
+    /// Whether the tasks are exempt from preemption. Default false.
     #[serde(default)]
     pub stable: bool,
     /// A label expression for the machines. Default: any machine.
@@ -76,7 +76,7 @@ pub struct Class {
     /// The demand of a task, by resource (`cpu`, `memory_gib`, `gpu`, ...), drawn once per job. Required unless there are stages.
     #[serde(default)]
     pub demand: BTreeMap<String, Distribution>,
-    /// Stages (`[[workload.class.stage]]`) instead of the three above, each after the previous one.
+    /// Stages (`[[workload.class.stage]]`), each after the previous one; they replace `tasks`, `duration` and `demand`.
     #[serde(default, rename = "stage")]
     pub stages: Vec<Stage>,
 }
@@ -139,9 +139,8 @@ impl Synthetic {
         Ok(workload)
     }
 
-    /// Returns the workload for speed measurements: jobs of one task and two resources on 400 machines of 64 cores and 256 GiB, of which
-    /// about 8,700 run at once at a `load` of 0.9 on both resources.
-    ///
+    /// Returns the parameters of a workload for speed measurements: jobs of one task and two resources, for 400 machines of 64 cores and
+    /// 256 GiB. At a `load` of 0.9 on both resources about 8,700 tasks run at once.
     ///
     /// Durations are lognormal (mean 298 s, sigma 1), users unequal by Zipf's law with exponent 0.6, demands of CPU and memory independent.
     /// With `burst` the rate swings by 60 % every 30 minutes, so that queues form.

@@ -21,7 +21,7 @@ use plimsoll_base::units::{Dim, JobId, Time, UserId};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoop {
-    /// No job is submitted at this instant or later; this or `jobs_per_user` (or both).
+    /// No job is submitted at this instant or later. Required without `jobs_per_user`.
     pub until: Option<Length>,
     /// The largest number of jobs per user.
     pub jobs_per_user: Option<u32>,
@@ -175,7 +175,7 @@ impl LoopSource {
         if class.noise_sets == 0 {
             return Err(Error::plan(format!("{key}.noise_sets"), 0, "a number of at least 1"));
         }
-        // A duration of 0 and no think time would submit endlessly at one instant.
+        // Durations must be positive: with a duration of 0 and no think time, a user would submit endlessly at one instant.
         self.classes.push(Ready {
             tasks: constant(&class.tasks, 1.0).sampler(&format!("{key}.tasks"), true)?,
             demand: ReadyDemand::new(&format!("{key}.demand"), &class.demand, &self.dims)?,

@@ -61,7 +61,7 @@ impl ReadyDemand {
     }
 }
 
-/// Returns the names of a class's users. Errors: [`Error::Plan`] for an empty name or no users.
+/// Returns the names of a class's users. Errors: [`Error::Plan`] for an empty name, no users or too many.
 pub(super) fn user_names(key: &str, name: &str, users: u32) -> Result<Vec<String>> {
     if name.is_empty() {
         return Err(Error::plan(format!("{key}.name"), "''", "a name"));

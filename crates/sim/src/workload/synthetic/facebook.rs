@@ -29,16 +29,16 @@ use plimsoll_base::units::{Dim, Span, Time, Unit, UserId};
 pub struct Facebook {
     /// The time over which jobs arrive, in hours. Default 1, about 300,000 tasks at the default load.
     pub hours: f64,
-    /// The CPU work offered over these hours, divided by that of `cluster_cores`. Default 0.85, unless `thin` is given: nearly the capacity
-    /// of the machines, and more than slots that hold two thirds of the tasks can serve. The offered load may deviate by half the work of
-    /// the last job kept (0.03 mostly, 0.12 at most by default).
+    /// The CPU work offered over these hours, divided by the work that `cluster_cores` can do in them. Default 0.85, unless `thin` is
+    /// given: nearly the capacity of the machines, and more than slots that hold two thirds of the tasks can serve. The offered load may
+    /// deviate by half the work of the last job kept (0.03 mostly, 0.12 at most by default).
     pub load: Option<f64>,
     /// The multiple of the published arrival rate to keep, instead of `load`. No default.
     pub thin: Option<f64>,
     /// The cores that `load` refers to. Default 6400: 400 machines of 16 (DRF paper, section 7.3).
     pub cluster_cores: f64,
-    /// The number of independent days that are laid over one another before thinning. Default 4: with its tail cut at `max_tasks` one day's
-    /// rate loads the default cluster about two thirds.
+    /// The number of independent days that are laid over one another before thinning. Default 4: with jobs of at most `max_tasks` tasks,
+    /// the rate of one day loads the default cluster to about two thirds.
     pub overlay: u32,
     /// Number of jobs that arrive in 24 hours of one day. Default 24,442 (FB-2010, mean gap 3.54 s).
     pub jobs_per_day: f64,
@@ -46,7 +46,7 @@ pub struct Facebook {
     /// Default 0.3, an assumption (the public day is made of hours drawn at random and has no daily cycle).
     pub hourly: f64,
     /// The largest number of tasks of a job: the last bin of sizes ends here. Default 6000; FB-2010 has jobs of up to 174,613 maps, which
-    /// would be most of the work and few to average over.
+    /// would make up most of the work and be too few to average over.
     pub max_tasks: u32,
     /// The share of jobs without reduces, including jobs of one task. Default 0.34 (FB-2010).
     pub map_only: f64,
@@ -65,8 +65,8 @@ pub struct Facebook {
     /// The standard deviation of the logarithm of a task's duration around the median of its job. Default 0.35, an assumption: the figure
     /// does not separate variation among jobs from variation within one.
     pub noise: f64,
-    /// The number of task sets of equal durations into which a stage is divided. Default 8: 2 to 16 rows per job instead of one per task,
-    /// and the slowest eighth of a stage takes 1.6 times its median.
+    /// The number of task sets of equal durations into which a stage is divided. Default 8: at most 16 rows per job instead of one per
+    /// task, and the slowest eighth of a stage takes 1.6 times its median.
     pub noise_sets: u32,
     /// The number of users that submit, or `"job"`: every job has its own. Default 20, an assumption (not public).
     pub users: Users,
@@ -154,7 +154,8 @@ const LOAD: f64 = 0.85;
 /// The largest number of jobs before thinning; more are treated as a mistake, because they would fill the memory.
 const MOST_JOBS: f64 = 1e7;
 
-/// One job before thinning. Its task sets are drawn twice, to measure and to keep them: most candidates are dropped.
+/// One job before thinning. Its task sets are drawn once to measure their work and again if the job is kept, because most candidates are
+/// dropped.
 struct JobDraft {
     /// The number that determines its draws.
     number: u64,

@@ -1,4 +1,4 @@
-//! Workloads from a seed: each generator is a table in a plan, and gives the same workload to every policy.
+//! Workloads from a seed: each generator is a table in a plan. Every policy gets the same workload, except in a closed loop.
 //!
 //! The same specification and seed give the same workload: every purpose draws from a random stream of its own ([`random`]).
 
@@ -54,8 +54,8 @@ impl Generator {
         }
     }
 
-    /// Returns whether later submissions depend on when earlier jobs end, and so on the policy. In a closed loop each policy gets jobs of
-    /// its own, and runs with the same seed are not paired.
+    /// Returns whether later submissions depend on when earlier jobs end, and so on the policy. In a closed loop the number of jobs and
+    /// their submit times differ between policies, and runs with the same seed are not paired.
     pub fn submissions_depend_on_policy(&self) -> bool {
         matches!(self, Generator::ClosedLoop(_))
     }

@@ -58,7 +58,7 @@ impl Weighted {
     pub fn sample(&self, rng: &mut ChaCha8Rng) -> usize {
         let total = self.cumulative.last().expect("there is a weight above 0");
         let at = rng.random::<f64>() * total;
-        // Entries of weight 0 share the sum before them and are skipped; rounding cannot leave the table.
+        // Entries of weight 0 share the sum before them and are skipped; the minimum keeps a rounded draw inside the table.
         let index = self.cumulative.partition_point(|&sum| sum <= at);
         index.min(self.cumulative.partition_point(|sum| sum < total))
     }

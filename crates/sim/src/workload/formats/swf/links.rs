@@ -9,7 +9,7 @@ use plimsoll_base::units::{Rounding, Span, US_PER_S};
 
 /// Fields 17 and 18 of a kept row.
 pub(super) enum Link {
-    /// No preceding job, and no think time.
+    /// No preceding job, and no positive think time.
     None,
     /// A think time, but no preceding job.
     ThinkAlone,

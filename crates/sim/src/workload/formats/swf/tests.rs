@@ -14,7 +14,7 @@ const LOG: &str = "; Version: 2.2\n; UnixStartTime: 749458803\n;MaxProcs: 128\n;
                    6 4 -1 4 2 -1 -1 -1 -1 -1 2 8 1 -1 -1 -1 -1 -1\n\
                    8 -1 -1 4 2 -1 -1 -1 -1 -1 1 8 1 -1 -1 -1 -1 -1\n";
 
-/// Returns row 1 of a log with the given submit time, used memory, requested memory and further fields.
+/// Returns a row of a log with the given job number, submit time, used memory, requested memory and further fields.
 fn row(number: u32, submit: &str, used: &str, requested: &str, more: &str) -> String {
     format!("{number} {submit} 0 60 4 -1 {used} 4 -1 {requested} 1 3 1 -1 -1 -1 -1 -1{more}\n")
 }
