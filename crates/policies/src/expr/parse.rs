@@ -179,7 +179,7 @@ impl Parser {
     }
 
     fn expected(&self, what: &str) -> String {
-        let there = self.peek().map_or("it ends".to_owned(), |token| format!("'{token}' stands"));
+        let there = self.peek().map_or("it ends".to_owned(), |token| format!("'{token}' is"));
         format!("{what} where {there} at character {}", self.place().0)
     }
 
