@@ -248,7 +248,7 @@ WRONG = {
     "a rule for whom to serve": (
         lambda: make(machines={"machines": MACHINES, "on_blocked": "stop"}),
         INPUT,
-        "cluster.on_blocked: a value is not accepted; expected nothing: the agent alone decides",
+        "cluster.on_blocked: a value is not accepted; expected no value: the agent alone decides",
     ),
     "a file that is not there": (lambda: make("none.csv"), INPUT, "none.csv"),
     "a workload of another type": (lambda: make(3), TypeError, "workload: 3 is not accepted; expected a path, a frame or a dict"),
