@@ -1,5 +1,5 @@
-//! Measures the order of blocked users alone. One operation ends a task and serves, in rank order, the users whose next task fits the free
-//! amounts, and inserts each again at another rank with another demand. Baselines: a scan over all users, and a sorted map.
+//! Measures the order of blocked users alone. One operation ends a task and serves, in rank order, every user with a next task that fits
+//! the free amounts, and inserts each again at another rank with another demand. Baselines: a scan over all users, and a sorted map.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

@@ -6,7 +6,7 @@
 //!
 //! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000 --a-job 10` is a long run. With `cargo bench
 //! --bench scale -- --table experiments/scale.toml` the measurements of that file are written as a table and figures, and with `-- --decide
-//! crates/control/src/world/decide.csv` the times of decisions from which plans with `decide = "measured"` draw.
+//! crates/control/src/world/decide.csv` the decision times for plans with `decide = "measured"`.
 
 #[path = "common/results.rs"]
 mod results;

@@ -1,7 +1,7 @@
 //! `plimsoll bundle`: packs results into one file that others can check and run again, and checks such files.
 //!
 //! A bundle is a zip file with the plan, input files, tables, figures, the commands that reproduce them, and an RO-Crate description.
-//! Results that are incomplete, or whose inputs have changed, are refused. The same results give the same bytes.
+//! Results that are incomplete, or with changed inputs, are refused. The same results give the same bytes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -124,7 +124,7 @@ fn table(state: &State, round: &Round) -> String {
     if rows.is_empty() { "nothing to decide\n".to_owned() } else { aligned_left(&header, &rows) }
 }
 
-/// Formats the quantities by which the policy orders the groups; empty if it reports none.
+/// Formats the quantities of the policy's order of groups; empty if it reports none.
 fn shares(round: &Round) -> String {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in round.standings.iter().flat_map(|standing| &standing.values) {

@@ -48,8 +48,7 @@ impl Stop {
         true
     }
 
-    /// Installs a handler with which Ctrl-C and termination signals request a stop instead of killing the process; a second signal kills
-    /// it.
+    /// Installs a handler: Ctrl-C and termination signals then request a stop instead of killing the process; a second signal kills it.
     pub(super) fn listen(&self) {
         let stop = self.clone();
         // If a handler is already installed, a signal ends the process, which at worst leaves temporary files.

@@ -4,7 +4,7 @@ use crate::experiment::RunSummary;
 use crate::output::left_over::UNSERVED_MOST;
 use crate::output::numbers::count;
 
-/// Groups the runs by policy, in the order in which the policies first appear.
+/// Groups the runs by policy, in the order of first appearance.
 fn by_policy<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<Vec<&'a RunSummary>> {
     let mut policies: Vec<Vec<&RunSummary>> = Vec::new();
     for run in runs {

@@ -47,7 +47,7 @@ pub use run::moved;
 /// A result with the project's error by default.
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Returns a parser of named choices whose help lists all names with their meanings.
+/// Returns a parser of named choices; its help lists all names with their meanings.
 fn named<T: Copy + Send + Sync>(all: &'static [(&'static str, T, &'static str)]) -> impl TypedValueParser<Value = T> {
     let names = PossibleValuesParser::new(all.iter().map(|(name, _, meaning)| PossibleValue::new(name).help(meaning)));
     let value = move |given: String| all.iter().find(|(name, ..)| *name == given).map(|(_, value, _)| *value);

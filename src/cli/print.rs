@@ -75,7 +75,7 @@ const ROWS_MOST: usize = 60;
 
 /// Describes the machines of a study and the placement of tasks, for the head of the results; also notes that a trace is thinned.
 ///
-/// If the cells of a sweep have different machines, the machines are left out.
+/// If the cells of a sweep have different machines, the machines are not printed.
 pub fn setting(study: &Study) -> String {
     let machines = |plan: &Plan| {
         let groups = &plan.cluster.groups;
@@ -127,7 +127,7 @@ fn place(plan: &Plan, policy: &str) -> Vec<GridCell> {
     plan.axes.iter().map(|(_, value)| shown(value)).chain([policy.to_owned()]).map(GridCell::from).collect()
 }
 
-/// Returns a table with one row per cell and policy, shortened if it is long. If it is too wide, the least important columns are left out.
+/// Returns a table with one row per cell and policy, shortened if it is long. If it is too wide, the least important columns are omitted.
 fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<GridCell>>, rest: &str) -> String {
     let all = rows.len();
     if !is_wide() {

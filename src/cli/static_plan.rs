@@ -129,8 +129,7 @@ impl StaticPlan {
         Ok(())
     }
 
-    /// Records how the files are generated, before the first of them is renamed to its final name, so that the folder is recognised as
-    /// results.
+    /// Records how the files are generated, before the first one is renamed to its final name, so that the folder is recognised as results.
     pub fn begin(
         &self,
         (folder, claim): (&Path, &FolderClaim),

@@ -99,7 +99,7 @@ impl GroupWatch {
         }
     }
 
-    /// Adds a span in which groups used amounts that should have been reclaimed and could not be.
+    /// Adds a span of usage that should have been reclaimed and could not be.
     pub fn unreturned(&mut self, unreturned: &[Unreturned], span: Span) {
         for Unreturned { group, amount } in unreturned {
             self.log.unreturned(*group, amount.slice(self.dims), span);

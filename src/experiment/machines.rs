@@ -47,7 +47,7 @@ pub struct ClusterFile {
     pub on_blocked: Option<String>,
     /// The order among users of equal rank; see [`Ties`].
     pub ties: Option<String>,
-    /// The slowdown of machines whose memory is over-committed, as loads and slowdowns: `1:1,1.25:4`.
+    /// The slowdown of machines with over-committed memory, as loads and slowdowns: `1:1,1.25:4`.
     pub slowdown: Option<String>,
     /// Factors of the run time in the same rack as the preferred machine, in the same room, and in other rooms: `1.1,1.3,2`.
     pub distance: Option<String>,

@@ -12,7 +12,7 @@ pub enum SettingOrigin {
     OnCommandLine,
 }
 
-/// Options whose names differ from those of the plan keys.
+/// Options with other names than the plan keys.
 const OPTIONS: [(&str, &str); 5] = [
     ("policies", "--policy"),
     ("properties", "--property"),

@@ -87,7 +87,7 @@ impl Manifest {
     }
 
     /// Records these files as generated now. Other recorded files that are named in `among`, or are below a folder that it names, are no
-    /// longer generated; they are removed if they are unchanged. An empty name stands for all files.
+    /// longer generated; they are removed if they are unchanged. An empty name means all files.
     ///
     /// Errors: a file cannot be read, written or removed.
     pub fn renew(folder: &Path, about: Option<Experiment>, among: &[&str], written: &[WrittenFile]) -> Result<()> {

@@ -10,8 +10,8 @@ pub(super) struct Shown {
     pub cells: Vec<(usize, usize)>,
 }
 
-/// Marks the best values and those equivalent to them, and describes the tests below the sheet. With fewer than two seeds nothing is
-/// marked.
+/// Marks the best values and those equivalent to them, and describes the tests below the sheet. With fewer than two seeds there are no
+/// marks.
 pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
     let (contests, cells): (Vec<Contest>, Vec<Vec<(usize, usize)>>) =
         shown.into_iter().map(|one| (one.contest, one.cells)).unzip();

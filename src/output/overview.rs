@@ -48,7 +48,7 @@ const METRICS_MOST: usize = 4;
 /// Maximum number of cells that a sentence names.
 const NAMED_MOST: usize = 4;
 
-/// The default metric, for plans whose figures show none.
+/// The default metric, for plans with no metric in their figures.
 const METRIC: &str = "completion_mean_s";
 
 /// A comparison: of a policy with the baseline of its cell, or, if there is only one policy, of a cell with the first one.
@@ -183,7 +183,7 @@ fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec
     lines
 }
 
-/// Returns a sentence per policy: the cells in which its metric differs, and the difference.
+/// Returns a sentence per policy: the cells with a difference of its metric, and the difference.
 fn sentences(whole: &Whole, metric: &str, lines: &[ComparisonLine]) -> Vec<String> {
     let mut policies: Vec<&str> = Vec::new();
     for line in lines {

@@ -66,7 +66,7 @@ impl Picture<'_> {
         self.path
     }
 
-    /// Writes the picture completely or not at all.
+    /// Writes the picture; an error leaves no partial file.
     pub fn write(&self, svg: &str, about: &Provenance) -> Result<()> {
         write_whole(self.path, &rendered(self.ending, svg, about)?).map(drop)
     }

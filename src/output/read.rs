@@ -33,7 +33,7 @@ pub struct Results {
     listed: ListedTables,
     /// Names of damaged receipts.
     broken: Vec<String>,
-    /// The tables whose digests have been verified.
+    /// The tables with verified digests.
     checked: Mutex<HashSet<PathBuf>>,
 }
 

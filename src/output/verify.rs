@@ -1,6 +1,6 @@
 //! Checks bundles, which may be from any source: the listed files exist, are unchanged, and are the only ones.
 //!
-//! Nothing is unpacked to disk. Figures, statistics and pages must also have been generated from the tables of the bundle, as far as its
+//! No file is unpacked to disk. Figures, statistics and pages must also have been generated from the tables of the bundle, as far as its
 //! manifests state their sources.
 
 use std::collections::{BTreeMap, BTreeSet};

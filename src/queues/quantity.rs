@@ -158,12 +158,12 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Creates a resource whose foreign unit is one unit, or 1000 thousandths.
+    /// Creates a resource with a foreign unit of one unit, or 1000 thousandths.
     pub fn units(name: &str) -> Resource {
         Resource { dim: Dim { name: name.to_owned(), unit: Unit::Milli }, per: 1000, of: 1 }
     }
 
-    /// Creates a resource whose foreign unit is `per / of` MiB.
+    /// Creates a resource with a foreign unit of `per / of` MiB.
     pub fn mebibytes(name: &str, per: u128, of: u128) -> Resource {
         Resource { dim: Dim { name: name.to_owned(), unit: Unit::Mebibyte }, per, of }
     }

@@ -87,7 +87,7 @@ fn stands_on_its_own(candidate: &Candidate, found: &Counterexample) {
     assert!(loss > 1e-7, "{}: {:?} loses {loss}", candidate.name(), found.lines());
 }
 
-/// Returns the number of tasks by which the property is violated for the most affected user, for endless tasks and equal weights.
+/// Returns the violation of the property in tasks of the most affected user, for endless tasks and equal weights.
 fn loss(draft: &Draft, property: Property, before: &[f64], change: Option<&Change>, after: Option<&[f64]>) -> f64 {
     let needs = |user: usize| -> Vec<f64> { draft.users[user].demand.iter().map(|&amount| amount as f64).collect() };
     let runs = |user: usize, bundle: Vec<f64>| {

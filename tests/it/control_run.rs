@@ -29,7 +29,7 @@ fn tables(plan: &Path, out: &Path, set: &[&str]) -> Lines {
 }
 
 /// Compares both kinds of runs. Random plans have policies, quotas, labels, gangs, stages, urgent tasks that request room, devices and
-/// placement rules in all combinations, except those that a control plane excludes.
+/// placement rules in all combinations that a control plane allows.
 #[test]
 fn without_faults_and_delays_a_run_under_the_control_plane_is_the_run_without_one() {
     let plans: u64 = std::env::var("PLIMSOLL_CONTROL_PLANS").ok().and_then(|text| text.parse().ok()).unwrap_or(40);

@@ -1,5 +1,5 @@
-//! Single declarations: a policy, a job order, a trace format, a placement rule, a kind of figure and a column of a table are one row each,
-//! from which names, messages, help and the tables of the docs are derived.
+//! Single declarations: a policy, a job order, a trace format, a placement rule, a kind of figure and a column of a table are one row each.
+//! Names, messages, help and the tables of the docs are derived from the rows.
 //!
 //! `PLIMSOLL_UPDATE_DOCS=1 cargo test --release --test it declared` regenerates these tables.
 

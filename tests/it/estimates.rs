@@ -104,7 +104,7 @@ fn a_sweep_has_models_as_an_axis_and_draws_them_for_every_seed() {
     write("p.toml", plan);
     let output = run(plimsoll(&["run", "-q", "p.toml", "-o", "out"]).current_dir(dir.path()));
     assert!(output.status.success(), "{}", said(&output));
-    // A cell in which the trace is the same for all seeds accepts only one seed; here one of two cells is such a cell.
+    // A cell with the same trace for all seeds accepts only one seed; here one of two cells is such a cell.
     write("q.toml", &format!("seeds = 2\n{plan}"));
     let output = run(plimsoll(&["run", "-q", "q.toml", "-o", "out2"]).current_dir(dir.path()));
     assert!(said(&output).contains("seeds: 2 is not accepted"), "{}", said(&output));

@@ -178,7 +178,7 @@ fn a_role_shrinks_on_a_machine_until_its_loss_is_acknowledged() {
     }
 }
 
-/// R5: while FuxiMaster recovers, it sends nothing but requests for reports. Without the rule it answers with an empty table.
+/// R5: while FuxiMaster recovers, it sends only requests for reports. Without the rule it answers with an empty table.
 #[test]
 fn fuximaster_listens_while_it_recovers() {
     let beat = MasterInput::Message(Message::TuboBeat { machine: HERE, at: Position::default(), restarted: true });

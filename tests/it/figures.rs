@@ -329,7 +329,7 @@ fn the_text_of_a_pdf_is_text() {
     }
 }
 
-/// The page, and the plan whose figures it shows.
+/// The page, and the plan of its figures.
 const PAGE: &str = "docs/figures.md";
 const SHOWN: &str = "experiments/figures.toml";
 

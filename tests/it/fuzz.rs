@@ -60,7 +60,7 @@ fn answer(read: &dyn Fn(&Path) -> Result<()>, path: &Path, input: &[u8]) -> Opti
     (start.elapsed() < HANG).then_some(answer)
 }
 
-/// Returns a smaller input on which the reader still panics or hangs. It removes halves, quarters and so on of the input.
+/// Returns a smaller input that still makes the reader panic or hang. It removes halves, quarters and so on of the input.
 fn cut_down(read: &dyn Fn(&Path) -> Result<()>, path: &Path, mut input: Vec<u8>) -> Vec<u8> {
     let mut piece = input.len() / 2;
     while piece > 0 {

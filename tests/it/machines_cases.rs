@@ -103,7 +103,7 @@ impl Draw {
         draw
     }
 
-    /// Returns a draw in which urgent tasks request the room of others.
+    /// Returns a draw with urgent tasks that request the room of others.
     pub fn urgent(seed: u64) -> Draw {
         let mut draw = Draw::new(seed);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

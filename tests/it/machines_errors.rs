@@ -20,7 +20,7 @@ struct Wrong {
     says: &'static [&'static str],
 }
 
-/// Returns a case with a trace whose second row is wrong.
+/// Returns a case with a trace with a wrong second row.
 fn row(what: &'static str, columns: &'static str, row: &'static str, says: &'static [&'static str]) -> Wrong {
     Wrong { what, columns, row, events: None, args: &[], says }
 }

@@ -43,7 +43,7 @@ fn descent(
 }
 
 impl Simulation<'_> {
-    /// Returns the resource whose fragments decide, if any: the first one declared with devices.
+    /// Returns the resource with the deciding fragments, if any: the first one declared with devices.
     pub fn fragile(&self) -> Option<usize> {
         let first = self.world.devices.first();
         first.copied().filter(|_| self.world.config.placement == Placement::Fgd)

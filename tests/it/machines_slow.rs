@@ -156,7 +156,7 @@ impl<'a> Simulation<'a> {
             tasks.extend((first..first + row.tasks).map(task));
         }
         let users = rows.iter().map(|row| row.user + 1).max().unwrap_or(0);
-        // A machine whose first such event is `join` is absent at the start.
+        // A machine is absent at the start if its first such event is `join`.
         let first = |machine: usize| {
             let mut events = world.events.iter().filter(|event| event.machine == machine);
             events.find(|event| !matches!(event.change, Change::Relabel(_)))

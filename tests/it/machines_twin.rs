@@ -96,7 +96,7 @@ fn compare(draw: fn(u64) -> Draw) {
     );
 }
 
-/// Returns the command that runs a case, whose files exist.
+/// Returns the command that runs a case; its files must exist.
 pub fn command(draw: &Draw, dir: &Path) -> Command {
     let machines = dir.join("machines.csv").display().to_string();
     let mut case = draw.case.clone();
@@ -140,7 +140,7 @@ pub fn command(draw: &Draw, dir: &Path) -> Command {
     command
 }
 
-/// The policy of a draw with quota groups, whose file is in the folder of the trace.
+/// The policy of a draw with quota groups; its file is in the folder of the trace.
 const QUOTA: &str = "quota:groups.toml";
 
 /// Writes the files of a case.
@@ -195,7 +195,7 @@ fn named(outcomes: Vec<Outcome>) -> Named {
     outcomes.into_iter().map(|outcome| (job_name(outcome.job), outcome)).collect()
 }
 
-/// Reads the `tasks` table of one policy. Jobs are identified by name; their number is left out.
+/// Reads the `tasks` table of one policy. Jobs are identified by name, not by number.
 pub fn read(dir: &Path, policy: &str) -> Result<Named, String> {
     let table = tasks_table(dir, policy)?;
     let (attempts, fates) = (table.integers("attempt"), table.texts("outcome"));
@@ -264,7 +264,7 @@ fn occurs(draws: &[Draw], found: impl Fn(&[Outcome]) -> bool) -> usize {
     draws.iter().filter(|draw| found(&outcomes(draw))).count()
 }
 
-/// Returns the number of cases whose result changes without a feature.
+/// Returns the number of cases with another result without a feature.
 fn decides(draws: &[Draw], without: impl Fn(&mut Draw)) -> usize {
     let changed = |draw: &Draw| {
         let mut other = draw.clone();

@@ -134,7 +134,7 @@ impl Recorder for Starts {
     }
 }
 
-/// Draws groups, and rows whose load rises above the cluster's capacity and falls again.
+/// Draws groups, and rows with a load that rises above the cluster's capacity and falls again.
 fn draw(seed: u64) -> (String, String) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let (groups, users, parents) = (rng.random_range(20..60), 80, [0, 0, 5][seed as usize % 3]);

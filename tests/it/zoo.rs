@@ -69,7 +69,7 @@ fn hdrf_rescales() {
     assert_eq!(first(trace, "1x10c10g", "hdrf", GROUPS), ["a", "b", "c"].map(five));
 }
 
-/// The example of blocked nodes: when the CPUs are used up, groups whose other child demands only GPUs continue. Three groups share the
+/// The example of blocked nodes: when the CPUs are used up, a group continues if its other child demands only GPUs. Three groups share the
 /// CPUs in equal parts, two of them the GPUs (sources as above, with 30 of each so that thirds are integers).
 #[test]
 fn hdrf_does_not_charge_for_blocked_children() {

@@ -40,7 +40,7 @@ pub struct Paper {
     pub width: Option<f64>,
     /// The height in points; if absent, in proportion to the width.
     pub height: Option<f64>,
-    /// The factor by which the drawing is enlarged, including text.
+    /// The magnification of the drawing, including text.
     pub zoom: f64,
 }
 

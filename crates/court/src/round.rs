@@ -303,7 +303,7 @@ impl<'a> Bench<'a> {
         (workload, &self.state.workloads[workload])
     }
 
-    /// Applies the round: victims leave or wait again, except those that started again, and launched tasks run.
+    /// Applies the round: victims that did not start again leave or wait, and launched tasks run.
     fn carry_out(
         &self,
         situation: &mut Situation,

@@ -66,7 +66,7 @@ impl Class {
         (1..=self.size).map(|capacity| self.states(capacity).len() as u64).sum()
     }
 
-    /// Returns more rounds than there are situations, in which workloads run in any order while the others wait.
+    /// Returns an upper bound of the number of situations: workloads run in any order while the others wait.
     fn rounds(&self) -> u32 {
         let all = self.running as u32 + 1;
         let orders = |running: u32| (all - running + 1..=all).product::<u32>();
@@ -125,7 +125,7 @@ impl Class {
 }
 
 /// Returns the smallest state of a class with one of these verdicts under a policy, if there is one, and the number of states up to it.
-/// `tell` is called before each state is played; its error ends the search. Errors: those of the policy and of `tell`.
+/// `report` is called before each state is played; its error ends the search. Errors: those of the policy and of `report`.
 pub fn search(
     policy: &str,
     registry: &Registry,

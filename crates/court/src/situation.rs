@@ -11,7 +11,7 @@ pub struct Situation {
     pub round: u32,
     /// The running workloads, in the order of their starts.
     pub running: Vec<RunningWorkload>,
-    /// The waiting workloads by age, the oldest first; those that wait again after an end are last.
+    /// The waiting workloads by age, the oldest first; restarted workloads are last.
     pub waiting: Vec<Wait>,
     /// The number of [`State::arrivals`] that have arrived.
     pub arrived: usize,

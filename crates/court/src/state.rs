@@ -220,7 +220,7 @@ impl State {
     }
 }
 
-/// Adds the user of every workload to its queue. If no queues are described, creates those that workloads name.
+/// Adds the user of every workload to its queue. If no queues are described, creates the queues named by workloads.
 fn enlist(queues: &mut QueueFile, drafts: &[Draft]) -> Result<()> {
     let described = !queues.groups.is_empty();
     for Draft { workload, place, .. } in drafts {

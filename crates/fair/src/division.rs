@@ -2,8 +2,8 @@
 //!
 //! 1. Each queue gets the requested part of its deserved amount, even if the sum exceeds the total.
 //! 2. The rest is divided by priority, the highest first. Within a priority it is divided in rounds, in proportion to `max(0, W + k (W -
-//!    U))`, with `W` the queue's part of the weights of all queues whose requests are not yet met and `U` its past usage. A queue gets its
-//!    part rounded down to whole units, or its remaining request if that is less. Another round follows if a queue took less than its part.
+//!    U))`, with `W` the queue's part of the weights of all queues with unmet requests and `U` its past usage. A queue gets its part
+//!    rounded down to whole units, or its remaining request if that is less. Another round follows if a queue took less than its part.
 //! 3. The amount lost by rounding is offered to the next priority. At the end it is handed out at most one unit per queue, by priority,
 //!    then by the fraction that was cut off, then to the older queue first.
 //!

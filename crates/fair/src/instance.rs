@@ -85,7 +85,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Creates an instance on machines, whose total is the capacity. Errors: as [`Instance::new`], and for no machines, duplicate names,
+    /// Creates an instance on machines; their total is the capacity. Errors: as [`Instance::new`], and for no machines, duplicate names,
     /// and users that may run on no machine or on an unknown one.
     pub fn on_machines(resources: Vec<String>, machines: Vec<Machines>, users: Vec<User>) -> Result<Instance> {
         if machines.is_empty() {

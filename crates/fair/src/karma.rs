@@ -2,7 +2,7 @@
 //!
 //! Each user is guaranteed its fair share `f` of the slices that are not public. A user that demands less donates the rest. A user that
 //! demands more borrows slice by slice: the borrower with the most credits takes from the donor with the fewest, and takes public slices
-//! once no donor has any left. A borrowed slice costs one credit, which goes to the donor or, for a public slice, to the pool.
+//! once no donor has any left. A borrowed slice costs one credit, paid to the donor or, for a public slice, to the pool.
 //!
 //! Source: Vuppalapati et al., "Karma: Resource Allocation for Dynamic Demands", OSDI 2023, §3. The paper's alpha is the guaranteed part;
 //! the authors' library uses that name for the public part.

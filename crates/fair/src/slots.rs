@@ -47,7 +47,7 @@ impl Mechanism for Slots {
                 }
             }
         }
-        // Users whose demand is met first come first; unlimited demand comes last.
+        // Users in the order of the time at which their demand is met; unlimited demand is last.
         wanting.sort_by(|(a, ..), (b, ..)| a.is_none().cmp(&b.is_none()).then_with(|| a.cmp(b)));
         let mut slots = self.total(instance);
         let mut wanting = wanting.into_iter().peekable();

@@ -31,7 +31,7 @@ pub enum Award {
     Unmarked,
 }
 
-/// The awards, and the number of comparisons on which they are based.
+/// The awards, and the number of comparisons behind them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Awards {
     /// The awards by contest and candidate.

@@ -16,7 +16,7 @@ const NUMBER_MOST: u64 = 32;
 /// The outcome of a climb.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Climbed {
-    /// The number of cases in which the requirement was decided.
+    /// The number of decided cases.
     pub cases: u64,
     /// The number of cases that the policy did not solve.
     pub unsolved: u64,

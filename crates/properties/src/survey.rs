@@ -40,7 +40,7 @@ pub struct SearchSpace {
     pub seed: u64,
 }
 
-/// The phase in which a counterexample was found.
+/// The phase that found a counterexample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// All small instances.

@@ -3,7 +3,7 @@
 use super::Reading;
 use plimsoll_fair::{Allocation, Exact, Instance, Number, User, Wants};
 
-/// A type of number in which properties are decided.
+/// A type of number for the decision of properties.
 pub(super) trait Measured: Number {
     /// Returns the largest integer that is not above the number; a float that misses an integer by a rounding error counts as that integer.
     fn floor(&self) -> Self;

@@ -21,7 +21,7 @@ use crate::units::Span;
 /// Maximum number of machines of a random cluster.
 const MACHINES: usize = 1_000_000;
 
-/// Number of clusters whose outcomes are kept in memory until they are counted.
+/// Number of clusters with outcomes in memory until they are counted.
 const BATCH: u64 = 256;
 
 /// Maximum cost of reducing a script: machines times runs.

@@ -17,7 +17,7 @@ fn short(fate: &Fate) -> String {
     format!("{}/{}/{}", fate.kept(), fate.replaced(), fate.lost())
 }
 
-/// Returns the sources from which FuxiMaster rebuilt its state.
+/// Returns the sources of FuxiMaster's rebuilt state.
 fn sources(trial: &Trial) -> Vec<(&'static str, u32)> {
     let watch = trial.plain();
     let mut sources: Vec<(&'static str, u32)> =

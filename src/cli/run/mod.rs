@@ -276,7 +276,7 @@ fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Maximum number of cells whose groups are printed.
+/// Maximum number of cells with printed groups.
 const CELLS_MOST: usize = 12;
 
 /// Prints the results.

@@ -44,7 +44,7 @@ pub fn described(study: &Study) -> StudyRecord {
     }
 }
 
-/// Checks that a folder contains nothing that conflicts with results: no link that would redirect them, and no file with the name of one of
+/// Checks that a folder has no content that conflicts with results: no link that would redirect them, and no file with the name of one of
 /// theirs, unless a record identifies the folder as results. Errors: [`Error::Mismatch`] with such a file; [`Error::Io`].
 pub fn check_owner(folder: &Path) -> Result<()> {
     check_output("--output", folder)?;

@@ -193,7 +193,7 @@ pub fn slashed(path: &Path) -> String {
     }
 }
 
-/// Returns the metadata of every file of a plan's results. It contains nothing that differs between two ways to run the same plan.
+/// Returns the metadata of every file of a plan's results. It is the same for every way to run the same plan.
 pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>> {
     let mut metadata = program();
     metadata.extend([

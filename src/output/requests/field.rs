@@ -119,7 +119,7 @@ impl FigureColumn {
         columns
     }
 
-    /// Returns the columns of the table from which the value is derived.
+    /// Returns the source columns of the value in the table.
     pub fn needs(&self) -> Vec<&str> {
         match &self.from {
             ValueSource::Itself => vec![&self.name],

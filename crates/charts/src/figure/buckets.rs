@@ -71,7 +71,7 @@ const DARK: RGBColor = RGBColor(70, 92, 110);
 const MISSING: RGBColor = RGBColor(240, 240, 240);
 const USED: RGBColor = RGBColor(213, 94, 0);
 
-/// The length by which the line of the usage extends beyond its bucket.
+/// The length of the usage line beyond its bucket.
 const OVER: f64 = 1.5;
 
 /// Draws pools as panels: two per row if they are small and the sheet of the given width has room for both.

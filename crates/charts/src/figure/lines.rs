@@ -156,7 +156,7 @@ fn draw(chart: &Chart, panels: &[Panel], join: Join, legend: bool) -> String {
 enum Legend {
     None,
     All,
-    /// Series whose label is not the heading of their panel.
+    /// Series with a label other than the heading of their panel.
     Others,
 }
 

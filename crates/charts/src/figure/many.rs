@@ -129,7 +129,7 @@ pub(super) fn groups<T: Clone>(
 }
 
 /// Returns the part of an axis that shows all means and the near parts of their intervals, and the number of intervals that are cut: an
-/// interval much longer than the others would compress all others to a point. `None` if nothing is cut.
+/// interval much longer than the others would compress all others to a point. `None` if no interval is cut.
 pub(super) fn near(axis: &Axis, means: &[f64], ends: &[(f64, f64)]) -> Option<((f64, f64), usize)> {
     let fold = |values: &mut dyn Iterator<Item = f64>| {
         values

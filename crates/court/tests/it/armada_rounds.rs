@@ -58,7 +58,7 @@ fn check(what: &str, answer: &Answer, launched: &[(&str, u32)], evicted: &[(&str
     assert_eq!((counts(&answer.launched), counts(&answer.evicted)), (launched.to_vec(), evicted.to_vec()), "{what}");
 }
 
-/// Checks the decisions of a round, and that the next one, in which the evicted tasks wait again, decides nothing.
+/// Checks the decisions of a round. The evicted tasks then wait again, and the next round must make no decision.
 fn round(what: &str, lines: &str, launched: &[(&str, u32)], evicted: &[(&str, u32)]) {
     check(what, &decide("armada", &text(lines)), launched, evicted);
     let (state, registry) = (state(&text(lines)), Registry::default());

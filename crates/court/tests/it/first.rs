@@ -14,8 +14,7 @@ fn drf_serves_the_user_behind() {
     assert!(answer.evicted.is_empty());
 }
 
-/// The quantities of a policy's order are reported without waiting workloads, too: of a queue with running workloads, and of one without
-/// workloads.
+/// The quantities of a policy's order are also reported for a queue with only running workloads, and for a queue without workloads.
 #[test]
 fn shares_of_those_that_run() {
     let state = "[capacity]\ncpu = 10\n[[group]]\nname = \"a\"\n{a}[[group]]\nname = \"b\"\n{b}\

@@ -68,7 +68,7 @@ fn the_vectors_of_division() {
     assert_eq!(shares("1", &[("a:root:3:0:0", 2)], ""), [2.0], "deserved amounts may exceed the total");
     assert_eq!(shares("7", &[("a:root:3:0:0", 5)], ""), [3.0], "without a weight no queue gets a part of the rest");
     assert_eq!(shares("2", &[("a:root:1.5:0:0", 6)], ""), [1.5]);
-    // Derived: the rest after floors goes to the next priority first.
+    // Derived: the next priority receives the rest after floors first.
     let floors = [("a:root:0:1:2", 8), ("b:root:0:2:2", 8), ("c:root:0:1:1", 8)];
     assert_eq!(shares("8", &floors, ""), [2.0, 5.0, 1.0]);
     // Issue 143.
@@ -89,7 +89,7 @@ fn the_vector_of_cores() {
 }
 
 /// The design document of time-based fair share: 16 GPUs, equal weights, past usage 0.3 and 0, k = 1: parts 0.7 and 1, 6.588 and 9.412
-/// before rounding; in whole GPUs 6 and 9, and the last goes to the larger fraction.
+/// before rounding; in whole GPUs 6 and 9, and the queue with the larger fraction receives the last one.
 #[test]
 fn past_usage_counts() {
     let queues = state("16", "a:root:0:1:0 b:root:0:1:0", "", "wa:a:1:16:0 wb:b:1:16:0", "[policy]\nk = 1");

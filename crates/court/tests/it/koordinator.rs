@@ -50,7 +50,7 @@ fn the_vectors_of_runtime_quotas() {
     assert_eq!(of(120, &[(50, 80, 1, 100), (50, 100, 1, 150)]), [60.0, 60.0]);
 }
 
-/// `TestScaleMinQuotaWhenOverRootResInfo_GetScaledMinQuota`: minimums of 50, one of which is exempt, with a total of 100.
+/// `TestScaleMinQuotaWhenOverRootResInfo_GetScaledMinQuota`: minimums of 50, one of them exempt, with a total of 100.
 #[test]
 fn minimums_are_scaled() {
     let min = |more: &str| format!("min = {{ gpu = 50 }}\n{more}");
@@ -87,8 +87,8 @@ fn an_unused_minimum_is_lent_or_kept() {
     assert_eq!((started(lends), started(keeps)), (10, 4));
 }
 
-/// Derived: the lender requests again, and pods of the other group are revoked, the least urgent and youngest first, except those that
-/// still fit; their room is available in the next cycle.
+/// Derived: the lender requests again, and pods of the other group are revoked, the least urgent and youngest first; pods that still fit
+/// remain, their room is available in the next cycle.
 #[test]
 fn what_was_lent_is_revoked() {
     let base = "[capacity]\ncpu = 10\n[[group]]\nname = \"a\"\nmin = { cpu = 6 }\n[[group]]\nname = \"b\"\n";
@@ -164,7 +164,7 @@ fn the_vector_of_revocation() {
     assert_eq!(of(0, "1:test1:20:0:9 2:test1:10:1:8 3:test1:20:0:7").len(), 3);
 }
 
-/// `preempt_test.go`, `canPreempt` and `SelectVictimsOnNode`: only less urgent pods of the same group are victims, and none that can be
+/// `preempt_test.go`, `canPreempt` and `SelectVictimsOnNode`: only less urgent pods of the same group are victims, and no pod that can be
 /// spared. Derived for several machines or sizes.
 #[test]
 fn the_vectors_of_preemption() {

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::state;
 
-/// Old rules, in which the limit of a queue does not apply to a single task.
+/// Old rules without a limit of a queue for a single task.
 const UNLIMITED: &[&str] = &["volcano-proportion@1083"];
 
 type Keys = fn(&mut ChaCha8Rng) -> String;
@@ -114,7 +114,7 @@ fn check_limits(state: &State, round: &Round, before: &[[u64; 2]], after: &[[u64
     Ok(())
 }
 
-/// Returns all variants of rows whose names begin with `start`.
+/// Returns all variants of the rows with names that begin with `start`.
 fn names(start: &str) -> Vec<String> {
     let rows = PolicySpec::all().into_iter().map(|spec| spec.row()).filter(|row| row.name.starts_with(start));
     let of = |row: &'static plimsoll_policies::PolicyRow| {

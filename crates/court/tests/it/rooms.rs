@@ -165,8 +165,8 @@ fn gangs_and_tasks_have_the_same_outcome() {
         for (layout, machines, cores) in LAYOUTS {
             for (victims, requests) in [(false, false), (false, true), (true, false), (true, true)] {
                 let outcome = play(case.0, &text(case, machines, cores, victims, requests), 12);
-                // The gang plugin is in the first tier, whose victims decide if there are any (Volcano, session_plugins.go): of two victims
-                // of one job only the one beyond the job's minimum, which is less than a request.
+                // The gang plugin is in the first tier. Its victims decide if it has any (Volcano, session_plugins.go): of two victims of
+                // one job only the one beyond the job's minimum, which is less than a request.
                 let tier = case.0 == "volcano-capacity" && cores == 1 && !victims;
                 if outcome != if tier { (0, 0) } else { (2, 2) } {
                     let _ = writeln!(wrong, "{}, {layout}, gangs {victims} {requests}: {outcome:?}", case.0);

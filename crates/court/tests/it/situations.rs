@@ -39,7 +39,7 @@ fn what_is_larger_than_the_cluster_waits_wherever_it_stands() {
     }
 }
 
-/// A gang over two machines remains one: it is stopped as a whole or not at all.
+/// A gang over two machines is stopped only as a whole.
 #[test]
 fn a_gang_over_machines_stays_together() {
     let text = "machines = \"2x4c\"\n[[group]]\nname = \"a\"\n[[group]]\nname = \"b\"\nnominal = { cpu = 4 }\nreclaim = \"any\"\n\

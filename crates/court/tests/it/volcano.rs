@@ -1,7 +1,7 @@
 //! Volcano: what queues deserve, the order of queues and jobs, allocate, preempt and reclaim.
 //!
 //! Sources: volcano-sh/volcano (August 2026), `plugins/{proportion,capacity,drf}/*_test.go`, `actions/{preempt,reclaim}/*_test.go`,
-//! `docs/design/{capacity-scheduling,hdrf}.md`. Non-preemptible pods are left out there: a job keeps its minimum instead.
+//! `docs/design/{capacity-scheduling,hdrf}.md`. There are no non-preemptible pods here: a job keeps its minimum instead.
 
 use crate::{Answer, decide};
 use std::fmt::Write as _;
@@ -186,7 +186,7 @@ fn proportion_reclaims() {
     let fixed = text.replacen("name = \"q1\"\n", "name = \"q1\"\nreclaimable = false\n", 1);
     assert!(decide("volcano-proportion", &fixed).evicted.is_empty());
     assert!(decide("volcano-proportion", &text.replace(RECLAIM, "")).evicted.is_empty());
-    // By its gang: the tasks of a job beyond its minimum.
+    // The gang plugin selects the tasks of a job beyond its minimum.
     let least = text.replacen("name = \"q1\"\n", "name = \"q1\"\nmin_available = 2\n", 1);
     assert_eq!(decide("volcano-proportion", &least).evicted, owned(&[("pg1", 1)]));
 }
@@ -316,7 +316,7 @@ fn a_gang_starts_whole() {
     let text =
         state("cpu = 4", "", &[("q1", ""), ("q2", "min_available = 8")], "a:q1:0.25:0:0:1:0", "b:q2:0.25:0:0:8:0");
     assert_eq!(started(&decide("volcano-proportion", &text), "b"), 8);
-    // With less room than a gang needs, none of its tasks starts.
+    // With less room than a gang needs, no task of it starts.
     let small = text.replace("cpu = 4", "cpu = 2");
     assert!(decide("volcano-proportion", &small).launched.is_empty());
 }

@@ -36,7 +36,7 @@ fn proportion_sorts_whom_to_reclaim_from() {
     assert_eq!(of([5, 10, 1], [5, 5]), expected(&[("pg1", 1)], &[("pg3", 1)]), "different queue priority");
 }
 
-/// The same file: idle room on a machine counts, and a machine on which preemption does not help has no victims.
+/// The same file: idle room on a machine counts, and a machine has no victims if preemption there does not help.
 #[test]
 fn reclaim_counts_what_is_idle() {
     let queues = [("q1", "priority = 1"), ("q2", "priority = 2"), ("q3", "weight = 3")];

@@ -69,7 +69,7 @@ fn the_pace_of_preemption() {
     assert_eq!(with("per_round = 1", "per_round = 0.04"), 4);
 }
 
-/// Derived: the room goes to the queue that uses the least of its guarantee, by the resource with its largest part.
+/// Derived: the next container is of the queue that uses the least of its guarantee, by the resource with its largest part.
 #[test]
 fn the_order_of_queues() {
     let text = "[capacity]\nmemory_mib = 100\ncpu = 10\n[[group]]\nname = \"a\"\npercent = 50\n[[group]]\nname = \"b\"\npercent = 50\n\

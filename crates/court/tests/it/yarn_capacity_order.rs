@@ -6,7 +6,7 @@
 use crate::decide;
 use std::fmt::Write as _;
 
-/// Returns the order in which one container of each queue starts. Queues: guarantee in percent, usage in percent of it, priority.
+/// Returns the starting order of one container of each queue. Queues: guarantee in percent, usage in percent of it, priority.
 fn order(by_priority: bool, queues: &[(u32, u32, u32)]) -> String {
     let ordering = if by_priority { "priority-utilization" } else { "utilization" };
     let mut text = "[capacity]\nmemory_mib = 1000\n[policy]\npreemption = false\nresources = \"memory\"\n".to_owned();

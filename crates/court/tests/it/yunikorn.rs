@@ -240,7 +240,7 @@ fn the_guarantee_of_issue_2270() {
     assert!(!open.evicted.is_empty() && open.launched.is_empty(), "{:?}", open.launched);
 }
 
-/// YUNIKORN-3449: an ask of 4 on a machine with 2 free and a victim of 2 is given up; under the guard it is not. If a second victim is
+/// YUNIKORN-3449: an ask of 4 on a machine with 2 free and a victim of 2 is rejected; under the guard it starts. If a second victim is
 /// available both are stopped, though one would suffice.
 #[test]
 fn the_free_room_of_issue_3449() {
@@ -256,8 +256,8 @@ fn the_free_room_of_issue_3449() {
     assert_eq!(decide("yunikorn-fair@guarded", &open).evicted(), ["b2"]);
 }
 
-/// Derived: no victim is more urgent than the ask, none is from a queue that would fall below its guarantee, and the machine with the
-/// fewest victims is taken.
+/// Derived: no victim is more urgent than the ask or from a queue that would fall below its guarantee, and the machine with the fewest
+/// victims is taken.
 #[test]
 fn victims() {
     let queues = [("a", "guaranteed = { cpu = 2 }"), ("b", "guaranteed = { cpu = 3 }")];

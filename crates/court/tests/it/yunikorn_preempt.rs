@@ -48,7 +48,7 @@ fn play(lines: &[&str]) -> Answer {
     decide("yunikorn-fair", &text(lines))
 }
 
-/// Asserts that an ask starts in the room of these victims, and that the next round, in which they wait again, is stable.
+/// Asserts that an ask starts in the room of these victims, and that the next round, with the victims waiting again, is stable.
 fn preempts(lines: &[&str], victims: &[&str]) {
     let answer = play(lines);
     let mut evicted = answer.evicted();

@@ -45,7 +45,7 @@ impl Mechanism for Ceei {
     }
 }
 
-/// Returns the constraint of each user: among the priced resources that it needs, the one on which it spends most.
+/// Returns the constraint of each user: among the priced resources that it needs, the one with its largest spending.
 fn limits(instance: &Instance, problem: &Problem, market: &Market) -> Vec<Limit> {
     let limit = |(i, user)| {
         if let Some(r) = instance.lacking(user) {

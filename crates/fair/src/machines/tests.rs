@@ -79,7 +79,7 @@ fn constraints_count_where_they_bind() {
 fn shares_of_tasks_forget_constraints() {
     let users = vec![user(0, numbers(&[1]), Some(vec![0])), user(1, numbers(&[2]), Some(vec![0]))];
     assert_eq!(tasks(&TSF, &instance(&[&[4], &[12]], users)), numbers(&[2, 1]));
-    // PS-DSF counts only the machines on which a user may run.
+    // PS-DSF counts only the machines that a user may use.
     let users = vec![user(0, numbers(&[1]), None), user(1, numbers(&[1]), Some(vec![0]))];
     assert_eq!(tasks(&PsDsf, &instance(&[&[4], &[4]], users)), numbers(&[4, 4]));
 }

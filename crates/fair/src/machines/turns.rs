@@ -7,7 +7,7 @@ use crate::Exact;
 /// The users that run on each machine, the users that run all their tasks, and the limiting resource of each other user there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// Pairs of a user and a machine on which it runs.
+    /// Pairs of a user and a machine that runs its tasks.
     pub runs: Vec<(usize, usize)>,
     /// Whether each user runs all its tasks.
     pub content: Vec<bool>,

@@ -29,8 +29,8 @@ fn buckets(rng: &mut ChaCha8Rng, lows: bool) -> Vec<Bucket<Exact>> {
     (0..rng.random_range(1..9)).map(|_| bucket(rng)).collect()
 }
 
-/// Asserts the definition: each bucket contains `min(high, max(low, h ratio))`. Together they contain the total (or all that fits into
-/// them), and no lower level achieves this.
+/// Asserts the definition: each bucket contains `min(high, max(low, h ratio))`. Together they contain the total (or the amount that fits
+/// into them), and no lower level achieves this.
 fn is_defined(total: &Exact, buckets: &[Bucket<Exact>], poured: &Poured<Exact>) {
     let sum = |of: &dyn Fn(&Bucket<Exact>) -> Exact| buckets.iter().fold(Exact::ZERO, |sum, bucket| &sum + &of(bucket));
     for (bucket, content) in buckets.iter().zip(&poured.content) {

@@ -25,7 +25,7 @@ pub struct Envy {
     pub max_bounded: Option<f64>,
     /// The number of users that envy another one by more than [`TOLERANCE`].
     pub count: usize,
-    /// The number of these users whose own bundle runs no task while another one would: their envy is unbounded.
+    /// The number of these users with unbounded envy: their own bundle runs no task while another one would.
     pub unbounded: usize,
     /// The number of evaluated users: backlogged users with a demand above 0.
     pub users: usize,

@@ -1,4 +1,4 @@
-//! The state of a run at one instant, from which the metrics on the sampling grid are computed.
+//! The state of a run at one instant: the input of the metrics on the sampling grid.
 
 use super::deviation::{Deviation, theorem7_broken};
 use super::envy::{Envy, envy};

@@ -48,7 +48,7 @@ type JobRank = (u8, (Ratio, usize));
 /// The state of a queue in the round.
 #[derive(Clone, Debug, Default)]
 struct RoundQueue {
-    /// The allocation without the reclaimed jobs, except those that run again.
+    /// The allocation without the reclaimed jobs that do not run again.
     usage: Resources,
     /// Indices of its reclaimed jobs, in the order of rescheduling.
     back: Vec<usize>,

@@ -1,8 +1,8 @@
 //! The actions of a cycle: allocate, preempt, reclaim.
 //!
 //! Every action takes jobs in the order of queues and jobs; preempt treats each queue separately. The tasks that a job lacks to run start
-//! together, with the victims that make room for all of them, or not at all. Decisions change the session at once. Unneeded preemptions are
-//! canceled at the end of the cycle.
+//! together, with the victims that make room for all of them, or stay waiting. Decisions change the session at once. Unneeded preemptions
+//! are canceled at the end of the cycle.
 //!
 //! Source: Volcano, `actions/{allocate,preempt,reclaim}` (state of August 2026).
 
@@ -310,7 +310,7 @@ impl Cycle<'_, '_, '_> {
     }
 
     /// Returns victims that give room to all tasks of a job that start together. Task by task: first a machine with room and no additional
-    /// victims, then the first machine on which victims suffice.
+    /// victims, then the first machine with sufficient victims.
     fn victims(&self, requester: &Requester, others: bool) -> Option<Solution> {
         let mut now = self.now();
         let mut left = self.candidates(requester, others);
@@ -347,7 +347,7 @@ impl Cycle<'_, '_, '_> {
         Some(Solution { victims, seats })
     }
 
-    /// Returns the first machine on which victims make room for a task, and the victims.
+    /// Returns the first machine with sufficient victims for a task, and the victims.
     fn on_first(
         &self,
         now: &CycleAllocations,

@@ -12,14 +12,14 @@ use super::queues::Quota;
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 use plimsoll_sim::books::Books;
 
-/// The share of a node, and whether none of its pending demand can be served.
+/// The share of a node, and whether its pending demand cannot be served.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeShare {
     pub share: f64,
     saturated: bool,
 }
 
-/// The state from which shares are computed.
+/// The input of the shares.
 #[derive(Clone, Copy)]
 pub struct Hierarchy<'a> {
     pub tree: &'a Tree,

@@ -38,7 +38,7 @@
 //!
 //! Departures:
 //!
-//! - Enqueue and backfill are left out.
+//! - Enqueue and backfill are not implemented.
 //! - Tasks of a job that start together find victims together or find none. Tasks of one job do not preempt each other.
 //! - The level of proportion is the limit of its loop, in integers.
 //! - If a deserved amount is not given, capacity uses the other resources.

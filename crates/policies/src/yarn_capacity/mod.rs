@@ -124,7 +124,7 @@ struct YarnCapacity {
     max_ignored: u64,
     natural_termination: u64,
     per_round: u64,
-    /// Whether the repair applies: no preemption without success.
+    /// Whether the repair applies, which avoids preemption without success.
     guarded: bool,
     /// See `@6538`.
     takes_more: bool,

@@ -28,7 +28,7 @@ impl VictimCandidate {
     }
 }
 
-/// The state in which an ask is decided: that of the session plus the preceding asks of the same gang.
+/// The state for the decision on an ask: that of the session plus the preceding asks of the same gang.
 struct AskState<'s, 'a> {
     session: &'s Session<'a>,
     usage: Vec<Resources>,

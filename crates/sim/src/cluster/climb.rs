@@ -174,7 +174,7 @@ impl Climb {
         self.score(self.kind[machine], free, need)
     }
 
-    /// Returns an upper bound of the scores in a cell; `None` if none of its machines has room, by its classes or by its kind.
+    /// Returns an upper bound of the scores in a cell; `None` if no machine of it has room, by its classes or by its kind.
     fn bound(&self, index: &Index, cell: &IndexCell, need: &[u64], classes: &[u8; AXES]) -> Option<u128> {
         if cell.classes.iter().zip(classes).any(|(class, need)| class < need) {
             return None;

@@ -1,7 +1,7 @@
 //! The resource that is short if a task fits no machine, and the missing amount.
 //!
 //! A machine's shortfall of a resource is the missing part of the need, over the need: 0 if it has enough, 1 if it has none. The nearest
-//! machine is the one whose largest shortfall is smallest. Shortfalls are compared exactly, as fractions.
+//! machine is the one with the smallest maximum shortfall. Shortfalls are compared exactly, as fractions.
 
 use super::Machines;
 use super::devices::WHOLE;

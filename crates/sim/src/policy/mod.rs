@@ -122,7 +122,7 @@ pub enum Stale {
     All,
 }
 
-/// The rule by which a policy counts machines and demands: the reservation for a task may differ from its demand.
+/// The rule that converts machines and demands for a policy: the reservation for a task may differ from its demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lens {
     /// The resources themselves.

@@ -272,7 +272,7 @@ pub struct Published {
     pub sizes_delay: Vec<SizeBin>,
 }
 
-/// Returns the published marginals on which the generator `facebook` is based.
+/// Returns the published marginals of the generator `facebook`.
 pub fn published() -> Published {
     let (map, reduce) = (&published::MAP.points, &published::REDUCE.points);
     let both: Vec<Demand> = map.iter().chain(reduce).copied().collect();

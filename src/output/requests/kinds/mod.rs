@@ -153,7 +153,7 @@ fn key(request: &Request, name: &Series) -> String {
     }
 }
 
-/// Returns a chart in which, if each curve has its own panel, every panel also shows the baseline's curve.
+/// Returns a chart. If each curve has its own panel, every panel also shows the baseline's curve.
 fn beside(rows: &FigureRows, chart: Chart) -> Chart {
     Chart { reference: Some(rows.baseline.clone()), ..chart }
 }

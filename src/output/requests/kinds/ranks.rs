@@ -19,7 +19,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-/// Returns the sign by which values of a panel are compared, so that the least is the best.
+/// Returns the sign that makes the least value of a panel the best.
 fn sign(request: &Request, panel: &str) -> f64 {
     let headed = request.y.iter().position(|column| panel.split(", ").any(|word| word == column.heading));
     let at = headed.unwrap_or(0);

@@ -13,7 +13,7 @@ pub(super) fn digest(workload: &Workload) -> String {
     let mut hasher = blake3::Hasher::new();
     for set in &workload.sets {
         let names = (workload.job_name(set.job), workload.users.name(set.user.0));
-        // Fields that were added later and that no generator sets are left out.
+        // Later fields that no generator sets are not digested.
         let later = ", location: None, stable: false, estimate: None, deadline: None, preceding: None";
         let set = format!("{set:?}").replace(later, "");
         hasher.update(format!("{set} {names:?}\n").as_bytes());
