@@ -86,6 +86,15 @@ const LIMITS: &[(&str, usize)] = &[
 /// The most findings per 1,000 lines of prose in the whole project.
 const TOTAL: usize = 15;
 
+/// Phrases that no text for a reader may contain, each with the field's term for it.
+const PLAIN: &[(&str, &str)] = &[
+    ("told from 0", "statistically significant"),
+    ("told from none", "statistically significant"),
+    ("told from zero", "statistically significant"),
+    ("had work", "backlogged users"),
+    ("the house", "the architecture"),
+];
+
 /// Names of functions that say nothing at the call site, with better ones.
 const FUNCTIONS: &[(&str, &str)] = &[
     ("of", "new, from_*, or the noun that it returns"),
@@ -138,10 +147,10 @@ fn root() -> &'static Path {
 /// Returns the texts of the project with their paths below the root: sources, pages and plans.
 fn texts() -> Vec<(String, String)> {
     let mut paths: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "build.rs"].map(|file| root().join(file)).into();
-    for folder in ["crates", "src", "tests", "benches", "examples", "python", "experiments", "docs"] {
+    for folder in ["crates", "src", "tests", "benches", "examples", "python", "experiments", "docs", "notebooks"] {
         paths.extend(crate::replay::files(&root().join(folder)));
     }
-    let kinds = ["rs", "md", "py", "toml"];
+    let kinds = ["rs", "md", "py", "toml", "ipynb", "js"];
     paths.retain(|path| path.extension().is_some_and(|ending| kinds.iter().any(|kind| ending == *kind)));
     let name = |path: &Path| path.strip_prefix(root()).expect("below the root").to_string_lossy().replace('\\', "/");
     let text = |path: PathBuf| Some((name(&path), std::fs::read_to_string(&path).ok()?));
@@ -168,6 +177,9 @@ fn prose(name: &str, line: &str) -> Option<String> {
         let messages: Vec<&str> = messages.into_iter().filter(|text| text.matches(' ').count() >= 3).collect();
         return (!messages.is_empty()).then(|| messages.join(" "));
     }
+    if name.ends_with(".ipynb") || name.ends_with(".js") {
+        return None;
+    }
     let start = line.starts_with('#').then_some(0).or_else(|| line.find(" #").map(|at| at + 1))?;
     Some(line[start + 1..].to_owned())
 }
@@ -187,6 +199,37 @@ fn findings(name: &str, text: &str) -> (usize, Vec<(usize, String)>) {
         }
     }
     (lines, found)
+}
+
+/// A text in lower case on one line, without the marks of comments, of strings over several lines and of notebooks.
+fn flat(text: &str) -> String {
+    let bare = |line: &str| {
+        let line = line.trim().trim_start_matches(['/', '!', '#', '>']).trim_start_matches('"');
+        line.trim_end_matches(',')
+            .trim_end_matches('"')
+            .trim_end_matches("\\n")
+            .trim_end_matches('\\')
+            .trim()
+            .to_lowercase()
+    };
+    text.lines().map(bare).collect::<Vec<_>>().join(" ")
+}
+
+/// The phrases of [`PLAIN`] in a text, each with better words.
+fn phrases(text: &str) -> Vec<String> {
+    let text = flat(text);
+    let found = PLAIN.iter().filter(|(phrase, _)| text.contains(phrase));
+    found.map(|(phrase, better)| format!("\"{phrase}\": say \"{better}\"")).collect()
+}
+
+/// Returns lines of documentation with a pronoun in place of a noun: those that begin with "What", "Whose", "Whom" or "Who".
+fn pronouns(text: &str) -> Vec<String> {
+    let lines = text.lines().filter_map(|line| {
+        let line = line.trim();
+        line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "))
+    });
+    let pronoun = |line: &&str| ["What ", "Whose ", "Whom ", "Who "].iter().any(|word| line.starts_with(word));
+    lines.filter(pronoun).map(str::to_owned).collect()
 }
 
 #[test]
@@ -267,6 +310,27 @@ fn a_type_name_has_one_meaning() {
 }
 
 #[test]
+fn texts_contain_no_banned_phrase() {
+    let found = |(name, text): &(String, String)| {
+        phrases(text).into_iter().map(|phrase| format!("{name}: {phrase}")).collect::<Vec<_>>()
+    };
+    let texts: Vec<(String, String)> = texts().into_iter().filter(|(name, _)| !name.starts_with("tests/")).collect();
+    assert!(texts.len() > 300, "{} texts", texts.len());
+    let found: Vec<String> = texts.iter().flat_map(found).collect();
+    assert!(found.is_empty(), "{} findings:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn documentation_names_its_nouns() {
+    let sources = texts().into_iter().filter(|(name, _)| name.starts_with("crates/") || name.starts_with("src/"));
+    let found = |(name, text): (String, String)| {
+        pronouns(&text).into_iter().map(|line| format!("{name}: {line}")).collect::<Vec<_>>()
+    };
+    let found: Vec<String> = sources.flat_map(found).collect();
+    assert!(found.is_empty(), "{} findings:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
 fn the_checks_of_language_can_fail() {
     let found = |name: &str, text: &str| findings(name, text).1.len();
     assert_eq!(found("a.rs", "/// Nobody is told what it is.\n"), 3);
@@ -277,5 +341,16 @@ fn the_checks_of_language_can_fail() {
     assert_eq!(
         defined("    pub(super) fn of(a: u8) {}\nfn office() {}\n", "fn"),
         [(1, "of".to_owned()), (2, "office".to_owned())]
+    );
+    assert_eq!(
+        phrases("/// A difference that can be told\n/// from 0.\n"),
+        ["\"told from 0\": say \"statistically significant\""]
+    );
+    assert_eq!(phrases("  \"cannot be told \\\n    from 0\"").len(), 1);
+    assert_eq!(phrases("    \"those that had\\n\",\n    \"work\"\n").len(), 1);
+    assert!(phrases("He told us. From 0 to 1.").is_empty());
+    assert_eq!(
+        pronouns("    /// What it is.\n/// A noun. What\n//! Whose.\n//! Whose it is."),
+        ["What it is.", "Whose it is."]
     );
 }

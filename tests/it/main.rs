@@ -72,6 +72,8 @@ mod parity;
 mod preemption_limits;
 mod property;
 mod queues;
+mod queues_wrong;
+mod queues_yarn;
 mod quota;
 mod quota_check;
 mod quota_groups;

@@ -1,4 +1,5 @@
-//! The architecture and the words: which module may use which, which words no file may contain, and plain English in texts.
+//! The architecture: which module may import which, words that belong to certain modules, and the form of source files. The language of
+//! texts and names is checked in `language.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -38,15 +39,6 @@ const ONLY_IN: &[(&str, &[&str])] = &[
 
 /// The most lines of a file.
 const LINES: usize = 500;
-
-/// Phrases that no text for a reader may contain, each with the field's term for it.
-const PLAIN: &[(&str, &str)] = &[
-    ("told from 0", "statistically significant"),
-    ("told from none", "statistically significant"),
-    ("told from zero", "statistically significant"),
-    ("had work", "backlogged users"),
-    ("the house", "the architecture"),
-];
 
 /// One file of `src/`.
 struct Source {
@@ -164,37 +156,6 @@ fn banned(module: &str, code: &str) -> Vec<&'static str> {
     broken.map(|(word, _)| *word).collect()
 }
 
-/// A text in lower case on one line, without the marks of comments, of strings over several lines and of notebooks.
-fn flat(text: &str) -> String {
-    let bare = |line: &str| {
-        let line = line.trim().trim_start_matches(['/', '!', '#', '>']).trim_start_matches('"');
-        line.trim_end_matches(',')
-            .trim_end_matches('"')
-            .trim_end_matches("\\n")
-            .trim_end_matches('\\')
-            .trim()
-            .to_lowercase()
-    };
-    text.lines().map(bare).collect::<Vec<_>>().join(" ")
-}
-
-/// The phrases of [`PLAIN`] in a text, each with better words.
-fn phrases(text: &str) -> Vec<String> {
-    let text = flat(text);
-    let found = PLAIN.iter().filter(|(phrase, _)| text.contains(phrase));
-    found.map(|(phrase, better)| format!("\"{phrase}\": say \"{better}\"")).collect()
-}
-
-/// Returns lines of documentation with a pronoun in place of a noun: those that begin with "What", "Whose", "Whom" or "Who".
-fn pronouns(text: &str) -> Vec<String> {
-    let lines = text.lines().filter_map(|line| {
-        let line = line.trim();
-        line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "))
-    });
-    let pronoun = |line: &&str| ["What ", "Whose ", "Whom ", "Who "].iter().any(|word| line.starts_with(word));
-    lines.filter(pronoun).map(str::to_owned).collect()
-}
-
 /// Fails with every finding at once.
 fn none(findings: Vec<String>) {
     assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
@@ -216,28 +177,6 @@ fn imports_follow_the_flow() {
 #[test]
 fn words_stay_where_they_belong() {
     none(each(|source| banned(&source.module(), &source.code())));
-}
-
-/// Pages, notebooks, plans, and the sources with their help texts, messages and documentation.
-#[test]
-fn texts_are_in_plain_words() {
-    let mut paths: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md"].map(|page| root().join(page)).into();
-    for folder in ["docs", "notebooks", "experiments", "src", "crates", "examples", "benches"] {
-        paths.extend(crate::replay::files(&root().join(folder)));
-    }
-    let kinds = ["md", "ipynb", "py", "toml", "rs", "js"];
-    paths.retain(|path| path.extension().is_some_and(|ending| kinds.iter().any(|kind| ending == *kind)));
-    assert!(paths.len() > 300, "{} texts", paths.len());
-    let finding = |path: PathBuf| {
-        let text = std::fs::read_to_string(&path).expect("a text");
-        phrases(&text).into_iter().map(|phrase| format!("{}: {phrase}", path.display())).collect::<Vec<_>>()
-    };
-    none(paths.into_iter().flat_map(finding).collect());
-}
-
-#[test]
-fn documentation_names_its_nouns() {
-    none(each(|source| pronouns(&source.text)));
 }
 
 #[test]
@@ -333,17 +272,6 @@ fn the_checks_can_fail() {
     assert_eq!(
         banned("engine", "use polars_arrow::array::*; eprintln!(\"x\"); dbg!(1)"),
         ["polars_", "eprintln!", "dbg!"]
-    );
-    assert_eq!(
-        phrases("/// A difference that can be told\n/// from 0.\n"),
-        ["\"told from 0\": say \"statistically significant\""]
-    );
-    assert_eq!(phrases("  \"cannot be told \\\n    from 0\"").len(), 1);
-    assert_eq!(phrases("    \"those that had\\n\",\n    \"work\"\n").len(), 1);
-    assert!(phrases("He told us. From 0 to 1.").is_empty());
-    assert_eq!(
-        pronouns("    /// What it is.\n/// A noun. What\n//! Whose.\n//! Whose it is."),
-        ["What it is.", "Whose it is."]
     );
     assert!(banned("store", "use polars_arrow::array::*; a.unwrap_or(0); sprintln!();").is_empty());
     assert!(banned("engine", "let my_polars_x = 1;").is_empty());

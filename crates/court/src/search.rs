@@ -131,13 +131,13 @@ pub fn search(
     registry: &Registry,
     class: &Class,
     verdicts: &[Verdict],
-    tell: &(dyn Fn() -> Result<()> + Sync),
+    report: &(dyn Fn() -> Result<()> + Sync),
 ) -> Result<(Option<FoundState>, u64)> {
     let mut before = 0;
     for capacity in 1..=class.size {
         let states = class.states(capacity);
         let played = states.par_iter().enumerate().map(|(at, state)| {
-            tell()?;
+            report()?;
             let text = class.text(policy, capacity, state);
             let parsed = parse(Path::new("search.toml"), &text)?;
             let assessment = judge(&Bench::new(&parsed, policy, registry)?, class.rounds())?;

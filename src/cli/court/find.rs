@@ -65,11 +65,11 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
         }
         let steps = Steps::new(context.quiet, "states", &context.stop);
         steps.planned(usize::try_from(class.count()).unwrap_or(usize::MAX));
-        let tell = || {
+        let report = || {
             steps.done();
             steps.go_on()
         };
-        let (found, played) = search(policy, context.registry, &class, &verdicts, &tell)?;
+        let (found, played) = search(policy, context.registry, &class, &verdicts, &report)?;
         steps.clear();
         results.push((policy, class, found, played));
     }

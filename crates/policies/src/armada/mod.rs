@@ -231,8 +231,8 @@ impl Scheduler for Armada {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, queue_table: &QueueTable, books: &Books) -> Vec<Status> {
-        if queue_table.usage.len() < tree.nodes.len() {
+    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
+        if table.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
         let shown = |part: u128| part as f64 / WHOLE as f64;
@@ -249,7 +249,7 @@ impl Scheduler for Armada {
             guaranteed: [None; MAX_DIMS],
             limit: [None; MAX_DIMS],
         };
-        let active = self.active(tree, books, &queue_table.usage);
+        let active = self.active(tree, books, &table.usage);
         let known: BTreeMap<QueueAt, _> = shared(&active).into_iter().map(|known| (known.0, known)).collect();
         // The shares of a queue without jobs are those it would have as the only additional active queue.
         let idle = |leaf: QueueAt| {
@@ -263,18 +263,17 @@ impl Scheduler for Armada {
     fn compare_users(
         &self,
         tree: &Tree,
-        queue_table: &QueueTable,
+        table: &QueueTable,
         books: &Books,
         one: UserId,
         other: UserId,
     ) -> Option<bool> {
-        let next = |user: UserId| queue_table.waiting.get(user.index()).copied().flatten();
-        let (one, other) = (next(one)?, next(other)?);
+        let (one, other) = (table.next(one)?, table.next(other)?);
         if one.queue == other.queue {
             return Some(one.turn() < other.turn());
         }
         let place = |next: &super::cycle::Waiting| {
-            let (usage, need) = (queue_table.usage.get(next.queue)?, next.need());
+            let (usage, need) = (table.usage.get(next.queue)?, next.need());
             let with = Resources(std::array::from_fn(|d| usage.0[d] + need.0[d]));
             let cost = self.cost(&with, books.offered()).over(self.weights[next.queue], ONE);
             Some((next.priority, cost, &tree.nodes[next.queue].name))

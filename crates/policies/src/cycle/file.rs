@@ -14,6 +14,9 @@ use plimsoll_base::tree::{Entry, Node, Place, Value};
 use plimsoll_base::units::{Dim, MAX_DIMS, Rounding};
 use plimsoll_sim::policy::Owners;
 
+/// One amount per resource, in base units.
+pub type QueueAmounts = [u64; MAX_DIMS];
+
 /// Amounts of some resources, in base units; `None` for resources without a key.
 pub type OptionalAmounts = [Option<u64>; MAX_DIMS];
 

@@ -15,8 +15,8 @@ mod tree;
 mod walk;
 
 pub use file::{
-    Bound, ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name,
-    number, truth,
+    Bound, ONE, OptionalAmounts, QueueAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer,
+    list, name, number, truth,
 };
 pub use ratio::Ratio;
 pub use rooms::{Placements, Rooms, place_task};
@@ -47,7 +47,7 @@ pub trait Scheduler: Send {
     fn cycle(&mut self, session: &mut Session) -> Result<()>;
 
     /// Returns the status of each queue: the current quantities that the scheduler uses.
-    fn standings(&self, _tree: &Tree, _queue_table: &QueueTable, _books: &Books) -> Vec<Status> {
+    fn standings(&self, _tree: &Tree, _table: &QueueTable, _books: &Books) -> Vec<Status> {
         Vec::new()
     }
 
@@ -55,7 +55,7 @@ pub trait Scheduler: Send {
     fn compare_users(
         &self,
         _tree: &Tree,
-        _queue_table: &QueueTable,
+        _table: &QueueTable,
         _books: &Books,
         _one: UserId,
         _other: UserId,
@@ -71,7 +71,7 @@ pub struct Cycled<S> {
     scheduler: S,
     tree: Tree,
     weights: Weights,
-    queue_table: QueueTable,
+    table: QueueTable,
     /// By user: its planned launches, with their positions in the order of the cycle.
     places: HashMap<UserId, VecDeque<PlannedLaunch>>,
     waits: HashMap<UserId, Reason>,
@@ -102,19 +102,9 @@ const NOT_YET: Reason = Reason::Rule("its turn has not come");
 impl<S: Scheduler> Cycled<S> {
     /// Creates a policy over the queues of a file.
     pub fn new(file: &QueueFile, setup: &Setup, scheduler: S) -> Cycled<S> {
-        let (queue_table, places, waits) = Default::default();
+        let (table, places, waits) = Default::default();
         let weights = setup.weights.clone();
-        Cycled {
-            scheduler,
-            tree: Tree::new(file),
-            weights,
-            queue_table,
-            places,
-            waits,
-            at: None,
-            acted: false,
-            stops: false,
-        }
+        Cycled { scheduler, tree: Tree::new(file), weights, table, places, waits, at: None, acted: false, stops: false }
     }
 }
 
@@ -139,7 +129,7 @@ impl<S: Scheduler> Policy for Cycled<S> {
     }
 
     fn prepare(&mut self, _now: Time, _books: &Books, changed: &[UserId]) -> Result<Stale> {
-        self.queue_table.mark_changed(changed);
+        self.table.mark_changed(changed);
         Ok(Stale::None)
     }
 
@@ -189,11 +179,11 @@ impl<S: Scheduler> Policy for Cycled<S> {
     }
 
     fn standings(&self, books: &Books) -> Vec<Status> {
-        self.scheduler.standings(&self.tree, &self.queue_table, books)
+        self.scheduler.standings(&self.tree, &self.table, books)
     }
 
     fn compare_users(&self, one: UserId, other: UserId, books: &Books) -> Option<bool> {
-        self.scheduler.compare_users(&self.tree, &self.queue_table, books, one, other)
+        self.scheduler.compare_users(&self.tree, &self.table, books, one, other)
     }
 }
 
@@ -205,19 +195,19 @@ impl<S: Scheduler> Preemption for Cycled<S> {
             return Ok(Reclaims::default());
         }
         let first = self.at.replace(now).is_none();
-        self.queue_table.follow(&self.tree, running, books);
+        self.table.follow(&self.tree, running, books);
         // The first cycle always runs: schedulers compute and report the guarantees of queues in it.
-        if self.queue_table.busy.is_empty() && !first {
+        if self.table.busy.is_empty() && !first {
             return Ok(Reclaims::default());
         }
-        let mut session = Session::new(&self.tree, &self.queue_table, running, books);
+        let mut session = Session::new(&self.tree, &self.table, running, books);
         self.scheduler.cycle(&mut session)?;
         let decided = session.decided;
         self.places.clear();
         let stale = Stale::Some(decided.launches.iter().map(|(user, ..)| *user).collect());
         let planned = !decided.evictions.is_empty();
         for (at, (user, tasks, seats)) in decided.launches.into_iter().enumerate() {
-            let Some(next) = self.queue_table.waiting[user.index()] else { continue };
+            let Some(next) = self.table.waiting[user.index()] else { continue };
             let seats = if planned { seats } else { Placements::new() };
             let place = PlannedLaunch { at: at as u32, tasks, turn: next.turn(), seats };
             self.places.entry(user).or_default().push_back(place);

@@ -102,7 +102,7 @@ pub struct Session<'a> {
     pub held: Vec<Resources>,
     /// The unallocated amounts, likewise.
     pub free: Resources,
-    queue_table: &'a QueueTable,
+    table: &'a QueueTable,
     running: &'a dyn RunningView,
     listed: Vec<OnceCell<PreemptibleTasks>>,
     rooms: Rooms<'a>,
@@ -119,7 +119,7 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     pub(super) fn new(
         tree: &'a Tree,
-        queue_table: &'a QueueTable,
+        table: &'a QueueTable,
         running: &'a dyn RunningView,
         books: &'a Books,
     ) -> Session<'a> {
@@ -128,10 +128,10 @@ impl<'a> Session<'a> {
         Session {
             tree,
             books,
-            usage: queue_table.usage.clone(),
-            held: queue_table.held.clone(),
+            usage: table.usage.clone(),
+            held: table.held.clone(),
             free,
-            queue_table,
+            table,
             running,
             listed: vec![OnceCell::new(); tree.nodes.len()],
             rooms: Rooms::new(running),
@@ -145,18 +145,18 @@ impl<'a> Session<'a> {
 
     /// Returns the leaves with waiting users that were not launched in this cycle, in the order of the tree.
     pub fn waiting_queues(&self) -> Vec<QueueAt> {
-        self.queue_table.busy.iter().copied().filter(|at| self.waiting(*at).next().is_some()).collect()
+        self.table.busy.iter().copied().filter(|at| self.waiting(*at).next().is_some()).collect()
     }
 
     /// Returns the next workload of each waiting user of a queue, the most urgent first, then the oldest, without the tasks launched in
     /// this cycle.
     pub fn waiting(&self, queue: QueueAt) -> impl Iterator<Item = Waiting> + '_ {
-        self.queue_table.lines[queue].values().filter_map(|user| self.next(*user))
+        self.table.lines[queue].values().filter_map(|user| self.next(*user))
     }
 
     /// Returns the next workload of a user, without the tasks launched in this cycle.
     pub fn next(&self, user: UserId) -> Option<Waiting> {
-        let next = self.queue_table.waiting[user.index()]?;
+        let next = self.table.waiting[user.index()]?;
         match self.left.get(&user) {
             None => Some(next),
             Some(0) => None,
@@ -323,7 +323,7 @@ impl<'a> Session<'a> {
     /// Reserves the room of all launches. No launch may have reserved its room before.
     pub fn seat_launches(&mut self) {
         for (user, _, seats) in &self.decided.launches {
-            let each = self.queue_table.waiting[user.index()].map_or(Resources::ZERO, |next| next.each);
+            let each = self.table.waiting[user.index()].map_or(Resources::ZERO, |next| next.each);
             for (machine, count) in seats {
                 self.unseated |= !self.rooms.reserve(*machine, &each, *count);
             }
@@ -379,7 +379,7 @@ impl<'a> Session<'a> {
         self.spare_victims(&may_stay);
         while let Some(at) = self.overtaken() {
             let (user, tasks, seats) = self.decided.launches.remove(at);
-            if let Some(next) = self.queue_table.waiting[user.index()] {
+            if let Some(next) = self.table.waiting[user.index()] {
                 seats.iter().for_each(|(machine, count)| self.rooms.give(*machine, &next.each, *count));
                 *self.left.entry(user).or_default() += tasks;
                 self.change_allocation(next.queue, user, &next.each.times(tasks), false);
@@ -397,7 +397,7 @@ impl<'a> Session<'a> {
             first.entry(runs.user).and_modify(|first| *first = turn.min(*first)).or_insert(turn);
         }
         self.decided.launches.iter().rposition(|(user, ..)| {
-            let next = self.queue_table.waiting[user.index()];
+            let next = self.table.waiting[user.index()];
             next.is_some_and(|next| first.get(user).is_some_and(|first| *first < next.turn()))
         })
     }

@@ -179,6 +179,11 @@ impl QueueTable {
         self.changed.extend(users);
     }
 
+    /// Returns the next workload of a user, if it waits.
+    pub fn next(&self, user: UserId) -> Option<Waiting> {
+        self.waiting.get(user.index()).copied().flatten()
+    }
+
     /// Updates the table for the users that have changed.
     pub fn follow(&mut self, tree: &Tree, running: &dyn RunningView, books: &Books) {
         self.usage.resize(tree.nodes.len(), Resources::ZERO);

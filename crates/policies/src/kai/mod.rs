@@ -52,14 +52,15 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::cycle::{
-    Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, number, truth,
+    Cycled, ONE, QueueAmounts, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting,
+    number, truth,
 };
 use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
 use plimsoll_sim::books::Books;
 
-use quotas::{QueueAmounts, Quotas, Shares, Side, no_weight};
+use quotas::{Quotas, Shares, Side, no_weight};
 use solve::{Solution, VictimSearch};
 use walk::{Item, Walk};
 
@@ -360,7 +361,7 @@ impl Scheduler for Kai {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, _queue_table: &QueueTable, books: &Books) -> Vec<Status> {
+    fn standings(&self, tree: &Tree, _table: &QueueTable, books: &Books) -> Vec<Status> {
         if self.quotas.nodes.len() < tree.nodes.len() {
             return Vec::new();
         }
@@ -384,14 +385,14 @@ impl Scheduler for Kai {
     fn compare_users(
         &self,
         tree: &Tree,
-        queue_table: &QueueTable,
+        table: &QueueTable,
         books: &Books,
         one: UserId,
         other: UserId,
     ) -> Option<bool> {
         let entry = |user: UserId| {
-            let next = queue_table.waiting.get(user.index()).copied().flatten()?;
-            Some(WaitingWorkload::new(next, queue_table.held[user.index()] != Resources::ZERO))
+            let next = table.next(user)?;
+            Some(WaitingWorkload::new(next, table.held[user.index()] != Resources::ZERO))
         };
         let (one, other) = (entry(one)?, entry(other)?);
         let (left, right) = (one.next.queue, other.next.queue);
@@ -402,6 +403,6 @@ impl Scheduler for Kai {
         let fair = self.fair(tree, books);
         let shares = Shares { quotas: &self.quotas, tree, fair: &fair };
         let (one, other) = (one.side(tree.child_towards(above, left)), other.side(tree.child_towards(above, right)));
-        Some(shares.compare(&queue_table.usage, &one, &other) == Ordering::Less)
+        Some(shares.compare(&table.usage, &one, &other) == Ordering::Less)
     }
 }

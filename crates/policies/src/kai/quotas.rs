@@ -8,13 +8,10 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{Bound, ONE, QueueAt, QueueFile, ROOT, Tree, number};
+use super::super::cycle::{Bound, ONE, QueueAmounts, QueueAt, QueueFile, ROOT, Tree, number};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 use plimsoll_fair::{Claim, USAGE_ONE, divide};
-
-/// One amount per resource.
-pub type QueueAmounts = [u64; MAX_DIMS];
 
 /// The settings of a queue.
 #[derive(Clone, Debug)]

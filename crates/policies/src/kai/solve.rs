@@ -11,8 +11,8 @@ use std::collections::{HashMap, HashSet};
 
 use ethnum::U256;
 
-use super::super::cycle::{Bound, ONE, Placements, QueueAt, ROOT, Runs, Session};
-use super::quotas::{QueueAmounts, Shares};
+use super::super::cycle::{Bound, ONE, Placements, QueueAmounts, QueueAt, ROOT, Runs, Session};
+use super::quotas::Shares;
 use super::walk::{Item, Walk};
 use super::{Rules, WaitingWorkload};
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};

@@ -451,11 +451,11 @@ impl Scheduler for Koordinator {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, queue_table: &QueueTable, books: &Books) -> Vec<Status> {
-        if queue_table.usage.len() < tree.nodes.len() {
+    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
+        if table.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
-        let runtime = self.runtimes(tree, books, &queue_table.usage, &names(tree));
+        let runtime = self.runtimes(tree, books, &table.usage, &names(tree));
         let one = |at: QueueAt| {
             let settings = &self.settings[at];
             let value = |(d, dim): (usize, &Dim)| {
@@ -474,12 +474,11 @@ impl Scheduler for Koordinator {
     fn compare_users(
         &self,
         _tree: &Tree,
-        queue_table: &QueueTable,
+        table: &QueueTable,
         _books: &Books,
         one: UserId,
         other: UserId,
     ) -> Option<bool> {
-        let next = |user: UserId| queue_table.waiting.get(user.index()).copied().flatten();
-        Some(next(one)?.turn() < next(other)?.turn())
+        Some(table.next(one)?.turn() < table.next(other)?.turn())
     }
 }

@@ -378,11 +378,11 @@ impl Scheduler for Kueue {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, queue_table: &QueueTable, _books: &Books) -> Vec<Status> {
-        if self.stale || queue_table.usage.len() < tree.nodes.len() {
+    fn standings(&self, tree: &Tree, table: &QueueTable, _books: &Books) -> Vec<Status> {
+        if self.stale || table.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
-        let snapshot = Snapshot::new(&self.quotas, tree, &queue_table.usage);
+        let snapshot = Snapshot::new(&self.quotas, tree, &table.usage);
         let one = |at: QueueAt| {
             let quota = &self.quotas.nodes[at];
             let subtree = self.quotas.subtree(at);

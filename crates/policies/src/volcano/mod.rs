@@ -57,7 +57,9 @@ mod queues;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::cycle::{Cycled, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, choices, truth};
+use super::cycle::{
+    Cycled, QueueAmounts, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, choices, truth,
+};
 use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
@@ -65,7 +67,7 @@ use plimsoll_sim::books::Books;
 
 use actions::{Action, Cycle};
 use jobs::{CycleAllocations, VolcanoCycle};
-use queues::{Levels, Plugin, QueueAmounts, Quotas, no_weight};
+use queues::{Levels, Plugin, Quotas, no_weight};
 
 const MIN: QueueKey =
     QueueKey::group("min_available", "the tasks without which a job of the queue does not run (1); of a gang all");
@@ -259,17 +261,13 @@ impl Volcano {
         &'t self,
         levels: &'t Levels,
         tree: &'t Tree,
-        queue_table: &QueueTable,
+        table: &QueueTable,
         books: &'t Books,
     ) -> (VolcanoCycle<'t>, CycleAllocations) {
         let mut free = *books.offered();
         add(&mut free, books.total_held(), false);
-        let now = CycleAllocations {
-            usage: queue_table.usage.clone(),
-            held: queue_table.held.clone(),
-            free,
-            tasks: HashMap::new(),
-        };
+        let now =
+            CycleAllocations { usage: table.usage.clone(), held: table.held.clone(), free, tasks: HashMap::new() };
         (VolcanoCycle { volcano: self, levels, tree, books }, now)
     }
 }
@@ -297,15 +295,15 @@ impl Scheduler for Volcano {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, queue_table: &QueueTable, books: &Books) -> Vec<Status> {
-        if self.quotas.nodes.len() < tree.nodes.len() || queue_table.usage.len() < tree.nodes.len() {
+    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
+        if self.quotas.nodes.len() < tree.nodes.len() || table.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
         let levels = self.levels(tree, books);
-        let (turn, now) = self.at(&levels, tree, queue_table, books);
+        let (turn, now) = self.at(&levels, tree, table, books);
         let shares = turn.hierarchy().map(|hierarchy| hierarchy.shares(&now.held, &turn.all(&now)));
         let one = |at: usize| {
-            let (amount, most) = self.quotas.share(&levels.deserved[at], &queue_table.usage[at]);
+            let (amount, most) = self.quotas.share(&levels.deserved[at], &table.usage[at]);
             let share = shares.as_ref().map_or(amount as f64 / most.max(1) as f64, |shares| shares[at].share);
             let promised = at > ROOT && self.quotas.plugin != Plugin::Drf;
             let mut values = Vec::new();
@@ -327,15 +325,14 @@ impl Scheduler for Volcano {
     fn compare_users(
         &self,
         tree: &Tree,
-        queue_table: &QueueTable,
+        table: &QueueTable,
         books: &Books,
         one: UserId,
         other: UserId,
     ) -> Option<bool> {
-        let next = |user: UserId| queue_table.waiting.get(user.index()).copied().flatten();
-        let (one, other) = (next(one)?, next(other)?);
+        let (one, other) = (table.next(one)?, table.next(other)?);
         let levels = self.levels(tree, books);
-        let (turn, now) = self.at(&levels, tree, queue_table, books);
+        let (turn, now) = self.at(&levels, tree, table, books);
         let order = match one.queue == other.queue {
             true => turn.place(&now, &one).compare(&turn.place(&now, &other)),
             false => turn.queues(&now)(one.queue, other.queue),

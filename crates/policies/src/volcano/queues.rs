@@ -6,12 +6,9 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Tree};
+use super::super::cycle::{ONE, QueueAmounts, QueueAt, QueueFile, ROOT, Tree};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
-
-/// One amount per resource.
-pub type QueueAmounts = [u64; MAX_DIMS];
 
 /// The settings of a queue.
 #[derive(Clone, Debug)]

@@ -320,14 +320,14 @@ impl Scheduler for YarnCapacity {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, queue_table: &QueueTable, books: &Books) -> Vec<Status> {
+    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
         let limits = &self.limits;
-        if queue_table.usage.len().min(limits.max.len()) < tree.nodes.len() {
+        if table.usage.len().min(limits.max.len()) < tree.nodes.len() {
             return Vec::new();
         }
         let calculator = self.calculator(books);
         let one = |at: QueueAt| {
-            let used = calculator.ratio(&SignedAmounts::from_resources(&queue_table.usage[at]), &limits.guaranteed[at]);
+            let used = calculator.ratio(&SignedAmounts::from_resources(&table.usage[at]), &limits.guaranteed[at]);
             let amounts = |amounts: &SignedAmounts| amounts.0.map(|amount| u64::try_from(amount).ok());
             let mut limit = amounts(&limits.max[at]);
             (0..MAX_DIMS).for_each(|d| limit[d] = limit[d].filter(|_| at != ROOT && d < books.dims()));
@@ -344,13 +344,12 @@ impl Scheduler for YarnCapacity {
     fn compare_users(
         &self,
         tree: &Tree,
-        queue_table: &QueueTable,
+        table: &QueueTable,
         books: &Books,
         one: UserId,
         other: UserId,
     ) -> Option<bool> {
-        let next = |user: UserId| queue_table.waiting.get(user.index()).copied().flatten();
-        let (one, other) = (next(one)?, next(other)?);
+        let (one, other) = (table.next(one)?, table.next(other)?);
         if one.queue == other.queue {
             return Some(one.turn() < other.turn());
         }
@@ -361,7 +360,7 @@ impl Scheduler for YarnCapacity {
         let common = tree.common(one.queue, other.queue);
         let queue = |at: QueueAt| {
             let at = tree.child_towards(common, at);
-            self.queue(&calculator, &self.limits, at, &queue_table.usage[at])
+            self.queue(&calculator, &self.limits, at, &table.usage[at])
         };
         Some(queue(one.queue) < queue(other.queue))
     }

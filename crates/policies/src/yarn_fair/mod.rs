@@ -235,17 +235,16 @@ impl Scheduler for YarnFair {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, queue_table: &QueueTable, books: &Books) -> Vec<Status> {
-        if queue_table.usage.len() < tree.nodes.len() {
+    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
+        if table.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
         let active = |user: &UserId| {
-            queue_table.waiting.get(user.index()).is_some_and(Option::is_some)
-                || queue_table.held.get(user.index()).is_some_and(|held| *held != Resources::ZERO)
+            table.next(*user).is_some() || table.held.get(user.index()).is_some_and(|held| *held != Resources::ZERO)
         };
         let shares = Shares::new(self, tree, books, active);
         let one = |at: QueueAt| {
-            let part = self.dims.dominant(&queue_table.usage[at], books.offered());
+            let part = self.dims.dominant(&table.usage[at], books.offered());
             let fair = self.dims.dominant(&shares.queues[at], books.offered());
             let amount =
                 |(d, dim): (usize, &Dim)| (format!("fair share of {}", dim.name), dim.amount(shares.queues[at].0[d]));
@@ -265,7 +264,7 @@ impl Scheduler for YarnFair {
     fn compare_users(
         &self,
         tree: &Tree,
-        queue_table: &QueueTable,
+        table: &QueueTable,
         books: &Books,
         one: UserId,
         other: UserId,
@@ -275,9 +274,9 @@ impl Scheduler for YarnFair {
         let capacity = books.offered();
         let order = if mine == theirs {
             let app = |user: UserId| {
-                let next = queue_table.waiting.get(user.index()).copied().flatten();
+                let next = table.next(user);
                 let since = next.map_or((Time(u64::MAX), u64::from(user.0)), |next| next.since);
-                let held = queue_table.held.get(user.index()).copied().unwrap_or(Resources::ZERO);
+                let held = table.held.get(user.index()).copied().unwrap_or(Resources::ZERO);
                 self.app(capacity, &held, since)
             };
             app(one).compare(&app(other))
@@ -285,7 +284,7 @@ impl Scheduler for YarnFair {
             let common = tree.common(mine, theirs);
             let queue = |at: QueueAt| {
                 let at = tree.child_towards(common, at);
-                self.queue(capacity, at, &queue_table.usage.get(at).copied().unwrap_or(Resources::ZERO))
+                self.queue(capacity, at, &table.usage.get(at).copied().unwrap_or(Resources::ZERO))
             };
             queue(mine).compare(&queue(theirs))
         };

@@ -129,9 +129,9 @@ impl YuniKorn {
 
     /// Returns the urgency of a queue: that of the most urgent ask in it or below it (0 is the most urgent), less the priorities of the
     /// queues.
-    fn urgency(&self, tree: &Tree, queue_table: &dyn Fn(QueueAt) -> Option<u8>, at: QueueAt) -> Option<i64> {
-        let own = queue_table(at).map(i64::from);
-        let below = tree.nodes[at].children.iter().filter_map(|child| self.urgency(tree, queue_table, *child));
+    fn urgency(&self, tree: &Tree, table: &dyn Fn(QueueAt) -> Option<u8>, at: QueueAt) -> Option<i64> {
+        let own = table(at).map(i64::from);
+        let below = tree.nodes[at].children.iter().filter_map(|child| self.urgency(tree, table, *child));
         own.into_iter().chain(below).min().map(|urgency| urgency - self.settings[at].priority)
     }
 
@@ -228,12 +228,12 @@ impl Scheduler for YuniKorn {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, queue_table: &QueueTable, books: &Books) -> Vec<Status> {
-        if queue_table.usage.len() < tree.nodes.len() {
+    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
+        if table.usage.len() < tree.nodes.len() {
             return Vec::new();
         }
         let one = |at: QueueAt| {
-            let queue = self.queue(tree, books, at, &queue_table.usage[at], None);
+            let queue = self.queue(tree, books, at, &table.usage[at], None);
             Status {
                 name: tree.nodes[at].name.clone(),
                 values: vec![("ratio".to_owned(), queue.ratio(&queue.guaranteed).shown())],
@@ -247,23 +247,22 @@ impl Scheduler for YuniKorn {
     fn compare_users(
         &self,
         tree: &Tree,
-        queue_table: &QueueTable,
+        table: &QueueTable,
         books: &Books,
         one: UserId,
         other: UserId,
     ) -> Option<bool> {
-        let next = |user: UserId| queue_table.waiting.get(user.index()).copied().flatten();
-        let (one, other) = (next(one)?, next(other)?);
+        let (one, other) = (table.next(one)?, table.next(other)?);
         if one.queue == other.queue {
-            let app = |next: &Waiting| self.app(books, next, &queue_table.held[next.user.index()]);
+            let app = |next: &Waiting| self.app(books, next, &table.held[next.user.index()]);
             return Some(app(&one) < app(&other));
         }
         let common = tree.common(one.queue, other.queue);
-        let first = |at: QueueAt| queue_table.lines.get(at)?.keys().map(|(priority, ..)| *priority).min();
+        let first = |at: QueueAt| table.lines.get(at)?.keys().map(|(priority, ..)| *priority).min();
         let queue = |at: QueueAt| {
             let at = tree.child_towards(common, at);
             let urgency = self.urgency(tree, &first, at);
-            self.queue(tree, books, at, &queue_table.usage[at], urgency)
+            self.queue(tree, books, at, &table.usage[at], urgency)
         };
         Some(queue(one.queue).compare(&queue(other.queue)).is_lt())
     }
