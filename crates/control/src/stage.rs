@@ -82,9 +82,9 @@ pub struct PlayOptions {
 const HORIZON: Time = Time(86_400_000_000);
 
 /// A recorder that only observes the passage of time.
-struct Ears<'a>(&'a GoOn<'a>);
+struct HeartbeatRecorder<'a>(&'a GoOn<'a>);
 
-impl Recorder for Ears<'_> {
+impl Recorder for HeartbeatRecorder<'_> {
     fn heartbeat(&mut self, _now: Time) -> Result<()> {
         (self.0)()
     }
@@ -156,8 +156,8 @@ impl Testbed {
             PolicySetup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights, labels: None };
         let mut policy = self.policy()?.build(&setup)?;
         let options = Options { until: Some(HORIZON), ..self.options };
-        let (mut source, mut ears) = (workload.source(), Ears(go_on));
-        let context = RunContext::lent(&mut source, &mut *policy, &mut ears).under(&mut world);
+        let (mut source, mut recorder) = (workload.source(), HeartbeatRecorder(go_on));
+        let context = RunContext::lent(&mut source, &mut *policy, &mut recorder).under(&mut world);
         let mut engine = Engine::new(context, cluster, weights, &options)?;
         while engine.step()?.is_some() {}
         let outcome = engine.finish()?;

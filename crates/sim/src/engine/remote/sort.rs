@@ -25,19 +25,19 @@ impl Remote {
         }) {
             return;
         }
-        let mut as_said: Option<Vec<ControlOrder>> = None;
+        let mut original: Option<Vec<ControlOrder>> = None;
         for of_kind in kinds {
             let places: Vec<usize> =
                 (0..orders.len()).filter(|at| of_kind(&orders[*at]).and_then(number).is_some()).collect();
             if places.is_sorted_by_key(|at| of_kind(&orders[*at]).and_then(number)) {
                 continue;
             }
-            as_said.get_or_insert_with(|| orders.to_vec());
+            original.get_or_insert_with(|| orders.to_vec());
             let mut sorted: Vec<ControlOrder> = places.iter().map(|at| orders[*at]).collect();
             sorted.sort_by_key(|order| of_kind(order).and_then(number));
             places.into_iter().zip(sorted).for_each(|(at, order)| orders[at] = order);
         }
-        let Some(as_said) = as_said else { return };
+        let Some(original) = original else { return };
         // A batch must be over before its units are free; otherwise the original sequence is restored.
         let mut free: HashSet<Batch> = HashSet::new();
         let early = |order: &ControlOrder| match order {
@@ -49,7 +49,7 @@ impl Remote {
             _ => false,
         };
         if orders.iter().any(early) {
-            orders.copy_from_slice(&as_said);
+            orders.copy_from_slice(&original);
         }
     }
 }
