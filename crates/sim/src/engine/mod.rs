@@ -8,67 +8,23 @@
 //! fixed points in a fixed order. Rules for ranking users are in the policies, and message exchange with workers is in a control; neither
 //! is part of the engine.
 
-mod agenda;
-mod arrive;
-mod asks;
-mod backfill;
-mod backups;
-mod by_machine;
-mod change_log;
-mod core;
-mod devices;
-mod end;
-mod extension;
-mod faults;
-mod gang;
-mod gather;
-mod hoard;
-mod inside;
-mod interval;
-mod jobs;
-mod launch;
-mod line;
-mod livelock;
-mod locality;
-mod machine_events;
-mod offers;
+mod extensions;
+mod kernel;
 mod options;
-mod order;
-mod pace;
-mod partitions;
-mod preemption_limits;
-mod queues;
-mod remote;
-mod request;
 mod round;
-mod run_context;
-mod running;
-mod scopes;
-mod sets;
-mod share;
-mod site;
-mod slowdown;
-mod start;
-mod stop;
-mod ties;
-mod untried;
-mod urgent;
-mod victims;
-mod view;
-mod waits;
 
-pub use agenda::{Agenda, EventKey, Ticket};
-pub use faults::{Attempt, Draws, Faults};
-pub use line::{Line, LineKey};
-pub use offers::Offers;
+pub use kernel::agenda::{Agenda, EventKey, Ticket};
+pub use extensions::faults::{Attempt, Draws, Faults};
+pub use kernel::line::{Line, LineKey};
+pub use kernel::offers::Offers;
 pub use options::{OnBlocked, OnFailure, Options, Outcome, Preempt, PreemptFor, Ties};
-pub use pace::Distance;
-pub use preemption_limits::{PreemptionLimits, StopLimit};
-pub use queues::QueueId;
-pub use run_context::RunContext;
-pub use slowdown::Slowdown;
-pub use start::NextSet;
-pub use urgent::PreemptFrom;
+pub use kernel::pace::Distance;
+pub use kernel::preemption_limits::{PreemptionLimits, StopLimit};
+pub use kernel::queues::QueueId;
+pub use kernel::context::RunContext;
+pub use extensions::slowdown::Slowdown;
+pub use round::outside::NextSet;
+pub use extensions::urgent::PreemptFrom;
 
 use std::sync::Arc;
 
@@ -80,9 +36,9 @@ use crate::workload::Source;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Time, UserId};
 
-use self::core::Core;
-use extension::Extensions;
-use partitions::Partitions;
+use kernel::Kernel;
+use extensions::Extensions;
+use kernel::partitions::Partitions;
 
 /// Runs a workload under a policy until no event is left, the horizon is reached or the control stops it.
 ///
@@ -176,7 +132,7 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
         return wrong("a pooled cluster has no individual machines, and these have speeds; expected another placement");
     }
     if options.on_blocked.backfills() {
-        backfill::check(needs, options)?;
+        round::backfill::check(needs, options)?;
     }
     Partitions::check(&needs.labels, cluster, options.placement)
 }
@@ -203,7 +159,7 @@ pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
 
 /// A run that a caller steps from instant to instant; [`run`] performs all steps.
 pub struct Engine<'a> {
-    core: Core<'a>,
+    core: Kernel<'a>,
     extensions: Extensions,
     /// The next instant at which the policy requires a round even without an event.
     wake: Option<Time>,
@@ -227,7 +183,7 @@ impl<'a> Engine<'a> {
         if context.control.is_some() {
             check_control(&cluster, options)?;
         }
-        let mut core = Core::new(context, &needs, cluster, weights, options);
+        let mut core = Kernel::new(context, &needs, cluster, weights, options);
         if let Some(control) = &mut core.outside.control {
             control.open(&core.site.offers);
         }

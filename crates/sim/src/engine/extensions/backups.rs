@@ -1,0 +1,317 @@
+//! Backup instances: a second instance of a task that takes much longer than the other tasks of its row. The first instance to end counts.
+//!
+//! The rule is that of Fuxi's job masters (Zhang et al., VLDB 2014): a task gets a backup once most tasks of the row have ended, if it has
+//! run several times longer than their mean, and longer than the user has declared normal (`estimate_s`). Fuxi's criterion on the size of
+//! the input does not apply here, since the tasks of a row are equal.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::engine::kernel::Kernel;
+use crate::engine::kernel::jobs::{ActiveSet, SetSlot};
+use crate::engine::kernel::pace::ONE;
+use crate::engine::kernel::running::Running;
+use crate::engine::kernel::victims::{Victim, may_be_stopped};
+use crate::record::{Fate, Salvage};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Span, Time};
+
+/// The rule for backup instances. Tasks that start together with others of their row (gang) or may not be preempted (stable) get none, and
+/// a task has at most one at a time.
+///
+/// The backup is queued at its row's position. If one instance is stopped or fails while the other runs, the task continues in the other
+/// alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backup {
+    /// The share of the row's tasks that must have ended, in millionths.
+    pub(in crate::engine) ended: u64,
+    /// The minimum ratio of the task's run time to the mean of these tasks, in millionths.
+    pub(in crate::engine) longer: u64,
+}
+
+/// A change of an instance since the extension last read the change log.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) enum Instance {
+    /// The instance has started.
+    Began(Running),
+    /// The instance was stopped, and waits again as a set of its own.
+    Again { from: SetSlot, slot: SetSlot },
+}
+
+/// An instance of a task that has begun and not ended.
+#[derive(Clone, Copy, Debug)]
+enum LiveInstance {
+    Waiting(SetSlot),
+    Running(Running),
+}
+
+impl LiveInstance {
+    fn set(&self) -> SetSlot {
+        match self {
+            LiveInstance::Waiting(set) => *set,
+            LiveInstance::Running(tasks) => tasks.set,
+        }
+    }
+}
+
+/// A task that has begun and not ended, and its instances.
+#[derive(Debug, Default)]
+struct Task {
+    /// The instances; at most two.
+    instances: Vec<LiveInstance>,
+    /// The number of the last attempt.
+    attempt: u32,
+    /// The start of the only instance, if there is one and it runs.
+    alone: Option<Time>,
+}
+
+/// A row with at least one task that has begun.
+#[derive(Debug)]
+struct BackupRow {
+    tasks: u32,
+    /// Tasks that have not ended, begun or not.
+    left: u32,
+    /// Tasks that have finished, and their total run time in microseconds.
+    finished: u32,
+    ran: u128,
+    /// The run time of a task that its user declares normal.
+    normal: Span,
+    begun: BTreeMap<u32, Task>,
+    /// Tasks with one running instance, by its start; the first one is the next to get a backup.
+    alone: BTreeSet<(Time, u32)>,
+    /// The instant of the next backup, if no other event changes it.
+    due: Option<Time>,
+}
+
+impl BackupRow {
+    /// Returns the run time after which a task gets a backup; `None` until enough tasks have ended.
+    fn threshold(&self, rule: Backup) -> Option<u64> {
+        let ended = u128::from(self.tasks - self.left) * u128::from(ONE);
+        if self.finished == 0 || ended < u128::from(self.tasks) * u128::from(rule.ended) {
+            return None;
+        }
+        let longer =
+            (self.ran.saturating_mul(u128::from(rule.longer))).div_ceil(u128::from(self.finished) * u128::from(ONE));
+        // The minimum of one microsecond exempts a task that has just begun, whatever the run time of the others.
+        Some(u64::try_from(longer).unwrap_or(u64::MAX).max(self.normal.0).max(1))
+    }
+
+    /// Returns the instant at which the row's next task gets a backup.
+    fn next(&self, rule: Backup) -> Option<Time> {
+        let (start, _) = self.alone.first()?;
+        Some(Time(start.0.saturating_add(self.threshold(rule)?)))
+    }
+}
+
+/// The rows with tasks that may get backups.
+pub(in crate::engine) struct Backups {
+    rule: Backup,
+    rows: HashMap<u64, BackupRow>,
+    due: BTreeSet<(Time, u64)>,
+}
+
+impl Backups {
+    pub fn new(rule: Backup) -> Backups {
+        Backups { rule, rows: HashMap::new(), due: BTreeSet::new() }
+    }
+
+    /// Returns the instant of the next backup.
+    pub fn next(&self) -> Option<Time> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    fn task(&mut self, (row, number): (u64, u32)) -> Option<&mut Task> {
+        self.rows.get_mut(&row)?.begun.get_mut(&number)
+    }
+
+    /// Returns whether an attempt belongs to a task that has already ended in its other instance.
+    pub fn is_over(&self, set: &ActiveSet, tasks: &Running) -> bool {
+        let task = self.rows.get(&set.row).and_then(|row| row.begun.get(&tasks.first));
+        let knows = |task: &Task| task.instances.iter().any(|instance| instance.set() == tasks.set);
+        may_have(set) && !task.is_some_and(knows)
+    }
+
+    /// Reads the starts and stops from the change log. Returns whether a set was withdrawn from its queue. Errors: the recorder's.
+    pub fn apply_changes(&mut self, core: &mut Kernel) -> Result<bool> {
+        let Some(mut news) = core.notes.instances.take() else { return Ok(false) };
+        let mut any = false;
+        for instance in news.drain(..) {
+            match instance {
+                Instance::Began(tasks) => self.began(&core.work.sets[tasks.set], tasks),
+                Instance::Again { from, slot } => any |= self.again(core, from, slot)?,
+            }
+        }
+        core.notes.instances = Some(news);
+        Ok(any)
+    }
+
+    fn began(&mut self, set: &ActiveSet, tasks: Running) {
+        if !may_have(set) {
+            return;
+        }
+        let (left, normal) = (set.left, set.normal);
+        let (begun, alone) = (BTreeMap::new(), BTreeSet::new());
+        let open = || BackupRow { tasks: left, left, finished: 0, ran: 0, normal, begun, alone, due: None };
+        let task = self.rows.entry(set.row).or_insert_with(open).begun.entry(tasks.first).or_default();
+        task.attempt = task.attempt.max(set.attempt);
+        task.instances.retain(|instance| instance.set() != tasks.set);
+        task.instances.push(LiveInstance::Running(tasks));
+        self.changed((set.row, tasks.first));
+    }
+
+    /// Updates the indexes after a change of a task's instances.
+    fn changed(&mut self, (id, number): (u64, u32)) {
+        let Some(row) = self.rows.get_mut(&id) else { return };
+        let Some(task) = row.begun.get_mut(&number) else { return };
+        let alone = match task.instances.as_slice() {
+            [LiveInstance::Running(tasks)] => Some(tasks.start),
+            _ => None,
+        };
+        if let Some(start) = std::mem::replace(&mut task.alone, alone) {
+            row.alone.remove(&(start, number));
+        }
+        row.alone.extend(alone.map(|start| (start, number)));
+        self.plan(id);
+    }
+
+    /// Recomputes when the next task of a row gets a backup.
+    fn plan(&mut self, id: u64) {
+        let Some(row) = self.rows.get_mut(&id) else { return };
+        let due = row.next(self.rule);
+        if let Some(old) = std::mem::replace(&mut row.due, due) {
+            self.due.remove(&(old, id));
+        }
+        self.due.extend(due.map(|at| (at, id)));
+    }
+
+    /// Handles a stopped instance that would wait again. If the other instance runs, the task continues there and the new set is withdrawn;
+    /// otherwise a waiting backup is withdrawn. Returns whether any set was withdrawn. Errors: the recorder's.
+    fn again(&mut self, core: &mut Kernel, from: SetSlot, slot: SetSlot) -> Result<bool> {
+        let set = &core.work.sets[slot];
+        let id = (set.row, set.number);
+        let Some(task) = self.task(id) else { return Ok(false) };
+        task.instances.retain(|instance| instance.set() != from);
+        task.attempt += 1;
+        let attempt = task.attempt;
+        let other = task.instances.first().copied();
+        if !matches!(other, Some(LiveInstance::Running(_))) {
+            task.instances = vec![LiveInstance::Waiting(slot)];
+        }
+        core.work.sets[slot].attempt = attempt;
+        self.changed(id);
+        let needless = match other {
+            None => return Ok(false),
+            Some(LiveInstance::Waiting(backup)) => backup,
+            Some(LiveInstance::Running(other)) => {
+                core.work.sets[other.set].backup = false;
+                slot
+            }
+        };
+        core.withdraw(needless)?;
+        Ok(true)
+    }
+
+    /// Handles a failed instance. Returns whether its task continues in another running one; a waiting backup is withdrawn. Errors: the
+    /// recorder's.
+    pub fn goes_on(&mut self, core: &mut Kernel, id: (u64, u32), tasks: &Running) -> Result<bool> {
+        let Some(task) = self.task(id) else { return Ok(false) };
+        let other = task.instances.iter().find(|instance| instance.set() != tasks.set).copied();
+        match other {
+            None => Ok(false),
+            Some(LiveInstance::Waiting(backup)) => {
+                task.instances.retain(|instance| instance.set() != backup);
+                core.withdraw(backup)?;
+                Ok(false)
+            }
+            Some(LiveInstance::Running(other)) => {
+                task.instances.retain(|instance| instance.set() != tasks.set);
+                core.work.sets[other.set].backup = false;
+                self.changed(id);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Handles the end of a task in one instance: drops the other one. Other tasks of its row may reach the threshold for a backup. Errors:
+    /// the recorder's.
+    pub fn ended(&mut self, core: &mut Kernel, id: (u64, u32), tasks: &Running) -> Result<()> {
+        let instances = self.gone(id, Some(core.now.since(tasks.start)));
+        for other in instances.into_iter().flatten().filter(|instance| instance.set() != tasks.set) {
+            match other {
+                LiveInstance::Waiting(backup) => core.withdraw(backup)?,
+                LiveInstance::Running(other) => {
+                    let victim = Victim::new(&core.work.sets[other.set], &other);
+                    let ticket = core.running.victims.as_ref().and_then(|all| all.find(other.machine, &victim));
+                    // The other instance may end at this very instant too; it then has no ticket.
+                    if let Some(other) = ticket.and_then(|ticket| core.running.cancel(&core.work.sets, ticket)) {
+                        core.finish(other, Fate::Superseded)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a task that was given up.
+    pub fn given_up(&mut self, id: (u64, u32)) {
+        self.gone(id, None);
+    }
+
+    /// Removes a task that has ended after a run time of `ran`, or was given up. Returns its instances.
+    fn gone(&mut self, id: (u64, u32), ran: Option<Span>) -> Option<Vec<LiveInstance>> {
+        let row = self.rows.get_mut(&id.0)?;
+        let task = row.begun.remove(&id.1)?;
+        if let Some(start) = task.alone {
+            row.alone.remove(&(start, id.1));
+        }
+        row.left -= 1;
+        row.finished += u32::from(ran.is_some());
+        row.ran += ran.map_or(0, |ran| u128::from(ran.0));
+        let over = row.left == 0;
+        self.plan(id.0);
+        if over {
+            self.rows.remove(&id.0);
+        }
+        Some(task.instances)
+    }
+
+    /// Creates the backups that are due.
+    pub fn make(&mut self, core: &mut Kernel) {
+        while let Some((_, id)) = self.due.first().filter(|(at, _)| *at <= core.now).copied() {
+            self.due.pop_first();
+            let Some(row) = self.rows.get_mut(&id) else { continue };
+            row.due = None;
+            let Some((_, number)) = row.alone.first().copied() else { continue };
+            if let Some(task) = row.begun.get_mut(&number)
+                && let [LiveInstance::Running(tasks)] = task.instances[..]
+            {
+                task.attempt += 1;
+                task.instances.push(LiveInstance::Waiting(core.second(tasks.set, number, task.attempt)));
+                core.outcome.backups += 1;
+            }
+            self.changed((id, number));
+        }
+    }
+}
+
+/// Returns whether tasks of a set may have backups.
+fn may_have(set: &ActiveSet) -> bool {
+    !set.gang && may_be_stopped(set)
+}
+
+impl Kernel<'_> {
+    /// Enqueues a second instance of a running task.
+    fn second(&mut self, of: SetSlot, number: u32, attempt: u32) -> SetSlot {
+        let slot = self.work.sets.again(of, number, 1, self.now, &Salvage::default());
+        let set = &mut self.work.sets[slot];
+        (set.attempt, set.backup) = (attempt, true);
+        let (job, stage) = (set.job, set.stage);
+        if let Some(ordered) = &mut self.work.ordered {
+            ordered.second(of, slot, job);
+        }
+        // The instance counts as one more task until one of the two is dropped.
+        self.work.jobs[job].left += 1;
+        self.work.jobs.row_split(job, stage);
+        self.enqueue(slot);
+        slot
+    }
+}

@@ -1,0 +1,134 @@
+//! A request of a waiting task for room on a machine: its shortage, its reservation, and its victims.
+//!
+//! Free amounts of the machine are reserved until the shortage is covered. Victims that have ended or are no longer needed are removed. A
+//! victim that belongs to a gang represents the whole gang.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::engine::kernel::agenda::Ticket;
+use crate::engine::kernel::{Kernel, amounts};
+use crate::engine::kernel::jobs::SetSlot;
+use crate::engine::kernel::queues::QueueId;
+use crate::engine::kernel::running::Running;
+use crate::engine::kernel::stop::Choice;
+use crate::engine::kernel::victims::Victim;
+use crate::policy::{Pending, Room};
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
+
+/// A request of a waiting task for room.
+#[derive(Debug)]
+pub(in crate::engine) struct Request {
+    pub queue: QueueId,
+    pub set: SetSlot,
+    /// The set's row, and the start of its wait: its slot may contain another set by now.
+    pub waits: (u64, Time),
+    pub machine: MachineId,
+    /// The amount reserved on the machine.
+    pub reserved: Resources,
+    /// The asked tasks: entries, and the number of tasks of each.
+    pub asked: Vec<(Victim, u32)>,
+    /// Whether the room is reserved for the task or open to all.
+    pub room: Room,
+    pub deadline: Time,
+}
+
+impl Request {
+    /// Returns the amount that is missing until the task can start.
+    pub fn missing(&self, core: &Kernel) -> Resources {
+        let mut missing = amounts(core.work.sets.needs(self.set).1);
+        missing.0.iter_mut().zip(self.reserved.0).for_each(|(missing, reserved)| *missing -= reserved);
+        if self.room == Room::Open {
+            // The request has no reservation, and the free amounts are subtracted here.
+            let free = core.site.machines.free(self.machine);
+            missing.0.iter_mut().zip(free.0).for_each(|(missing, free)| *missing = missing.saturating_sub(free));
+        }
+        missing
+    }
+
+    /// Reserves free amounts of the machine up to the shortage.
+    pub fn top_up(&mut self, core: &mut Kernel) {
+        if self.room == Room::Open {
+            return;
+        }
+        let mut more = self.missing(core);
+        let free = core.site.machines.free(self.machine);
+        more.0.iter_mut().zip(free.0).for_each(|(more, free)| *more = (*more).min(free));
+        if more != Resources::ZERO {
+            core.site.machines.reserve(self.machine, &more);
+            self.reserved.0.iter_mut().zip(more.0).for_each(|(reserved, more)| *reserved += more);
+        }
+    }
+
+    /// Returns the running tasks of an asked entry, and their ticket.
+    fn tasks<'c>(&self, core: &'c Kernel, victim: &Victim) -> Option<(Ticket, &'c Running)> {
+        let ticket = core.running.victims.as_ref()?.find(self.machine, victim)?;
+        Some((ticket, core.running.get(ticket)?))
+    }
+
+    /// Returns all tasks that are stopped together with the victims.
+    pub fn choices(&self, core: &Kernel) -> Vec<Choice> {
+        let mut choices: Vec<Choice> = Vec::new();
+        for (victim, count) in &self.asked {
+            let Some((ticket, tasks)) = self.tasks(core, victim) else { continue };
+            let all = core.all_of(ticket, tasks);
+            // Several entries may belong to one gang.
+            if !choices.iter().any(|choice| choice.tickets.contains(&ticket)) {
+                choices.push(if all.whole { all } else { Choice { count: *count, ..all } });
+            }
+        }
+        choices
+    }
+
+    /// Removes ended tasks, then from the last to the first tasks that are no longer needed. Returns the tasks that are no longer asked.
+    pub fn spare(&mut self, core: &Kernel) -> Vec<(Victim, u32)> {
+        let before = self.asked.clone();
+        let missing = self.missing(core);
+        let mut surplus = [0u64; MAX_DIMS];
+        let mut asked = std::mem::take(&mut self.asked);
+        for (victim, count) in &mut asked {
+            let tasks = self.tasks(core, victim);
+            *count = tasks.map_or(0, |(_, tasks)| tasks.count.get().min(*count));
+            if let Some((_, tasks)) = tasks {
+                let footprint = core.work.sets.needs(tasks.set).1;
+                surplus.iter_mut().zip(footprint).for_each(|(sum, each)| *sum += each * u64::from(*count));
+            }
+        }
+        surplus.iter_mut().zip(missing.0).for_each(|(sum, missing)| *sum = sum.saturating_sub(missing));
+        for (victim, count) in asked.iter_mut().rev().filter(|(_, count)| *count > 0) {
+            let Some((_, tasks)) = self.tasks(core, victim) else { continue };
+            let footprint = core.work.sets.needs(tasks.set).1;
+            let held = footprint.iter().zip(surplus).filter(|(each, _)| **each > 0);
+            let spared = held.map(|(each, surplus)| surplus / each).min().unwrap_or(u64::MAX).min(u64::from(*count));
+            surplus.iter_mut().zip(footprint).for_each(|(surplus, each)| *surplus -= each * spared);
+            *count -= spared as u32;
+        }
+        let spared = before.iter().zip(&asked).map(|((victim, before), (_, now))| (*victim, before - now));
+        let spared = spared.filter(|(_, count)| *count > 0).collect();
+        asked.retain(|(_, count)| *count > 0);
+        self.asked = asked;
+        spared
+    }
+}
+
+/// Returns the changes that requests will make to allocations, by user.
+pub(in crate::engine) fn pending<'r>(core: &Kernel, requests: impl Iterator<Item = &'r Request>) -> HashMap<UserId, Pending> {
+    let mut pending: HashMap<UserId, Pending> = HashMap::new();
+    let mut add = |set: SetSlot, gains: u32, losses: u32| {
+        let Pending { gains: gained, losses: lost } = pending.entry(core.work.sets[set].user).or_default();
+        for (d, each) in core.work.sets.needs(set).1.iter().enumerate() {
+            gained.0[d] += each * u64::from(gains);
+            lost.0[d] += each * u64::from(losses);
+        }
+    };
+    let mut gangs = BTreeSet::new();
+    for request in requests {
+        add(request.set, 1, 0);
+        for choice in request.choices(core) {
+            let set = choice.tickets.first().and_then(|ticket| core.running.get(*ticket)).map(|tasks| tasks.set);
+            if let Some(set) = set.filter(|set| !choice.whole || gangs.insert(*set)) {
+                add(set, 0, choice.count);
+            }
+        }
+    }
+    pending
+}

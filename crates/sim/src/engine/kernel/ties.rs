@@ -1,0 +1,60 @@
+//! The order among users of equal rank.
+
+use crate::engine::Ties;
+use crate::books::Books;
+use plimsoll_base::units::UserId;
+
+/// Computes the key that orders users of equal rank.
+#[derive(Default)]
+pub(in crate::engine) struct TieBreaker {
+    rule: Ties,
+    launches: u64,
+    /// The number of each user's latest launch, from 1; 0 for a user without any. Only kept if the rule requires it.
+    latest: Vec<u64>,
+}
+
+/// Keys from here on belong to users with a launch; those below are the ids of users without any.
+const SERVED: u64 = 1 << 32;
+
+impl TieBreaker {
+    /// Creates the state of a run without launches.
+    pub fn new(rule: Ties) -> TieBreaker {
+        TieBreaker { rule, ..TieBreaker::default() }
+    }
+
+    /// Opens an account for the next user id.
+    pub fn open(&mut self) {
+        if self.rule == Ties::LeastRecentlyServed {
+            self.latest.push(0);
+        }
+    }
+
+    /// Records that tasks of a user were launched.
+    pub fn record_launch(&mut self, user: UserId) {
+        if self.rule == Ties::LeastRecentlyServed {
+            self.launches += 1;
+            self.latest[user.index()] = self.launches;
+        }
+    }
+
+    /// Forgets a user's launches: tasks that run when a given state begins have no known order.
+    pub fn forget(&mut self, user: UserId) {
+        if let Some(latest) = self.latest.get_mut(user.index()) {
+            *latest = 0;
+        }
+    }
+
+    /// Returns a user's key, different for every user; the lowest is served first.
+    pub fn key(&self, user: UserId, books: &Books) -> u64 {
+        let id = u64::from(user.0);
+        match self.rule {
+            Ties::LeastRecentlyServed => match self.latest[user.index()] {
+                0 => id,
+                launch => SERVED + launch,
+            },
+            Ties::LowestId => id,
+            Ties::HighestId => u64::from(u32::MAX) - id,
+            Ties::FewestRunning => books.running(user).min(u64::from(u32::MAX)) << 32 | id,
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Backfilling: tasks start ahead of others in the queue if that delays no reservation (`on_blocked` easy and conservative).
+//!
+//! A round visits all waiting task sets, not only the next of each queue: a set that does not start is skipped, and the next one of its
+//! queue, in the order inside users, is ranked as its user's next. Sets are visited in rank order. A set with room for its estimated
+//! duration, beside all reservations so far, starts. Of the others the first (`easy`: Lifka, JSSPP 1995) or every one (`conservative`:
+//! Mu'alem and Feitelson, IEEE TPDS 2001) gets a reservation: the earliest period of its estimated duration with enough free amounts. A
+//! gang has one reservation, other sets one per task.
+//!
+//! Reservations are for one round: the next round recomputes them in its rank order. So early ends are used at once, by the first set in
+//! the queue then. A task that has outlived its estimate is expected to end a microsecond from now; an estimate of zero counts as one
+//! microsecond. A set that the policy does not admit is skipped, and visited again in the next round.
+//!
+//! Placement is `pooled`. Cost of a round: O(w log w) for w waiting task sets. If one has room behind one without, O(r log r + v p) more
+//! for r running task sets, v reservations and sets with room, and a profile of p instants, at most one per running set and two per
+//! reservation. Reservations of one set that begin together count as one here.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::engine::kernel::Kernel;
+use super::gang::times;
+use crate::engine::kernel::jobs::SetSlot;
+use crate::engine::kernel::line::LineKey;
+use crate::engine::{OnBlocked, Options};
+use crate::cluster::Placement;
+use crate::policy::{Needs, PreemptsFor, Reason, Verdict};
+use crate::record::Turn;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MachineId, Span, Time};
+
+/// The pool, which is the only machine.
+const POOL: MachineId = MachineId(0);
+
+/// The reason for a task that fits and does not start.
+const DELAYS: Reason = Reason::Rule("it would delay a reservation");
+
+/// Checks whether such a run can backfill. Errors: [`Error::Mismatch`].
+pub(in crate::engine) fn check(needs: &Needs, options: &Options) -> Result<()> {
+    let why = if options.placement != Placement::Pooled {
+        "machines are individual (placement): expected 'pooled'"
+    } else if options.preempt.is_some() {
+        "urgent tasks request the room of others (preempt), which stops tasks with expected end times"
+    } else if needs.preempts_for != PreemptsFor::Never {
+        "the policy stops running tasks, which were expected to run on"
+    } else if options.faults.is_some() {
+        "tasks fail of themselves (faults)"
+    } else {
+        return Ok(());
+    };
+    let rule = options.on_blocked.name();
+    Err(Error::Mismatch { problem: format!("on_blocked '{rule}' cannot be combined with a run where {why}") })
+}
+
+/// The amounts that are expected to be free, from now on.
+struct Profile {
+    dims: usize,
+    /// The instants at which the amounts change; the first is now.
+    times: Vec<Time>,
+    /// The free amounts from each instant on, one instant after the other.
+    free: Vec<u64>,
+}
+
+impl Profile {
+    /// Creates a profile with the amounts that are free now and without ends.
+    fn new(now: Time, free: &[u64]) -> Profile {
+        Profile { dims: free.len(), times: vec![now], free: free.to_vec() }
+    }
+
+    fn free(&self, at: usize) -> &[u64] {
+        &self.free[at * self.dims..][..self.dims]
+    }
+
+    /// Adds the amounts of running tasks from their expected end on, which must not be before the last instant known so far.
+    fn give(&mut self, end: Time, need: &[u64], tasks: u32) {
+        let last = self.times.len() - 1;
+        if self.times[last] < end {
+            self.times.push(end);
+            self.free.extend_from_within(last * self.dims..);
+        }
+        let last = self.free.len() - self.dims;
+        self.free[last..].iter_mut().zip(need).for_each(|(free, need)| *free += need * u64::from(tasks));
+    }
+
+    /// Returns the first instant from `at` until `end` with too little free, if there is any.
+    fn lacking(&self, at: usize, end: Time, need: &[u64]) -> Option<usize> {
+        (at..self.times.len())
+            .take_while(|at| self.times[*at] < end)
+            .find(|at| need.iter().zip(self.free(*at)).any(|(need, free)| need > free))
+    }
+
+    /// Returns the first instant from `at` on with enough free for the whole span.
+    fn earliest(&self, mut at: usize, need: &[u64], span: Span) -> Option<usize> {
+        while at < self.times.len() {
+            match self.lacking(at, end_of(self.times[at], span), need) {
+                None => return Some(at),
+                Some(lacking) => at = lacking + 1,
+            }
+        }
+        None
+    }
+
+    /// Returns how many times the need fits from the instant `at` until `end`.
+    fn room(&self, at: usize, end: Time, need: &[u64]) -> u64 {
+        let during = (at..self.times.len()).take_while(|at| self.times[*at] < end);
+        during.map(|at| times(self.free(at), need)).min().unwrap_or(u64::MAX)
+    }
+
+    /// Subtracts an amount from the instant `at` until `end`; the caller has checked that it is free.
+    fn reserve(&mut self, at: usize, end: Time, need: &[u64]) {
+        let behind = self.times.partition_point(|time| *time < end);
+        if end < Time::NEVER && self.times.get(behind) != Some(&end) {
+            self.times.insert(behind, end);
+            let from = self.free(behind - 1).to_vec();
+            self.free.splice(behind * self.dims..behind * self.dims, from);
+        }
+        for free in self.free[at * self.dims..behind * self.dims].chunks_exact_mut(self.dims) {
+            free.iter_mut().zip(need).for_each(|(free, need)| *free -= need);
+        }
+    }
+}
+
+/// Returns the expected end of a task: at least a microsecond after its start.
+fn end_of(start: Time, span: Span) -> Time {
+    Time(start.0.saturating_add(span.0.max(1)))
+}
+
+/// The sets of a queue that have not been visited in this round, the next one first.
+type QueueWalk = std::iter::Peekable<std::vec::IntoIter<SetSlot>>;
+
+/// The state of a round so far.
+#[derive(Default)]
+struct Ahead {
+    /// Sets that get reservations once a profile is needed, and the number of reservations of each, in rank order.
+    wanted: Vec<(SetSlot, u32)>,
+    /// Tasks started in this round: expected end, set and number.
+    started: Vec<(Time, SetSlot, u32)>,
+    /// The amounts beside all running tasks and reservations; computed for the first set that has room and might delay a reservation.
+    profile: Option<Profile>,
+}
+
+impl Kernel<'_> {
+    /// Visits all waiting sets in rank order, and starts tasks that delay no reservation. Errors: the recorder's.
+    pub(in crate::engine) fn serve_backfill(&mut self) -> Result<()> {
+        let queues = self.round.take_fresh();
+        let mut walks: Vec<QueueWalk> =
+            queues.iter().map(|queue| self.work.in_order(*queue).into_iter().peekable()).collect();
+        let mut line = BinaryHeap::with_capacity(walks.len());
+        for (at, walk) in walks.iter_mut().enumerate() {
+            line.extend(walk.peek().map(|slot| Reverse((self.place_of(*slot), at))));
+        }
+        let mut ahead = Ahead::default();
+        while let Some(Reverse((place, at))) = line.pop() {
+            let Some(&slot) = walks[at].peek() else { continue };
+            // Launches may have changed the ranks of other sets.
+            if self.place_of(slot) == place {
+                let started = self.try_ahead(slot, place, &mut ahead)?;
+                if !started || self.work.sets[slot].waiting == 0 {
+                    walks[at].next();
+                }
+            }
+            line.extend(walks[at].peek().map(|slot| Reverse((self.place_of(*slot), at))));
+        }
+        queues.into_iter().for_each(|queue| self.enqueue_untried(queue));
+        Ok(())
+    }
+
+    /// Starts the next task of a set, or all of a gang, if that delays no reservation; otherwise the set may get one. Returns whether it
+    /// started. Errors: the recorder's.
+    fn try_ahead(&mut self, slot: SetSlot, place: LineKey, ahead: &mut Ahead) -> Result<bool> {
+        let set = &self.work.sets[slot];
+        let together = if set.gang { set.waiting } else { 1 };
+        let ask = self.ask(slot, together);
+        if let Verdict::No(reason) | Verdict::Wait(reason) =
+            self.outside.policy.admit(&self.work.view(slot), &ask, &self.books)
+        {
+            self.record_decision(slot, place, Turn::NotAdmitted(reason), None)?;
+            return Ok(false);
+        }
+        let free = self.site.machines.free(POOL);
+        let fits = self.need_of(slot).iter().zip(free.0).all(|(need, free)| *need <= free);
+        // Running tasks end, so a set that has room now also has room later, unless a reservation needs it.
+        if fits && (ahead.wanted.is_empty() || self.delays_none(slot, ahead)) {
+            let end = end_of(self.now, self.expected(slot));
+            match &mut ahead.profile {
+                Some(profile) => profile.reserve(0, end, &self.need_of(slot)),
+                None => ahead.started.push((end, slot, together)),
+            }
+            self.record_decision(slot, place, Turn::Launched(Some(POOL)), None)?;
+            self.launch_set(slot, &[(POOL, together)]);
+            return Ok(true);
+        }
+        self.record_decision(slot, place, if fits { Turn::NotAdmitted(DELAYS) } else { Turn::Blocked(None) }, None)?;
+        let conservative = self.options.on_blocked == OnBlocked::Conservative;
+        if conservative || ahead.wanted.is_empty() {
+            let set = &self.work.sets[slot];
+            let count = if conservative && !set.gang { set.waiting } else { 1 };
+            ahead.wanted.push((slot, count));
+            if let Some(profile) = &mut ahead.profile {
+                self.reserve(profile, slot, count);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether a set that has room now delays no reservation.
+    fn delays_none(&self, slot: SetSlot, ahead: &mut Ahead) -> bool {
+        let Ahead { wanted, started, profile } = ahead;
+        let profile = profile.get_or_insert_with(|| {
+            let mut profile = self.profile(started);
+            wanted.iter().for_each(|(slot, times)| self.reserve(&mut profile, *slot, *times));
+            profile
+        });
+        profile.lacking(0, end_of(self.now, self.expected(slot)), &self.need_of(slot)).is_none()
+    }
+
+    /// Reserves for a number of tasks of a set, or for a gang: the earliest periods with enough free amounts, if there are any.
+    fn reserve(&self, profile: &mut Profile, slot: SetSlot, times: u32) {
+        let (need, span) = (self.need_of(slot), self.expected(slot));
+        let (mut from, mut left) = (0, u64::from(times));
+        while left > 0 {
+            // The next of equal tasks fits no earlier than the one before.
+            let Some(at) = profile.earliest(from, &need, span) else { return };
+            let end = end_of(profile.times[at], span);
+            let together = profile.room(at, end, &need).min(left);
+            profile.reserve(at, end, &need.iter().map(|need| need * together).collect::<Vec<_>>());
+            (from, left) = (at, left - together);
+        }
+    }
+
+    /// Returns the amounts that a set needs to start: those of its next task, or of the whole gang.
+    fn need_of(&self, slot: SetSlot) -> Vec<u64> {
+        let set = &self.work.sets[slot];
+        let together = if set.gang { u64::from(set.waiting) } else { 1 };
+        self.work.sets.needs(slot).1.iter().map(|need| need * together).collect()
+    }
+
+    /// Returns the expected run time of each task of a set.
+    fn expected(&self, slot: SetSlot) -> Span {
+        let set = &self.work.sets[slot];
+        if set.duration == Span::ENDLESS { Span::ENDLESS } else { set.normal }
+    }
+
+    /// Returns the amounts that are expected to be free, by the estimates of running tasks and of tasks started in this round.
+    fn profile(&self, started: &[(Time, SetSlot, u32)]) -> Profile {
+        let next = end_of(self.now, Span::ZERO);
+        let end = |set: SetSlot, start: Time| end_of(start, self.expected(set)).max(next);
+        let running = self.running.iter().map(|tasks| (end(tasks.set, tasks.start), tasks.set, tasks.count.get()));
+        let mut ends: Vec<(Time, SetSlot, u32)> = running.chain(started.iter().copied()).collect();
+        ends.retain(|(end, ..)| *end < Time::NEVER);
+        ends.sort_unstable();
+        let mut profile = Profile::new(self.now, self.site.machines.free(POOL).slice(self.books.dims()));
+        ends.into_iter().for_each(|(end, set, tasks)| profile.give(end, self.work.sets.needs(set).1, tasks));
+        profile
+    }
+}

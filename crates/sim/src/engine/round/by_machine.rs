@@ -1,0 +1,145 @@
+//! Rounds of policies that rank users by machine: of all pairs of a next task and a machine with room for it, the first in rank order is
+//! served.
+//!
+//! A user that was blocked before this round fits on no machine except those freed since. Launches of other users can only move a pair
+//! behind. So the best pair of a user is recomputed only when a task starts on its machine, or when the user itself has launched. The plans
+//! of gangs are recomputed after every launch.
+//!
+//! Cost of a round: O(waiting users * freed machines + launches * (users + machines)), and O(machines) for each queue with an untried task.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::engine::kernel::Kernel;
+use crate::engine::kernel::line::LineKey;
+use crate::engine::kernel::queues::QueueId;
+use super::QueueState;
+use crate::policy::{Ask, Spot};
+use crate::record::Turn;
+use plimsoll_base::error::Result;
+use plimsoll_base::units::MachineId;
+
+/// The best pair of each queue, in rank order.
+#[derive(Default)]
+struct Pairs {
+    order: BTreeSet<(LineKey, MachineId, QueueId)>,
+    of: HashMap<QueueId, (LineKey, MachineId)>,
+}
+
+impl Pairs {
+    fn set(&mut self, queue: QueueId, best: Option<(LineKey, MachineId)>) {
+        if let Some((place, machine)) = self.of.remove(&queue) {
+            self.order.remove(&(place, machine, queue));
+        }
+        if let Some((place, machine)) = best {
+            self.of.insert(queue, (place, machine));
+            self.order.insert((place, machine, queue));
+        }
+    }
+
+    fn on(&self, machines: &[MachineId]) -> Vec<QueueId> {
+        let mut queues: Vec<QueueId> =
+            self.of.iter().filter(|(_, best)| machines.contains(&best.1)).map(|(at, _)| *at).collect();
+        queues.sort_unstable();
+        queues
+    }
+}
+
+impl Kernel<'_> {
+    pub(in crate::engine) fn serve_by_machine(&mut self) -> Result<()> {
+        let mut came = HashSet::new();
+        while let Some(queue) = self.round.fresh.pop() {
+            let place = self.line_key(queue);
+            self.block(queue, place);
+            came.insert(queue);
+        }
+        let all: Vec<MachineId> = (0..self.site.machines.len() as u32).map(MachineId).collect();
+        self.round.freed.sort_unstable();
+        self.round.freed.dedup();
+        let freed = self.round.freed.clone();
+        let mut pairs = Pairs::default();
+        let blocked = self.site.scopes.blocked();
+        let mut gangs: BTreeSet<QueueId> = blocked.iter().filter(|queue| self.has_gang(**queue)).copied().collect();
+        for queue in blocked {
+            let best = self.best_on(queue, if came.contains(&queue) { &all } else { &freed });
+            pairs.set(queue, best);
+        }
+        while let Some((place, machine, queue)) = pairs.order.first().copied() {
+            pairs.set(queue, None);
+            let stood = self.round.keys[queue.index()];
+            if self.turned_away(queue, place)? {
+                self.unblock(queue, &stood);
+                continue;
+            }
+            let head = self.work.waiting_head(queue);
+            let user = self.work.sets[head].user;
+            // The plan of a gang is recomputed, since launches may have changed the machines.
+            if self.work.sets[head].gang && self.room(head, &mut None).is_none() {
+                continue;
+            }
+            let gang = self.work.sets[head].gang;
+            let machines = if gang { self.plan.iter().map(|(at, _)| *at).collect() } else { vec![machine] };
+            self.unblock(queue, &stood);
+            self.record_turn(queue, place, Turn::Launched(Some(machine)))?;
+            self.launch(queue, machine);
+            gangs.remove(&queue);
+            if self.work.queues.head(queue).is_some() {
+                let place = self.line_key(queue);
+                self.block(queue, place);
+                came.insert(queue);
+                if self.has_gang(queue) {
+                    gangs.insert(queue);
+                }
+                let best = self.best_on(queue, &all);
+                pairs.set(queue, best);
+            } else {
+                self.round.stand[queue.index()] = QueueState::Out;
+            }
+            let mut moved = pairs.on(&machines);
+            // Any launch may change the plan of a gang.
+            moved.extend(&gangs);
+            // The user's allocation has grown, which changes the ranks of all of its queues.
+            moved.extend(self.work.queues.queues_of(user));
+            moved.retain(|other| *other != queue && pairs.of.contains_key(other));
+            moved.sort_unstable();
+            moved.dedup();
+            for other in moved {
+                let best = self.best_on(other, if came.contains(&other) { &all } else { &freed });
+                pairs.set(other, best);
+            }
+        }
+        // Queues that were untried before this round and are still blocked fit nowhere.
+        came.retain(|queue| self.round.stand[queue.index()] == QueueState::Blocked);
+        let mut left: Vec<(LineKey, QueueId)> = came.iter().map(|queue| (self.line_key(*queue), *queue)).collect();
+        left.sort_unstable();
+        left.into_iter().try_for_each(|(place, queue)| self.record_turn(queue, place, Turn::Blocked(None)))
+    }
+
+    fn has_gang(&self, queue: QueueId) -> bool {
+        self.work.sets[self.work.waiting_head(queue)].gang
+    }
+
+    /// Returns the machine among these with the best rank of a queue's next task, and the rank; ties are broken by the first machine.
+    fn best_on(&mut self, queue: QueueId, machines: &[MachineId]) -> Option<(LineKey, MachineId)> {
+        let head = self.work.waiting_head(queue);
+        let usual = self.line_key(queue);
+        // The placement rule places a gang, which is ranked on its first machine.
+        let gang = if self.work.sets[head].gang { Some(self.room(head, &mut None)?) } else { None };
+        let (demand, footprint) = self.work.sets.needs(head);
+        let set = &self.work.sets[head];
+        let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
+        let (view, scope, dims) = (self.work.view(head), self.work.queues.scope(queue), self.books.dims());
+        let site = &self.site;
+        let there = gang.as_slice();
+        let machines = if gang.is_some() { there } else { machines };
+        let fits = |machine: &&MachineId| {
+            gang.is_some() || site.machines.fits(**machine, footprint) && site.scopes.contains(scope, **machine)
+        };
+        let place = |machine: &MachineId| {
+            let (capacity, free) = (site.machines.capacity(*machine), site.machines.free(*machine));
+            let spot = Spot { capacity: capacity.slice(dims), free: free.slice(dims) };
+            (self.outside.policy.rank_on(&view, &ask, &spot, &self.books), *machine)
+        };
+        let (rank, machine) = machines.iter().filter(fits).map(place).min()?;
+        Some((LineKey { rank, ..usual }, machine))
+    }
+}

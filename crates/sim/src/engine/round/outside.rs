@@ -1,0 +1,246 @@
+//! Tasks that a caller starts between two steps, whatever the policy decides: for a learned scheduler.
+
+use crate::engine::kernel::Kernel;
+use crate::engine::extensions::hoard::Hoards;
+use crate::engine::kernel::jobs::SetSlot;
+use crate::engine::kernel::queues::place;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MachineId, Span, Time, UserId};
+
+/// The task set that a user would start next, in its present state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextSet {
+    /// The row's position in the trace.
+    pub row: u64,
+    /// The earliest instant at which it could have started.
+    pub release: Time,
+    /// The position among all sets released at that instant: arrivals before rows that a stage released, then by row.
+    pub place: u64,
+    /// The number of the next task within the job.
+    pub number: u32,
+    /// The number of waiting tasks.
+    pub tasks: u32,
+    /// The completion time of the job on an empty, boundless cluster.
+    pub ideal: Span,
+    /// Whether there is room now for the next task, or for all of a gang.
+    pub fits: bool,
+}
+
+impl Kernel<'_> {
+    /// Returns the first set that has room, among the heads of a user's queues, and its machine. If no head has room, returns the first
+    /// head.
+    fn first_with_room(&mut self, user: UserId, hoards: &mut Option<Hoards>) -> Option<(SetSlot, Option<MachineId>)> {
+        let first = self.work.first(user)?;
+        let room = self.room(first, hoards);
+        if room.is_some() || self.work.queues.are_whole() {
+            return Some((first, room));
+        }
+        let queues = self.work.queues.queues_of(user);
+        let mut heads: Vec<SetSlot> = queues.filter_map(|queue| self.work.queues.head(queue)).collect();
+        heads.sort_unstable_by_key(|head| self.work.turn(*head));
+        for head in heads {
+            if let Some(machine) = self.room(head, hoards) {
+                return Some((head, Some(machine)));
+            }
+        }
+        Some((first, None))
+    }
+
+    /// Returns the set for [`Engine::next`](super::Engine::next).
+    pub(in crate::engine) fn next_of(&mut self, user: UserId, hoards: &mut Option<Hoards>) -> Option<NextSet> {
+        let (slot, room) = self.first_with_room(user, hoards)?;
+        let set = &self.work.sets[slot];
+        Some(NextSet {
+            row: set.row,
+            release: set.release,
+            place: place(set),
+            number: set.number,
+            tasks: set.waiting,
+            ideal: self.work.jobs[set.job].ideal,
+            fits: room.is_some(),
+        })
+    }
+
+    /// Starts tasks for [`Engine::start`](super::Engine::start).
+    pub(in crate::engine) fn start_next(&mut self, user: UserId, hoards: &mut Option<Hoards>) -> Result<u32> {
+        if self.outside.control.is_some() {
+            let problem =
+                "tasks are started from outside, and a control plane carries decisions out; leave one of them out";
+            return Err(Error::Mismatch { problem: problem.to_owned() });
+        }
+        let Some((slot, mut room)) = self.first_with_room(user, hoards) else { return Ok(0) };
+        let (queue, waiting) = (self.work.sets[slot].queue, self.work.sets[slot].waiting);
+        let mut left = waiting;
+        while let Some(machine) = room {
+            self.launch(queue, machine);
+            left = self.work.sets[slot].waiting;
+            room = if left > 0 { self.room(slot, hoards) } else { None };
+        }
+        match self.work.queues.head(queue) {
+            None => self.emptied(queue),
+            Some(head) if head != slot => self.head_changed(queue),
+            Some(_) => {}
+        }
+        self.start_launched()?;
+        self.outcome.peak_running = self.outcome.peak_running.max(self.books.total_running());
+        Ok(waiting - left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::{Engine, OnBlocked, Options, RunContext, run};
+    use crate::books::{Books, Weights};
+    use crate::cluster::{Cluster, Placement};
+    use crate::policy::{Ask, Policy, Queue, Rank, Reason, Verdict};
+    use crate::record::{Recorder, TaskRecord};
+    use crate::workload::{TaskSet, Workload};
+    use plimsoll_base::error::Result;
+    use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, Unit, UserId};
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// A policy that serves by arrival, or admits no task.
+    struct ServingOrder {
+        admits: bool,
+    }
+
+    impl Policy for ServingOrder {
+        fn rank(&self, queue: &Queue, _: &Books) -> Rank {
+            Rank::new(u128::from(queue.release.0) << 64 | u128::from(queue.place))
+        }
+
+        fn admit(&self, _: &Queue, _: &Ask, _: &Books) -> Verdict {
+            if self.admits { Verdict::Yes } else { Verdict::Wait(Reason::Rule("somebody outside decides")) }
+        }
+    }
+
+    /// Each task that ended: user, first number, machine, start and count.
+    #[derive(Default)]
+    struct Ends(Vec<(UserId, u64, Option<u32>, Time, u32)>);
+
+    impl Recorder for Ends {
+        fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
+            let machine = tasks.machine.map(|machine| machine.0);
+            self.0.push((tasks.user, tasks.first, machine, tasks.start, tasks.count));
+            Ok(())
+        }
+    }
+
+    /// Returns jobs of one row, or of a row and one that depends on it; each job has its own user.
+    fn workload(seed: u64) -> Workload {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut workload =
+            Workload { dims: vec![Dim { name: "cpu".into(), unit: Unit::Milli }], ..Workload::default() };
+        let stage = workload.stages.intern("first");
+        let mut submit = 0;
+        for number in 0..30u32 {
+            submit += rng.random_range(0..4u64);
+            let name = format!("job-{number}");
+            let (job, user) = (workload.job(&name), UserId(workload.users.intern(&name)));
+            let mut row = |stage, after: Vec<u32>| {
+                workload.sets.push(TaskSet {
+                    job,
+                    user,
+                    submit: Time(submit),
+                    duration: Span(rng.random_range(0..9)),
+                    tasks: rng.random_range(1..7),
+                    demand: Resources([rng.random_range(1..6), 0, 0, 0, 0, 0, 0, 0]),
+                    gang: rng.random_range(0..4) == 0,
+                    stage,
+                    after,
+                    ..TaskSet::default()
+                });
+            };
+            row(Some(stage), Vec::new());
+            if number % 3 == 0 {
+                row(None, vec![stage]);
+            }
+        }
+        workload.finish()
+    }
+
+    fn cluster() -> Cluster {
+        let capacity = Resources([5, 0, 0, 0, 0, 0, 0, 0]);
+        let dims = vec![Dim { name: "cpu".into(), unit: Unit::Milli }];
+        Cluster { dims, capacities: vec![capacity; 6], ..Cluster::default() }
+    }
+
+    /// Starts users in order of arrival from outside, as a round would.
+    fn from_outside(engine: &mut Engine, on_blocked: OnBlocked) -> Result<()> {
+        loop {
+            let users = (0..engine.books().users() as u32).map(UserId);
+            let mut line: Vec<_> = users.filter_map(|user| Some((engine.next(user)?, user))).collect();
+            line.sort_by_key(|(next, _)| (next.release, next.place));
+            let candidate = match on_blocked {
+                OnBlocked::Stop => line.first().filter(|(next, _)| next.fits),
+                _ => line.iter().find(|(next, _)| next.fits),
+            };
+            let Some((next, user)) = candidate else { return Ok(()) };
+            let started = engine.start(*user)?;
+            assert!(started > 0 && started <= next.tasks);
+        }
+    }
+
+    #[test]
+    fn starting_by_arrival_from_outside_is_a_run_by_arrival() {
+        for seed in 0..40 {
+            let workload = workload(seed);
+            for placement in [Placement::Pooled, Placement::FirstFit] {
+                for on_blocked in [OnBlocked::Skip, OnBlocked::Stop] {
+                    let options = Options { placement, on_blocked, audit: true, ..Options::default() };
+                    let mut whole = Ends::default();
+                    let outcome = run(
+                        &mut workload.source(),
+                        &mut ServingOrder { admits: true },
+                        cluster(),
+                        Weights::default(),
+                        &options,
+                        &mut whole,
+                    );
+                    let (mut source, mut policy, mut ends) =
+                        (workload.source(), ServingOrder { admits: false }, Ends::default());
+                    let context = RunContext::lent(&mut source, &mut policy, &mut ends);
+                    let mut engine = Engine::new(context, cluster(), Weights::default(), &options).expect("an engine");
+                    while engine.step().expect("a step").is_some() {
+                        from_outside(&mut engine, on_blocked).expect("starts");
+                    }
+                    let stepped = engine.finish().expect("an outcome");
+                    let outcome = outcome.expect("an outcome");
+                    assert_eq!((outcome.end, outcome.launched), (stepped.end, stepped.launched), "seed {seed}");
+                    whole.0.sort_unstable();
+                    ends.0.sort_unstable();
+                    assert_eq!(whole.0, ends.0, "seed {seed}, {placement:?}, {on_blocked:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_wait_or_fit_is_not_started() {
+        let mut workload = workload(1);
+        workload.sets.truncate(1);
+        workload.sets[0] = TaskSet {
+            job: JobId(0),
+            tasks: 8,
+            demand: Resources([4, 0, 0, 0, 0, 0, 0, 0]),
+            duration: Span(3),
+            ..TaskSet::default()
+        };
+        let (mut source, mut policy, mut ends) = (workload.source(), ServingOrder { admits: false }, Ends::default());
+        let context = RunContext::lent(&mut source, &mut policy, &mut ends);
+        let options = Options { placement: Placement::FirstFit, audit: true, ..Options::default() };
+        let mut engine = Engine::new(context, cluster(), Weights::default(), &options).expect("an engine");
+        assert_eq!(engine.step().ok(), Some(Some(Time::ZERO)));
+        let next = engine.next(UserId(0)).expect("it waits");
+        assert_eq!((next.row, next.number, next.tasks, next.fits), (0, 0, 8, true));
+        assert_eq!(engine.start(UserId(0)).ok(), Some(6));
+        let next = engine.next(UserId(0)).expect("it waits");
+        assert_eq!((next.number, next.tasks, next.fits), (6, 2, false));
+        assert_eq!(engine.start(UserId(0)).ok(), Some(0));
+        assert_eq!(engine.step().ok(), Some(Some(Time(3))));
+        assert_eq!(engine.start(UserId(0)).ok(), Some(2));
+        assert_eq!((engine.next(UserId(0)), engine.start(UserId(0)).ok()), (None, Some(0)));
+        assert_eq!(engine.now(), Time(3));
+    }
+}
