@@ -84,6 +84,13 @@ impl Resources {
     /// Zero in every dimension.
     pub const ZERO: Resources = Resources([0; MAX_DIMS]);
 
+    /// Returns these amounts; those of the other dimensions are zero. Panics: if there are more than [`MAX_DIMS`] (a programmer error).
+    pub fn from_slice(amounts: &[u64]) -> Resources {
+        let mut all = Resources::ZERO;
+        all.0[..amounts.len()].copy_from_slice(amounts);
+        all
+    }
+
     /// Returns the first `dims` amounts.
     pub fn slice(&self, dims: usize) -> &[u64] {
         &self.0[..dims]

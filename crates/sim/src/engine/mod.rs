@@ -4,41 +4,41 @@
 //! one round of launches follows. A task of zero duration ends in a further pass of the same instant, after that instant's round. Arrivals
 //! are streamed and never enter the agenda, so memory grows with the active tasks only.
 //!
-//! The engine consists of a core (tasks, machines, queues and rounds) and of extensions, each in its own file, which the engine calls at
-//! fixed points in a fixed order. Rules for ranking users are in the policies, and message exchange with workers is in a control; neither
-//! is part of the engine.
+//! The engine has three layers. The *kernel* owns the state of a run and changes it by verbs. The *round* decides which tasks are launched.
+//! *Extensions* add behaviour at fixed points of the loop, such as faults and preemption requests. The round and the extensions read the
+//! kernel and call its verbs; the kernel calls neither. Rules for ranking users are in the policies, and message exchange with workers is
+//! in a control; neither is part of the engine.
 
+mod check;
 mod extensions;
 mod kernel;
 mod options;
 mod round;
 
+pub use check::{check, check_control};
+pub use extensions::{Draws, Faults, PreemptFrom, Slowdown};
 pub use kernel::agenda::{Agenda, EventKey, Ticket};
-pub use extensions::faults::{Attempt, Draws, Faults};
+pub use kernel::budget::{PreemptionLimits, StopLimit};
 pub use kernel::line::{Line, LineKey};
 pub use kernel::offers::Offers;
-pub use options::{OnBlocked, OnFailure, Options, Outcome, Preempt, PreemptFor, Ties};
 pub use kernel::pace::Distance;
-pub use kernel::preemption_limits::{PreemptionLimits, StopLimit};
-pub use kernel::queues::QueueId;
-pub use kernel::context::RunContext;
-pub use extensions::slowdown::Slowdown;
-pub use round::outside::NextSet;
-pub use extensions::urgent::PreemptFrom;
+pub use kernel::{Attempt, Attempts, QueueId, RunContext, Ties};
+pub use options::{OnBlocked, OnFailure, Options, Outcome, Preempt, PreemptFor};
+pub use round::NextSet;
 
 use std::sync::Arc;
 
 use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Placement};
-use crate::policy::{Policy, PreemptsFor, Status};
+use crate::policy::{Needs, Policy, PreemptsFor, Status};
 use crate::record::Recorder;
 use crate::workload::Source;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Time, UserId};
 
-use kernel::Kernel;
-use extensions::Extensions;
-use kernel::partitions::Partitions;
+use extensions::{Extensions, Remote};
+use kernel::{Kernel, Settings, Victims};
+use round::Round;
 
 /// Runs a workload under a policy until no event is left, the horizon is reached or the control stops it.
 ///
@@ -66,101 +66,14 @@ pub fn run_with(
     engine.finish()
 }
 
-/// Checks whether a policy can run on a cluster with these options; [`run`] calls this first. Errors: [`Error::Mismatch`] for options that
-/// cannot be combined, and for labels of the policy that no machine carries.
-pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Result<()> {
-    let needs = &policy.needs();
-    let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
-    if options.slowdown.is_some() && cluster.memory().is_none() {
-        return wrong("machines slow down by the memory that tasks use, and there is none in the workload");
-    }
-    let devices = cluster.hardware.is_some() && options.placement != Placement::Pooled;
-    let reserves = options.preempt.is_some() || options.hoard.is_some() || needs.preempts_for == PreemptsFor::ForOthers;
-    if devices && reserves {
-        return wrong("room cannot be reserved (preempt, hoard) where devices have identities");
-    }
-    if devices && !needs.lens.is_plain() {
-        return wrong("a policy of slots knows no devices; compare it without 'devices'");
-    }
-    if needs.by_machine && options.on_blocked != OnBlocked::Skip {
-        return wrong("a policy that ranks users by machine has no first in line; expected on_blocked = 'skip'");
-    }
-    if needs.by_machine && options.hoard.is_some() {
-        return wrong("gangs hold no room (hoard) under a policy that ranks users by machine; leave 'hoard' out");
-    }
-    if needs.after_launches && options.on_blocked.backfills() {
-        return wrong(
-            "this policy ranks again after every launch, and backfilling does not; expected on_blocked = 'skip' or 'stop'",
-        );
-    }
-    let share = options.preempt.is_some_and(|preempt| preempt.whom == PreemptFor::Share);
-    if share && policy.shares().is_none() {
-        return wrong(
-            "tasks are stopped for fair shares (preempt_for = 'share'), and this policy's ranks are no shares; expected drf, \
-             asset, maxmin, only, pnorm or slot, or preempt_for = 'urgent'",
-        );
-    }
-    if options.preemption_limits.costs() && options.slowdown.is_some() {
-        return wrong(
-            "what a stopped task has done is not known on machines that slow down; leave out slowdown, or checkpoint and \
-             restart_delay",
-        );
-    }
-    if options.preemption_limits.costs() && options.faults.is_some_and(|faults| faults.backup.is_some()) {
-        return wrong(
-            "a backup instance would begin at no checkpoint; leave out 'backup' in faults, or checkpoint and restart_delay",
-        );
-    }
-    let by_order = options.preempt.is_some_and(|preempt| preempt.whom == PreemptFor::Order);
-    if by_order && options.inside.is_none() {
-        return wrong(
-            "tasks are stopped for those that come first in the order (preempt_for = 'order'), and the order is the usual one; \
-             expected a policy with an order, such as line/srpt or drf/las, or preempt_for = 'urgent'",
-        );
-    }
-    if let (Some(order), Some(_), false) = (options.inside, options.preempt, share || by_order) {
-        // Otherwise a preempted task could be the next of its user again, before the more urgent task that made the request.
-        let problem = "urgent tasks ask for room by priority (preempt), and inside users the order is another";
-        return wrong(&format!("{problem} ('{}'); leave one of them out", order.name()));
-    }
-    if options.faults.is_some_and(|faults| faults.backup.is_some()) && options.on_failure == OnFailure::Lose {
-        return wrong(
-            "a task with a backup is not lost with one machine; leave out 'backup' in faults or on_failure = 'lose'",
-        );
-    }
-    if options.placement == Placement::Pooled && !cluster.speeds.is_empty() {
-        return wrong("a pooled cluster has no individual machines, and these have speeds; expected another placement");
-    }
-    if options.on_blocked.backfills() {
-        round::backfill::check(needs, options)?;
-    }
-    Partitions::check(&needs.labels, cluster, options.placement)
-}
-
-/// Checks whether a control can execute the decisions of such a run. Errors: [`Error::Mismatch`].
-pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
-    let why = if options.slowdown.is_some() {
-        "machines slow down (slowdown)"
-    } else if options.faults.is_some() {
-        "tasks fail of themselves (faults)"
-    } else if options.preemption_limits.costs() {
-        "tasks resume from checkpoints (checkpoint, restart_delay)"
-    } else if options.on_blocked.backfills() {
-        "tasks overtake others (on_blocked), by the expected ends of running tasks"
-    } else if !cluster.events.events.is_empty() || !cluster.events.absent.is_empty() {
-        "machines fail, leave and join by a file of events; the control plane has failures of its own"
-    } else {
-        return Ok(());
-    };
-    Err(Error::Mismatch {
-        problem: format!("a control plane cannot be combined with a run where {why}; remove one of them"),
-    })
-}
-
 /// A run that a caller steps from instant to instant; [`run`] performs all steps.
 pub struct Engine<'a> {
-    core: Kernel<'a>,
-    extensions: Extensions,
+    kernel: Kernel<'a>,
+    round: Round,
+    extensions: Extensions<'a>,
+    options: Options,
+    /// The number of instants so far.
+    instants: u64,
     /// The next instant at which the policy requires a round even without an event.
     wake: Option<Time>,
     /// Whether the horizon ended the run while events were left.
@@ -178,17 +91,20 @@ impl<'a> Engine<'a> {
         weights: Weights,
         options: &Options,
     ) -> Result<Engine<'a>> {
-        let (needs, cluster) = (context.policy.needs(), cluster.into());
-        check(&*context.policy, &cluster, options)?;
-        if context.control.is_some() {
+        let (needs, cluster) = (context.policy().needs(), cluster.into());
+        check(context.policy(), &cluster, options)?;
+        let (context, control) = context.without_control();
+        if control.is_some() {
             check_control(&cluster, options)?;
         }
-        let mut core = Kernel::new(context, &needs, cluster, weights, options);
-        if let Some(control) = &mut core.outside.control {
-            control.open(&core.site.offers);
+        let mut extensions = Extensions::new(options, &needs, &cluster, control.map(Remote::new));
+        let settings = settings(options, &needs, &cluster, &extensions);
+        let kernel = Kernel::new(context, &needs, cluster, weights, settings);
+        if let Some(remote) = &mut extensions.remote {
+            remote.control.open(kernel.offers());
         }
-        let extensions = Extensions::new(&core, &needs);
-        Ok(Engine { core, extensions, wake: None, cut: false })
+        let round = Round::new(&needs, options.on_blocked);
+        Ok(Engine { kernel, round, extensions, options: *options, instants: 0, wake: None, cut: false })
     }
 
     /// Starts tasks before the first step, so that a run can begin from a given state. Takes the next row of the source, which must be the
@@ -198,14 +114,16 @@ impl<'a> Engine<'a> {
     /// Errors: those of the row, and [`Error::Mismatch`] if there is no such row, or if a machine is not in its scope or has no room for
     /// its tasks.
     pub fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
-        self.core.begin(parts, since)?;
-        self.extensions.begun(&mut self.core)
+        self.check_unstarted()?;
+        self.kernel.begin(parts, since)?;
+        self.extensions.begun(&mut self.kernel)
     }
 
     /// Enqueues the tasks of the next row before the first step; they wait, unlike those of [`Engine::begin`]. Returns false if they can
     /// never start because they are larger than any machine. Errors: those of the row, and [`Error::Mismatch`] if there is no such row.
     pub fn enter(&mut self, since: Time) -> Result<bool> {
-        Ok(self.core.enter(since)?.is_some())
+        self.check_unstarted()?;
+        Ok(self.kernel.enter(since)?.is_some())
     }
 
     /// Runs a round before the first step although no task waits and no event occurs, so that the policy sees the state and may reclaim.
@@ -218,122 +136,126 @@ impl<'a> Engine<'a> {
     /// sets at the heads of the user's queues it is the first that has room, or the first of all if none has. Panics: for a user without an
     /// account (a programmer error).
     pub fn next(&mut self, user: UserId) -> Option<NextSet> {
-        self.core.next_of(user, &mut self.extensions.hoards)
+        self.round.with(&mut self.kernel, &mut self.extensions).next_of(user)
     }
 
     /// Starts as many tasks of the user's next set as have room, at the present instant and whatever the policy decides; for use between
     /// two steps. Tasks start one by one, or all of a gang, as in a round that serves the user. Returns the number of started tasks.
     /// Errors: as [`run`], and [`Error::Mismatch`] under a control.
     pub fn start(&mut self, user: UserId) -> Result<u32> {
-        let started = self.core.start_next(user, &mut self.extensions.hoards)?;
-        while self.extensions.after_round(&mut self.core)? {
-            self.round()?;
+        let started = self.round.with(&mut self.kernel, &mut self.extensions).start_next(user)?;
+        while self.extensions.after_round(&mut self.kernel)? {
+            self.run_round()?;
         }
-        if self.core.options.audit {
-            self.core.audit();
+        if self.options.audit {
+            self.kernel.audit();
         }
         Ok(started)
     }
 
     /// Returns the present instant.
     pub fn now(&self) -> Time {
-        self.core.now
+        self.kernel.now()
     }
 
     /// Advances to the next instant with an event, and runs its rounds. Returns the instant, or `None` when the run is over. Errors: as
     /// [`run`].
     pub fn step(&mut self) -> Result<Option<Time>> {
-        let stops = self.core.outside.control.as_ref().is_some_and(|control| control.stops());
+        let stops = self.extensions.remote.as_ref().is_some_and(|remote| remote.control.stops());
         let Some(next) = self.next_instant()?.filter(|_| !self.cut && !stops) else { return Ok(None) };
-        if let Some(until) = self.core.options.until.filter(|until| next > *until) {
+        if let Some(until) = self.options.until.filter(|until| next > *until) {
             self.cut = true;
-            self.core.advance(until)?;
+            self.kernel.advance(until)?;
             return Ok(None);
         }
-        self.core.advance(next)?;
+        self.kernel.advance(next)?;
         self.instant()?;
-        self.wake = self.core.settle()?;
-        self.core.outcome.instants += 1;
-        if self.core.outcome.instants.is_multiple_of(HEARTBEAT) {
-            self.core.outside.recorder.heartbeat(next)?;
+        self.wake = self.kernel.settle()?;
+        self.instants += 1;
+        if self.instants.is_multiple_of(HEARTBEAT) {
+            self.kernel.heartbeat()?;
         }
         Ok(Some(next))
     }
 
     /// Returns the books: allocation and pending demand of each user.
     pub fn books(&self) -> &Books {
-        &self.core.books
+        self.kernel.books()
     }
 
     /// Returns the quantities that the policy uses, per user or group.
     pub fn standings(&self) -> Vec<Status> {
-        self.core.outside.policy.standings(&self.core.books)
+        self.kernel.policy().standings(self.kernel.books())
     }
 
     /// Returns whether the policy orders one user before another ([`Policy::compare_users`]).
     pub fn compare_users(&self, one: UserId, other: UserId) -> Option<bool> {
-        self.core.outside.policy.compare_users(one, other, &self.core.books)
+        self.kernel.policy().compare_users(one, other, self.kernel.books())
     }
 
     /// Ends the run at the present instant and reports unfinished tasks to the recorder. Errors: the recorder's.
     pub fn finish(mut self) -> Result<Outcome> {
-        self.core.outcome.end = self.core.now;
         let cut = self.cut || self.next_instant()?.is_some();
-        if let Some(mut remote) = self.extensions.remote.take() {
-            remote.close(&mut self.core)?;
+        if let Some(remote) = &mut self.extensions.remote {
+            remote.close(&mut self.kernel)?;
         }
-        self.core.close(cut)?;
-        Ok(self.core.outcome)
+        self.kernel.close(cut)?;
+        let kernel::Counts { rows, launched, peak_running } = self.kernel.counts();
+        let (end, instants) = (self.kernel.now(), self.instants);
+        let mut outcome = Outcome { end, rows, launched, instants, peak_running, ..Outcome::default() };
+        self.extensions.count(&mut outcome);
+        Ok(outcome)
     }
 
     fn next_instant(&mut self) -> Result<Option<Time>> {
-        let waiting = self.core.books.total_waiting() > 0;
-        let wake = self.wake.filter(|wake| *wake > self.core.now && waiting);
+        let waiting = self.kernel.books().total_waiting() > 0;
+        let wake = self.wake.filter(|wake| *wake > self.kernel.now() && waiting);
         let sooner = |next: Time, other: Option<Time>| next.min(other.unwrap_or(Time::NEVER));
-        let (arrival, end) = (self.core.next_arrival()?, self.core.running.next_time());
+        let (arrival, end) = (self.kernel.next_arrival()?, self.kernel.next_end());
         let next = [arrival, end].into_iter().fold(Time::NEVER, sooner);
         let next = if self.decides() {
-            [wake, self.extensions.next(&self.core), self.core.preemption_budget.next()].into_iter().fold(next, sooner)
+            [wake, self.extensions.next(&self.kernel), self.kernel.budget().next()].into_iter().fold(next, sooner)
         } else {
             next
         };
         // Events of a control matter only while other events are left, tasks wait, or messages are on their way.
-        let horizon = self.core.options.until.is_some();
-        let busy = waiting || self.extensions.remote.as_ref().is_some_and(|remote| remote.is_busy(horizon));
-        let control =
-            self.core.outside.control.as_mut().filter(|control| next < Time::NEVER || busy || control.persists());
-        let next = sooner(next, control.and_then(|control| control.next()));
+        let horizon = self.options.until.is_some();
+        let remote = self
+            .extensions
+            .remote
+            .as_mut()
+            .filter(|remote| next < Time::NEVER || waiting || remote.is_busy(horizon) || remote.control.persists());
+        let next = sooner(next, remote.and_then(|remote| remote.control.next()));
         // Machine events matter only while other events are left or tasks wait.
-        let event = self.extensions.next_event(&self.core.site.cluster).filter(|_| next < Time::NEVER || waiting);
+        let event = self.extensions.next_event(self.kernel.cluster()).filter(|_| next < Time::NEVER || waiting);
         let next = sooner(next, event);
-        Ok((next < Time::NEVER).then(|| next.max(self.core.now)))
+        Ok((next < Time::NEVER).then(|| next.max(self.kernel.now())))
     }
 
     /// Processes all events of this instant, in passes, until no event is left.
     fn instant(&mut self) -> Result<()> {
         loop {
-            self.core.finish_due()?;
-            self.extensions.carry(&mut self.core)?;
-            self.extensions.due(&mut self.core)?;
-            self.extensions.machine_events(&mut self.core)?;
-            self.core.arrive()?;
-            self.extensions.carry(&mut self.core)?;
-            self.core.enqueue_released();
-            self.extensions.carry(&mut self.core)?;
-            self.extensions.fall_back(&mut self.core);
+            self.kernel.finish_due()?;
+            self.extensions.carry(&mut self.kernel)?;
+            self.extensions.due(&mut self.kernel)?;
+            self.extensions.machine_events(&mut self.kernel)?;
+            self.kernel.arrive()?;
+            self.extensions.carry(&mut self.kernel)?;
+            self.kernel.enqueue_released();
+            self.extensions.carry(&mut self.kernel)?;
+            self.extensions.fall_back(&mut self.kernel);
             if self.decides() {
                 self.serve()?;
             }
-            if self.core.options.audit {
-                self.core.audit();
+            if self.options.audit {
+                self.kernel.audit();
             }
-            let outcome = &mut self.core.outcome;
-            outcome.peak_running = outcome.peak_running.max(self.core.books.total_running());
-            if self.core.running.next_time() == Some(self.core.now) || self.extensions.is_due(&self.core) {
+            self.kernel.count_running();
+            if self.kernel.next_end() == Some(self.kernel.now()) || self.extensions.is_due(&self.kernel) {
                 continue;
             }
-            let control = self.core.outside.control.as_mut();
-            if control.and_then(|control| control.next()).is_none_or(|next| next > self.core.now) {
+            let remote = self.extensions.remote.as_mut();
+            if remote.and_then(|remote| remote.control.next()).is_none_or(|next| next > self.kernel.now()) {
                 return Ok(());
             }
         }
@@ -341,35 +263,74 @@ impl<'a> Engine<'a> {
 
     /// Returns whether rounds may run: without a control always, otherwise while its scheduler is up and has time.
     fn decides(&self) -> bool {
-        self.core.outside.control.as_ref().is_none_or(|control| control.decides())
+        self.extensions.remote.as_ref().is_none_or(|remote| remote.control.decides())
     }
 
     /// Runs scheduling rounds until no extension requires another one at this instant.
     fn serve(&mut self) -> Result<()> {
         loop {
-            self.round()?;
-            self.extensions.carry(&mut self.core)?;
-            if !self.extensions.after_round(&mut self.core)? {
-                return self.core.record_untried();
+            self.run_round()?;
+            self.extensions.carry(&mut self.kernel)?;
+            if !self.extensions.after_round(&mut self.kernel)? {
+                // Under backfilling every set that waits is tried.
+                if self.options.on_blocked.backfills() {
+                    return Ok(());
+                }
+                return self.kernel.record_untried(self.options.on_blocked == OnBlocked::Stop);
             }
         }
     }
 
     /// Runs one scheduling round.
-    fn round(&mut self) -> Result<()> {
-        let core = &mut self.core;
-        core.preemption_budget.begin(core.now);
+    fn run_round(&mut self) -> Result<()> {
+        let kernel = &mut self.kernel;
+        kernel.begin_round();
         while {
-            core.prepare()?;
-            core.reclaim()? || self.extensions.stop(core)?
+            kernel.prepare()?;
+            kernel.reclaim()? || self.extensions.stop(kernel)?
         } {}
         // Shortcut: after most ends no task waits.
-        if core.books.total_waiting() == 0 && !self.extensions.holds_room() {
-            core.round.forget_freed();
+        if kernel.books().total_waiting() == 0 && !self.extensions.holds_room() {
+            kernel.discard_freed();
             return Ok(());
         }
-        core.reorder();
-        self.extensions.before_round(core)?;
-        core.serve(&mut self.extensions.hoards)
+        kernel.reorder();
+        self.extensions.before_round(kernel)?;
+        self.round.with(kernel, &mut self.extensions).serve()
+    }
+
+    /// Checks that no step was taken yet. Errors: [`Error::Mismatch`].
+    fn check_unstarted(&self) -> Result<()> {
+        if self.instants == 0 {
+            return Ok(());
+        }
+        let problem = "tasks that are there from the beginning come before the first step".to_owned();
+        Err(Error::Mismatch { problem })
+    }
+}
+
+/// Returns the options of a run that the kernel uses.
+fn settings(options: &Options, needs: &Needs, cluster: &Cluster, extensions: &Extensions) -> Settings {
+    let placed = options.placement != Placement::Pooled;
+    let eventful = placed && !cluster.events.events.is_empty();
+    let victims = match (options.preempt, needs.preempts_for) {
+        (Some(_), _) | (_, PreemptsFor::ForOthers) => Some(Victims::of_all()),
+        (None, PreemptsFor::Reclaims) => Some(Victims::default()),
+        (None, PreemptsFor::Never) => (eventful || options.faults.is_some()).then(Victims::default),
+    };
+    Settings {
+        placement: options.placement,
+        ties: options.ties,
+        order: options.inside,
+        distance: options.distance,
+        limits: options.preemption_limits,
+        seed: options.seed,
+        widens: options.fall_back.is_some(),
+        estimates_for: options.on_blocked.backfills().then(|| options.on_blocked.name()),
+        victims,
+        attempts: options.faults.map(|faults| Box::new(Draws::new(faults, options.seed)) as Box<dyn Attempts>),
+        delegates: extensions.remote.is_some(),
+        readers: extensions.readers(),
+        watched: cluster.memory().filter(|_| options.slowdown.is_some() && placed),
     }
 }

@@ -1,6 +1,9 @@
 //! Engine options, and the counts at the end of a run.
 
-use super::{Distance, Faults, PreemptFrom, PreemptionLimits, Slowdown};
+use super::extensions::{Faults, PreemptFrom, Slowdown};
+use super::kernel::Ties;
+use super::kernel::budget::PreemptionLimits;
+use super::kernel::pace::Distance;
 use crate::cluster::Placement;
 use crate::policy::Inside;
 use plimsoll_base::named;
@@ -31,16 +34,6 @@ impl From<named::OnBlocked> for OnBlocked {
             named::OnBlocked::Skip => OnBlocked::Skip,
             named::OnBlocked::Stop => OnBlocked::Stop,
         }
-    }
-}
-
-named! {
-    /// The order among users of equal rank.
-    Ties {
-        LeastRecentlyServed "least-recently-served": "The user with the earliest latest launch, users without any first; then the lower id",
-        LowestId "lowest-id": "The user that appears first in the trace",
-        HighestId "highest-id": "The user that appears last: gives the order of the DRF paper's Table 1",
-        FewestRunning "fewest-running": "The user with the fewest running tasks, then the lower id",
     }
 }
 

@@ -6,12 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::engine::kernel::Kernel;
-use crate::engine::kernel::jobs::{ActiveSet, SetSlot};
 use crate::engine::kernel::pace::ONE;
-use crate::engine::kernel::running::Running;
-use crate::engine::kernel::victims::{Victim, may_be_stopped};
-use crate::record::{Fate, Salvage};
+use crate::engine::kernel::{ActiveSet, Change, Kernel, Reader, Running, SetSlot, Victim, may_be_stopped};
+use crate::record::Fate;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Span, Time};
 
@@ -23,18 +20,9 @@ use plimsoll_base::units::{Span, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backup {
     /// The share of the row's tasks that must have ended, in millionths.
-    pub(in crate::engine) ended: u64,
+    pub ended: u64,
     /// The minimum ratio of the task's run time to the mean of these tasks, in millionths.
-    pub(in crate::engine) longer: u64,
-}
-
-/// A change of an instance since the extension last read the change log.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine) enum Instance {
-    /// The instance has started.
-    Began(Running),
-    /// The instance was stopped, and waits again as a set of its own.
-    Again { from: SetSlot, slot: SetSlot },
+    pub longer: u64,
 }
 
 /// An instance of a task that has begun and not ended.
@@ -103,15 +91,17 @@ impl BackupRow {
 }
 
 /// The rows with tasks that may get backups.
-pub(in crate::engine) struct Backups {
+pub struct Backups {
     rule: Backup,
     rows: HashMap<u64, BackupRow>,
     due: BTreeSet<(Time, u64)>,
+    /// The number of backups so far.
+    pub created: u64,
 }
 
 impl Backups {
     pub fn new(rule: Backup) -> Backups {
-        Backups { rule, rows: HashMap::new(), due: BTreeSet::new() }
+        Backups { rule, rows: HashMap::new(), due: BTreeSet::new(), created: 0 }
     }
 
     /// Returns the instant of the next backup.
@@ -131,16 +121,15 @@ impl Backups {
     }
 
     /// Reads the starts and stops from the change log. Returns whether a set was withdrawn from its queue. Errors: the recorder's.
-    pub fn apply_changes(&mut self, core: &mut Kernel) -> Result<bool> {
-        let Some(mut news) = core.notes.instances.take() else { return Ok(false) };
+    pub fn apply_changes(&mut self, kernel: &mut Kernel) -> Result<bool> {
         let mut any = false;
-        for instance in news.drain(..) {
-            match instance {
-                Instance::Began(tasks) => self.began(&core.work.sets[tasks.set], tasks),
-                Instance::Again { from, slot } => any |= self.again(core, from, slot)?,
+        while let Some(change) = kernel.next_change(Reader::Backups) {
+            match change {
+                Change::Started { tasks, .. } => self.began(kernel.set(tasks.set), tasks),
+                Change::Again { from, slot } => any |= self.again(kernel, from, slot)?,
+                _ => {}
             }
         }
-        core.notes.instances = Some(news);
         Ok(any)
     }
 
@@ -185,8 +174,8 @@ impl Backups {
 
     /// Handles a stopped instance that would wait again. If the other instance runs, the task continues there and the new set is withdrawn;
     /// otherwise a waiting backup is withdrawn. Returns whether any set was withdrawn. Errors: the recorder's.
-    fn again(&mut self, core: &mut Kernel, from: SetSlot, slot: SetSlot) -> Result<bool> {
-        let set = &core.work.sets[slot];
+    fn again(&mut self, kernel: &mut Kernel, from: SetSlot, slot: SetSlot) -> Result<bool> {
+        let set = kernel.set(slot);
         let id = (set.row, set.number);
         let Some(task) = self.task(id) else { return Ok(false) };
         task.instances.retain(|instance| instance.set() != from);
@@ -196,35 +185,35 @@ impl Backups {
         if !matches!(other, Some(LiveInstance::Running(_))) {
             task.instances = vec![LiveInstance::Waiting(slot)];
         }
-        core.work.sets[slot].attempt = attempt;
+        kernel.set_attempt(slot, attempt);
         self.changed(id);
         let needless = match other {
             None => return Ok(false),
             Some(LiveInstance::Waiting(backup)) => backup,
             Some(LiveInstance::Running(other)) => {
-                core.work.sets[other.set].backup = false;
+                kernel.promote(other.set);
                 slot
             }
         };
-        core.withdraw(needless)?;
+        kernel.withdraw(needless)?;
         Ok(true)
     }
 
     /// Handles a failed instance. Returns whether its task continues in another running one; a waiting backup is withdrawn. Errors: the
     /// recorder's.
-    pub fn goes_on(&mut self, core: &mut Kernel, id: (u64, u32), tasks: &Running) -> Result<bool> {
+    pub fn goes_on(&mut self, kernel: &mut Kernel, id: (u64, u32), tasks: &Running) -> Result<bool> {
         let Some(task) = self.task(id) else { return Ok(false) };
         let other = task.instances.iter().find(|instance| instance.set() != tasks.set).copied();
         match other {
             None => Ok(false),
             Some(LiveInstance::Waiting(backup)) => {
                 task.instances.retain(|instance| instance.set() != backup);
-                core.withdraw(backup)?;
+                kernel.withdraw(backup)?;
                 Ok(false)
             }
             Some(LiveInstance::Running(other)) => {
                 task.instances.retain(|instance| instance.set() != tasks.set);
-                core.work.sets[other.set].backup = false;
+                kernel.promote(other.set);
                 self.changed(id);
                 Ok(true)
             }
@@ -233,17 +222,17 @@ impl Backups {
 
     /// Handles the end of a task in one instance: drops the other one. Other tasks of its row may reach the threshold for a backup. Errors:
     /// the recorder's.
-    pub fn ended(&mut self, core: &mut Kernel, id: (u64, u32), tasks: &Running) -> Result<()> {
-        let instances = self.gone(id, Some(core.now.since(tasks.start)));
+    pub fn ended(&mut self, kernel: &mut Kernel, id: (u64, u32), tasks: &Running) -> Result<()> {
+        let instances = self.gone(id, Some(kernel.now().since(tasks.start)));
         for other in instances.into_iter().flatten().filter(|instance| instance.set() != tasks.set) {
             match other {
-                LiveInstance::Waiting(backup) => core.withdraw(backup)?,
+                LiveInstance::Waiting(backup) => kernel.withdraw(backup)?,
                 LiveInstance::Running(other) => {
-                    let victim = Victim::new(&core.work.sets[other.set], &other);
-                    let ticket = core.running.victims.as_ref().and_then(|all| all.find(other.machine, &victim));
+                    let victim = Victim::new(kernel.set(other.set), &other);
+                    let ticket = kernel.victims().and_then(|all| all.find(other.machine, &victim));
                     // The other instance may end at this very instant too; it then has no ticket.
-                    if let Some(other) = ticket.and_then(|ticket| core.running.cancel(&core.work.sets, ticket)) {
-                        core.finish(other, Fate::Superseded)?;
+                    if let Some(other) = ticket.and_then(|ticket| kernel.cancel(ticket)) {
+                        kernel.finish(other, Fate::Superseded)?;
                     }
                 }
             }
@@ -275,8 +264,8 @@ impl Backups {
     }
 
     /// Creates the backups that are due.
-    pub fn make(&mut self, core: &mut Kernel) {
-        while let Some((_, id)) = self.due.first().filter(|(at, _)| *at <= core.now).copied() {
+    pub fn make(&mut self, kernel: &mut Kernel) {
+        while let Some((_, id)) = self.due.first().filter(|(at, _)| *at <= kernel.now()).copied() {
             self.due.pop_first();
             let Some(row) = self.rows.get_mut(&id) else { continue };
             row.due = None;
@@ -285,8 +274,8 @@ impl Backups {
                 && let [LiveInstance::Running(tasks)] = task.instances[..]
             {
                 task.attempt += 1;
-                task.instances.push(LiveInstance::Waiting(core.second(tasks.set, number, task.attempt)));
-                core.outcome.backups += 1;
+                task.instances.push(LiveInstance::Waiting(kernel.add_instance(tasks.set, number, task.attempt)));
+                self.created += 1;
             }
             self.changed((id, number));
         }
@@ -296,22 +285,4 @@ impl Backups {
 /// Returns whether tasks of a set may have backups.
 fn may_have(set: &ActiveSet) -> bool {
     !set.gang && may_be_stopped(set)
-}
-
-impl Kernel<'_> {
-    /// Enqueues a second instance of a running task.
-    fn second(&mut self, of: SetSlot, number: u32, attempt: u32) -> SetSlot {
-        let slot = self.work.sets.again(of, number, 1, self.now, &Salvage::default());
-        let set = &mut self.work.sets[slot];
-        (set.attempt, set.backup) = (attempt, true);
-        let (job, stage) = (set.job, set.stage);
-        if let Some(ordered) = &mut self.work.ordered {
-            ordered.second(of, slot, job);
-        }
-        // The instance counts as one more task until one of the two is dropped.
-        self.work.jobs[job].left += 1;
-        self.work.jobs.row_split(job, stage);
-        self.enqueue(slot);
-        slot
-    }
 }

@@ -12,11 +12,11 @@ use std::collections::HashMap;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::backups::{Backup, Backups};
-use crate::engine::kernel::Kernel;
 use super::Extension;
+use super::backups::{Backup, Backups};
+use crate::engine::Outcome;
 use crate::engine::kernel::pace::{MOST, ONE, millionths, scaled};
-use crate::engine::kernel::running::Running;
+use crate::engine::kernel::{Attempt, Attempts, Kernel, Running};
 use crate::record::Fate;
 use crate::workload::synthetic::random::{numbered, stream};
 use plimsoll_base::error::{Error, Result};
@@ -36,7 +36,7 @@ pub struct Faults {
     /// The chance that an attempt is a straggler, and the factor of its run time, both in millionths.
     straggle: (u64, u64),
     /// The rule for backup instances; no backups if absent.
-    pub(in crate::engine) backup: Option<Backup>,
+    pub backup: Option<Backup>,
 }
 
 /// The default number of retries: Hadoop makes four attempts (`mapreduce.map.maxattempts`).
@@ -103,15 +103,6 @@ fn times(text: &str) -> Option<(u64, u64)> {
     Some((chance(part)?, factor))
 }
 
-/// The course of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    /// The run time, until the attempt ends or fails.
-    pub span: Span,
-    /// Whether the attempt fails.
-    pub fails: bool,
-}
-
 /// The faults of a run, drawn attempt by attempt.
 #[derive(Clone, Debug)]
 pub struct Draws {
@@ -125,15 +116,9 @@ impl Draws {
         Draws { faults, stream: stream(seed, "faults of tasks") }
     }
 
-    /// Returns the run time of an attempt if it did not fail.
-    pub(in crate::engine) fn fault_free_span(&self, row: u64, number: u32, attempt: u32, span: Span) -> Span {
-        let never = Draws { faults: Faults { fail: 0, ..self.faults }, stream: self.stream.clone() };
-        never.attempt(row, number, attempt, span).span
-    }
-
     /// Draws the course of an attempt that would take `span`, for a task given by its row in the trace and its number within its job. Run
     /// times are rounded up to the microsecond.
-    pub fn attempt(&self, row: u64, number: u32, attempt: u32, span: Span) -> Attempt {
+    pub fn draw(&self, row: u64, number: u32, attempt: u32, span: Span) -> Attempt {
         // Each row has a substream, and each attempt a block of the cipher (16 words) in it.
         let mut rng = numbered(&self.stream, row);
         rng.set_word_pos(16 * (u128::from(attempt) << 32 | u128::from(number)));
@@ -146,50 +131,71 @@ impl Draws {
     }
 }
 
+impl Attempts for Draws {
+    fn attempt(&self, row: u64, number: u32, attempt: u32, span: Span) -> Attempt {
+        self.draw(row, number, attempt, span)
+    }
+
+    fn fault_free_span(&self, row: u64, number: u32, attempt: u32, span: Span) -> Span {
+        let never = Draws { faults: Faults { fail: 0, ..self.faults }, stream: self.stream.clone() };
+        never.draw(row, number, attempt, span).span
+    }
+}
+
 /// Failures so far, and the instances of tasks that may get a backup.
-pub(in crate::engine) struct FaultsSoFar {
+pub struct FaultsSoFar {
     retries: u64,
     /// The number of failures of each task that has not ended, by row and number.
     failures: HashMap<(u64, u32), u64>,
     backups: Option<Backups>,
+    /// Attempts that failed.
+    failed: u64,
+    /// Backups that ended before the first instance.
+    backups_won: u64,
 }
 
 impl FaultsSoFar {
     pub fn new(faults: Faults) -> FaultsSoFar {
-        FaultsSoFar { retries: faults.retries, failures: HashMap::new(), backups: faults.backup.map(Backups::new) }
+        let backups = faults.backup.map(Backups::new);
+        FaultsSoFar { retries: faults.retries, failures: HashMap::new(), backups, failed: 0, backups_won: 0 }
+    }
+
+    /// Returns whether tasks get backup instances.
+    pub fn has_backups(&self) -> bool {
+        self.backups.is_some()
     }
 
     /// Handles a failed attempt: its task continues in its other instance, is retried, or is abandoned after the last retry. A gang is
     /// handled as a whole, including its tasks that are `due` at the same instant.
-    fn fail(&mut self, core: &mut Kernel, task: (u64, u32), tasks: Running, due: &mut Vec<Running>) -> Result<()> {
+    fn fail(&mut self, kernel: &mut Kernel, task: (u64, u32), tasks: Running, due: &mut Vec<Running>) -> Result<()> {
         if let Some(backups) = &mut self.backups
-            && backups.goes_on(core, task, &tasks)?
+            && backups.goes_on(kernel, task, &tasks)?
         {
-            return core.finish(tasks, Fate::Failed);
+            return kernel.finish(tasks, Fate::Failed);
         }
         let failures = self.failures.entry(task).or_default();
         *failures += 1;
         let again = *failures <= self.retries;
-        let others = core.running.victims.as_ref().map(|victims| victims.gang(tasks.set)).unwrap_or_default();
-        let others = others.into_iter().filter_map(|other| core.running.cancel(&core.work.sets, other));
+        let others = kernel.victims().map(|victims| victims.gang(tasks.set)).unwrap_or_default();
+        let others = others.into_iter().filter_map(|other| kernel.cancel(other));
         let mut all: Vec<Running> = std::iter::once(tasks).chain(others).collect();
-        if core.work.sets[tasks.set].gang {
+        if kernel.set(tasks.set).gang {
             all.extend(due.extract_if(.., |other| other.set == tasks.set));
         }
         if again {
-            return core.restart(all, Fate::Failed);
+            return kernel.restart(all, Fate::Failed);
         }
         for tasks in all {
             let id = (task.0, tasks.first);
             self.failures.remove(&id);
-            core.finish(tasks, Fate::GivenUp)?;
+            kernel.finish(tasks, Fate::GivenUp)?;
             self.backups.iter_mut().for_each(|backups| backups.given_up(id));
         }
         Ok(())
     }
 
-    fn apply_changes(&mut self, core: &mut Kernel) -> Result<bool> {
-        self.backups.as_mut().map_or(Ok(false), |backups| backups.apply_changes(core))
+    fn apply_changes(&mut self, kernel: &mut Kernel) -> Result<bool> {
+        self.backups.as_mut().map_or(Ok(false), |backups| backups.apply_changes(kernel))
     }
 }
 
@@ -199,42 +205,46 @@ impl Extension for FaultsSoFar {
     }
 
     /// Ends attempts at their end times: the first instance of a task permanently, and failed attempts possibly with a retry.
-    fn due(&mut self, core: &mut Kernel) -> Result<()> {
-        self.apply_changes(core)?;
-        let mut due = std::mem::take(&mut core.running.due);
+    fn due(&mut self, kernel: &mut Kernel) -> Result<()> {
+        self.apply_changes(kernel)?;
+        let mut due = kernel.take_due();
         // If two instances end at one instant, the one that began first counts. Attempts are popped from the end.
-        due.sort_unstable_by_key(|tasks| Reverse((tasks.start, core.work.sets[tasks.set].row, tasks.first)));
+        due.sort_unstable_by_key(|tasks| Reverse((tasks.start, kernel.set(tasks.set).row, tasks.first)));
         while let Some(tasks) = due.pop() {
-            let set = &core.work.sets[tasks.set];
+            let set = kernel.set(tasks.set);
             let task = (set.row, tasks.first);
             let superseded = self.backups.as_ref().is_some_and(|backups| backups.is_over(set, &tasks));
             if superseded {
                 // The other instance has ended at this very instant.
-                core.finish(tasks, Fate::Superseded)?;
+                kernel.finish(tasks, Fate::Superseded)?;
             } else if tasks.fails {
-                core.outcome.failures += 1;
-                self.fail(core, task, tasks, &mut due)?;
+                self.failed += 1;
+                self.fail(kernel, task, tasks, &mut due)?;
             } else {
                 self.failures.remove(&task);
-                let backup = core.work.sets[tasks.set].backup;
-                core.outcome.backups_won += u64::from(backup);
-                core.finish(tasks, Fate::Finished)?;
-                self.backups.as_mut().map_or(Ok(()), |backups| backups.ended(core, task, &tasks))?;
+                let backup = kernel.set(tasks.set).backup;
+                self.backups_won += u64::from(backup);
+                kernel.finish(tasks, Fate::Finished)?;
+                self.backups.as_mut().map_or(Ok(()), |backups| backups.ended(kernel, task, &tasks))?;
             }
         }
-        core.running.due = due;
-        self.apply_changes(core)?;
-        self.backups.iter_mut().for_each(|backups| backups.make(core));
+        self.apply_changes(kernel)?;
+        self.backups.iter_mut().for_each(|backups| backups.make(kernel));
         Ok(())
     }
 
     /// Reads the change log: a task with a stopped instance may have another running one.
-    fn stop(&mut self, core: &mut Kernel) -> Result<bool> {
-        self.apply_changes(core)
+    fn stop(&mut self, kernel: &mut Kernel) -> Result<bool> {
+        self.apply_changes(kernel)
     }
 
-    fn after_round(&mut self, core: &mut Kernel) -> Result<bool> {
-        self.apply_changes(core).map(|_| false)
+    fn after_round(&mut self, kernel: &mut Kernel) -> Result<bool> {
+        self.apply_changes(kernel).map(|_| false)
+    }
+
+    fn count(&self, outcome: &mut Outcome) {
+        let backups = self.backups.as_ref().map_or(0, |backups| backups.created);
+        (outcome.failures, outcome.backups, outcome.backups_won) = (self.failed, backups, self.backups_won);
     }
 }
 
@@ -265,7 +275,7 @@ mod tests {
         const ATTEMPTS: u32 = 40_000;
         let draws = |text: &str| Draws::new(text.parse().expect("a setting"), 7);
         let of = |draws: &Draws| -> Vec<Attempt> {
-            (0..ATTEMPTS).map(|n| draws.attempt(u64::from(n % 7), n / 7, n % 3, Span(1_000_000))).collect()
+            (0..ATTEMPTS).map(|n| draws.draw(u64::from(n % 7), n / 7, n % 3, Span(1_000_000))).collect()
         };
         let all = of(&draws("fail=0.25,straggle=0.1x3"));
         let near = |found: f64, chance: f64, deviation: f64| {
@@ -286,9 +296,9 @@ mod tests {
     #[test]
     fn spans_are_rounded_up_and_have_an_end() {
         let straggles = Draws::new("straggle=1x1.5".parse().expect("a setting"), 0);
-        let attempt = |span| straggles.attempt(0, 0, 0, Span(span)).span.0;
+        let attempt = |span| straggles.draw(0, 0, 0, Span(span)).span.0;
         assert_eq!([attempt(0), attempt(3), attempt(u64::MAX)], [0, 5, u64::MAX]);
-        let fails = Draws::new("fail=1".parse().expect("a setting"), 0).attempt(0, 0, 0, Span(1));
+        let fails = Draws::new("fail=1".parse().expect("a setting"), 0).draw(0, 0, 0, Span(1));
         assert_eq!(fails, Attempt { span: Span(1), fails: true }, "an attempt that fails takes some of its time");
     }
 }

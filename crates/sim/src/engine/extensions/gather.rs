@@ -8,7 +8,7 @@ use plimsoll_base::units::{MachineId, Resources};
 
 /// By machine, the free amounts with those of the victims so far, and the victims by key.
 #[derive(Default)]
-pub(in crate::engine) struct Gathered(HashMap<MachineId, (Resources, Vec<(u64, u32)>)>);
+pub struct Gathered(HashMap<MachineId, (Resources, Vec<(u64, u32)>)>);
 
 impl Gathered {
     /// Adds as many of equal tasks (key, machine, number, and amounts of each) as are needed for the shortage there. Returns the proposal
@@ -32,15 +32,15 @@ impl Gathered {
 }
 
 /// Returns how many tasks of these amounts are needed to cover the shortage of each resource that they use.
-pub(in crate::engine) fn short(need: &[u64], room: &Resources, each: &[u64]) -> u64 {
+pub fn short(need: &[u64], room: &Resources, each: &[u64]) -> u64 {
     let needs = need.iter().zip(room.0).zip(each).filter(|((need, room), each)| *need > room && **each > 0);
     needs.map(|((need, room), each)| (need - room).div_ceil(*each)).max().unwrap_or(0)
 }
 
-pub(in crate::engine) fn covers(room: &Resources, need: &[u64]) -> bool {
+pub fn covers(room: &Resources, need: &[u64]) -> bool {
     need.iter().zip(room.0).all(|(need, room)| *need <= room)
 }
 
-pub(in crate::engine) fn add(sum: &mut Resources, each: &[u64], count: u32) {
+pub fn add(sum: &mut Resources, each: &[u64], count: u32) {
     sum.0.iter_mut().zip(each).for_each(|(sum, each)| *sum += each * u64::from(count));
 }

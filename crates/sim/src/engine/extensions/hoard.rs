@@ -5,10 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::kernel::{Kernel, amounts};
 use super::Extension;
-use crate::engine::kernel::jobs::SetSlot;
-use crate::engine::kernel::queues::QueueId;
+use crate::engine::Outcome;
+use crate::engine::kernel::{Change, GangPlan, Kernel, QueueId, Reader, SetSlot};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, Span, Time};
 
@@ -37,7 +36,7 @@ struct Sleeper {
 
 /// All reservations, and the gangs that have given up.
 #[derive(Debug)]
-pub(in crate::engine) struct Hoards {
+pub struct Hoards {
     patience: Span,
     of: BTreeMap<QueueId, Hoard>,
     due: BTreeSet<(Time, QueueId)>,
@@ -46,21 +45,23 @@ pub(in crate::engine) struct Hoards {
     asleep: BTreeMap<SetSlot, Sleeper>,
     /// Machines where a task ended, or that joined or were relabelled, between the last round and this one.
     freed: Vec<MachineId>,
+    /// The number of times that a gang gave up.
+    given_up: u64,
 }
 
 impl Hoards {
     pub fn new(patience: Span) -> Hoards {
         let (of, due, asleep, freed) = Default::default();
-        Hoards { patience, of, due, asleep, freed }
+        Hoards { patience, of, due, asleep, freed, given_up: 0 }
     }
 
     /// Returns the machine of a gang's first task if there is room for all of its tasks; until then reserves the room that there is.
-    pub fn reserve(&mut self, core: &mut Kernel, slot: SetSlot) -> Option<MachineId> {
-        let found = if self.sleeps(core, slot) {
-            core.room_for_all(slot)
+    pub fn reserve(&mut self, kernel: &mut Kernel, slot: SetSlot, plan: &mut GangPlan) -> Option<MachineId> {
+        let found = if self.sleeps(kernel, slot) {
+            kernel.room_for_all(slot, plan)
         } else {
             self.asleep.remove(&slot);
-            self.gather(core, slot)
+            self.gather(kernel, slot, plan)
         };
         if found.is_some() {
             self.asleep.remove(&slot);
@@ -69,29 +70,28 @@ impl Hoards {
     }
 
     /// Returns whether a gang has given up, and no machine with room for one of its tasks was freed since.
-    fn sleeps(&self, core: &Kernel, slot: SetSlot) -> bool {
-        let set = &core.work.sets[slot];
+    fn sleeps(&self, kernel: &Kernel, slot: SetSlot) -> bool {
+        let set = kernel.set(slot);
         let Some(sleeper) = self.asleep.get(&slot) else { return false };
-        let (scope, need) = (core.work.queues.scope(set.queue), core.work.sets.needs(slot).1);
+        let (scope, need) = (kernel.queues().scope(set.queue), kernel.needs(slot).1);
         let wakes =
-            |machine: &MachineId| core.site.scopes.contains(scope, *machine) && core.site.machines.fits(*machine, need);
+            |machine: &MachineId| kernel.scopes().contains(scope, *machine) && kernel.machines().fits(*machine, need);
         let same = sleeper.queue == set.queue && sleeper.row == set.row;
         same && (sleeper.rests || !self.freed.iter().any(wakes))
     }
 
-    fn gather(&mut self, core: &mut Kernel, slot: SetSlot) -> Option<MachineId> {
-        let set = &core.work.sets[slot];
+    fn gather(&mut self, kernel: &mut Kernel, slot: SetSlot, plan: &mut GangPlan) -> Option<MachineId> {
+        let set = kernel.set(slot);
         let (queue, waiting, row) = (set.queue, set.waiting, set.row);
-        let scope = core.work.queues.scope(queue);
-        let one = amounts(core.work.sets.needs(slot).1);
-        let gives_up = core.now + self.patience;
+        let one = kernel.footprint(slot);
+        let gives_up = kernel.now() + self.patience;
         let known = self.of.contains_key(&queue);
         let hoard = self.of.entry(queue).or_insert(Hoard { set: slot, row, one, parts: Vec::new(), gives_up });
         let mut left = waiting - hoard.parts.iter().map(|(_, count)| count).sum::<u32>();
         while left > 0
-            && let Some(machine) = core.site.find(scope, core.work.sets.needs(slot).1)
+            && let Some(machine) = kernel.find_machine(slot)
         {
-            core.site.machines.reserve(machine, &one);
+            kernel.reserve(machine, &one);
             left -= 1;
             match hoard.parts.last_mut() {
                 Some((last, count)) if *last == machine => *count += 1,
@@ -109,19 +109,18 @@ impl Hoards {
         let hoard = self.of.remove(&queue)?;
         self.due.remove(&(hoard.gives_up, queue));
         for &(machine, count) in &hoard.parts {
-            core.site.machines.give_reserved(machine, &times(&one, count));
+            kernel.use_reservation(machine, &one.times(count));
         }
-        core.plan = hoard.parts;
-        core.plan.first().map(|(machine, _)| *machine)
+        *plan = hoard.parts;
+        plan.first().map(|(machine, _)| *machine)
     }
 
     /// Releases all reservations of a gang.
-    fn scatter(&mut self, core: &mut Kernel, queue: QueueId) {
+    fn scatter(&mut self, kernel: &mut Kernel, queue: QueueId) {
         let Some(hoard) = self.of.remove(&queue) else { return };
         self.due.remove(&(hoard.gives_up, queue));
         for (machine, count) in hoard.parts {
-            core.site.machines.give_reserved(machine, &times(&hoard.one, count));
-            core.round.freed(machine);
+            kernel.release_reservation(machine, &hoard.one.times(count));
         }
     }
 }
@@ -131,41 +130,40 @@ impl Extension for Hoards {
         self.due.first().map(|(time, _)| *time)
     }
 
-    fn withdrawn(&mut self, core: &mut Kernel, machine: MachineId) {
+    fn withdrawn(&mut self, kernel: &mut Kernel, machine: MachineId) {
         let there = |hoard: &Hoard| hoard.parts.iter().any(|(part, _)| *part == machine);
         let queues = self.of.iter().filter(|(_, hoard)| there(hoard)).map(|(queue, _)| *queue);
-        queues.collect::<Vec<QueueId>>().into_iter().for_each(|queue| self.scatter(core, queue));
+        queues.collect::<Vec<QueueId>>().into_iter().for_each(|queue| self.scatter(kernel, queue));
     }
 
     /// Releases reservations that are too old, or of a gang that is no longer the next of its queue or may no longer use a machine. A gang
     /// that has given up makes no reservations until it wakes.
-    fn before_round(&mut self, core: &mut Kernel) -> Result<()> {
+    fn before_round(&mut self, kernel: &mut Kernel) -> Result<()> {
         self.freed.clear();
-        self.freed.append(core.notes.freed.get_or_insert_default());
+        while let Some(change) = kernel.next_change(Reader::Gangs) {
+            self.freed.extend(if let Change::Freed(machine) = change { Some(machine) } else { None });
+        }
         self.asleep.values_mut().for_each(|sleeper| sleeper.rests = false);
         let its = |queue: QueueId, hoard: &Hoard| {
-            let scope = core.work.queues.scope(queue);
-            core.work.queues.head(queue) == Some(hoard.set)
-                && core.work.sets[hoard.set].row == hoard.row
-                && hoard.parts.iter().all(|(machine, _)| core.site.scopes.contains(scope, *machine))
+            let scope = kernel.queues().scope(queue);
+            kernel.head(queue) == Some(hoard.set)
+                && kernel.set(hoard.set).row == hoard.row
+                && hoard.parts.iter().all(|(machine, _)| kernel.scopes().contains(scope, *machine))
         };
         let orphaned = self.of.iter().filter(|(queue, hoard)| !its(**queue, hoard));
         let orphaned: Vec<QueueId> = orphaned.map(|(queue, _)| *queue).collect();
-        orphaned.into_iter().for_each(|queue| self.scatter(core, queue));
-        while let Some((_, queue)) = self.due.first().filter(|(at, _)| *at <= core.now).copied() {
+        orphaned.into_iter().for_each(|queue| self.scatter(kernel, queue));
+        while let Some((_, queue)) = self.due.first().filter(|(at, _)| *at <= kernel.now()).copied() {
             if let Some(&Hoard { set, row, .. }) = self.of.get(&queue) {
                 self.asleep.insert(set, Sleeper { queue, row, rests: true });
             }
-            self.scatter(core, queue);
-            core.outcome.hoards_given_up += 1;
+            self.scatter(kernel, queue);
+            self.given_up += 1;
         }
         Ok(())
     }
-}
 
-/// Returns the need of a number of tasks.
-fn times(one: &Resources, count: u32) -> Resources {
-    let mut amount = *one;
-    amount.0.iter_mut().for_each(|amount| *amount *= u64::from(count));
-    amount
+    fn count(&self, outcome: &mut Outcome) {
+        outcome.hoards_given_up = self.given_up;
+    }
 }

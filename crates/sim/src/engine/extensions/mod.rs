@@ -1,30 +1,37 @@
-//! The parts of a run beyond the core. Each extension has its own state and file.
+//! The parts of a run beyond the kernel. Each extension has its own state and file.
 //!
 //! The engine calls the extensions at fixed points in a fixed order, so that a run with several extensions is reproducible. Between the
-//! calls the core records changes in its change log, only for the extensions that read them. A run without extensions skips the calls.
+//! calls the kernel records changes in its change log, only for the extensions that read them. A run without extensions skips the calls.
 
-pub(in crate::engine) mod backups;
-pub(in crate::engine) mod faults;
-pub(in crate::engine) mod gather;
-pub(in crate::engine) mod hoard;
-pub(in crate::engine) mod locality;
-pub(in crate::engine) mod machine_events;
-pub(in crate::engine) mod order;
-pub(in crate::engine) mod remote;
-pub(in crate::engine) mod request;
-pub(in crate::engine) mod requests;
-pub(in crate::engine) mod share;
-pub(in crate::engine) mod slowdown;
-pub(in crate::engine) mod urgent;
+mod backups;
+mod faults;
+mod gather;
+mod hoard;
+mod locality;
+mod machine_events;
+mod order;
+mod remote;
+mod request;
+mod requests;
+mod share;
+mod slowdown;
+mod urgent;
 
-use self::requests::Asks;
-use crate::engine::kernel::Kernel;
-use self::faults::FaultsSoFar;
-use self::hoard::Hoards;
-use self::locality::Falling;
-use self::machine_events::EventsSoFar;
-use self::remote::Remote;
-use self::slowdown::Hosts;
+pub use faults::{Draws, Faults};
+pub use remote::Remote;
+pub use slowdown::Slowdown;
+pub use urgent::PreemptFrom;
+
+use faults::FaultsSoFar;
+use hoard::Hoards;
+use locality::Falling;
+use machine_events::EventsSoFar;
+use requests::Asks;
+use slowdown::Hosts;
+
+use super::kernel::{GangPlan, Kernel, Reader, SetSlot};
+use super::options::{Options, Outcome};
+use super::round::GangPlacement;
 use crate::cluster::{Cluster, Placement};
 use crate::policy::{Needs, PreemptsFor};
 use plimsoll_base::error::Result;
@@ -32,14 +39,14 @@ use plimsoll_base::units::{MachineId, Time};
 
 /// The points at which the engine calls an extension. By default every method does nothing.
 ///
-/// Changes between the calls are in the core's [`ChangeLog`](crate::engine::kernel::change_log::ChangeLog), in order.
-pub(in crate::engine) trait Extension {
+/// Changes between the calls are in the change log ([`Kernel::next_change`]), in order.
+pub trait Extension {
     /// Returns the next instant at which the extension must act without any other event.
     fn next(&self) -> Option<Time> {
         None
     }
 
-    /// Ends the tasks at their end times that the core leaves to an extension, as it does with faults.
+    /// Ends the tasks at their end times that the kernel leaves to an extension, as it does with faults.
     fn due(&mut self, _core: &mut Kernel) -> Result<()> {
         Ok(())
     }
@@ -62,42 +69,62 @@ pub(in crate::engine) trait Extension {
     fn after_round(&mut self, _core: &mut Kernel) -> Result<bool> {
         Ok(false)
     }
+
+    /// Adds its counts to the outcome of the run.
+    fn count(&self, _outcome: &mut Outcome) {}
 }
 
 /// The extensions of a run.
-pub(in crate::engine) struct Extensions {
+pub struct Extensions<'a> {
     /// Whether there is any extension besides falling back, which has no effect where all tasks may start on every machine.
     any: bool,
-    pub(in crate::engine) events: Option<EventsSoFar>,
+    events: Option<EventsSoFar>,
     faults: Option<FaultsSoFar>,
     falling: Option<Falling>,
-    pub hoards: Option<Hoards>,
+    hoards: Option<Hoards>,
     slowdown: Option<Hosts>,
     asks: Option<Asks>,
     /// The batches of a control that executes the decisions.
-    pub remote: Option<Remote>,
+    pub remote: Option<Remote<'a>>,
 }
 
-impl Extensions {
-    /// Creates the extensions that options and policy require; the core records changes for them.
-    pub fn new(core: &Kernel, needs: &Needs) -> Extensions {
-        let (options, cluster) = (&core.options, &*core.site.cluster);
+impl<'a> Extensions<'a> {
+    /// Creates the extensions that options and policy require.
+    pub fn new(options: &Options, needs: &Needs, cluster: &Cluster, remote: Option<Remote<'a>>) -> Extensions<'a> {
         let placed = options.placement != Placement::Pooled;
         let asked = options.preempt.is_some() || needs.preempts_for == PreemptsFor::ForOthers;
         let mut extensions = Extensions {
             any: false,
-            events: (placed && !cluster.events.events.is_empty()).then(EventsSoFar::default),
+            events: (placed && !cluster.events.events.is_empty()).then(|| EventsSoFar::new(options.on_failure)),
             faults: options.faults.map(FaultsSoFar::new),
             falling: options.fall_back.filter(|_| placed).map(Falling::new),
             hoards: options.hoard.filter(|_| placed).map(Hoards::new),
             slowdown: options.slowdown.filter(|_| placed).and_then(|curve| Hosts::new(curve, cluster)),
-            asks: asked.then(|| Asks::new(options.preempt, needs.one_line)),
-            remote: core.outside.control.is_some().then(Remote::default),
+            asks: asked.then(|| Asks::new(options.preempt, needs.one_line, options.on_blocked)),
+            remote,
         };
         let Extensions { any: _, falling: _, remote: _, events, faults, hoards, slowdown, asks } = &extensions;
         extensions.any =
             events.is_some() || faults.is_some() || hoards.is_some() || slowdown.is_some() || asks.is_some();
         extensions
+    }
+
+    /// Returns the extensions that read the change log.
+    pub fn readers(&self) -> Vec<Reader> {
+        let backups = self.faults.as_ref().is_some_and(FaultsSoFar::has_backups);
+        let all = [
+            (self.hoards.is_some(), Reader::Gangs),
+            (self.falling.is_some(), Reader::Locality),
+            (self.slowdown.is_some(), Reader::Slowdown),
+            (backups, Reader::Backups),
+            (self.remote.is_some(), Reader::Backend),
+        ];
+        all.into_iter().filter(|(reads, _)| *reads).map(|(_, reader)| reader).collect()
+    }
+
+    /// Adds the counts of all extensions to the outcome of the run.
+    pub fn count(&mut self, outcome: &mut Outcome) {
+        self.each().for_each(|extension| extension.count(outcome));
     }
 
     /// Returns all extensions except machine events and the control, in the order of their calls.
@@ -119,21 +146,21 @@ impl Extensions {
     }
 
     /// Returns whether no extension can have any effect, as in most runs.
-    fn idle(&self, core: &Kernel) -> bool {
-        !self.any && core.work.queues.are_whole()
+    fn idle(&self, kernel: &Kernel) -> bool {
+        !self.any && kernel.queues().are_whole()
     }
 
     /// Returns the next instant at which an extension must act, apart from machine events.
-    pub fn next(&mut self, core: &Kernel) -> Option<Time> {
-        if self.idle(core) {
+    pub fn next(&mut self, kernel: &Kernel) -> Option<Time> {
+        if self.idle(kernel) {
             return None;
         }
         self.each().filter_map(|extension| extension.next()).min()
     }
 
     /// Returns whether a backup must start at this instant: a task's other instance was stopped.
-    pub fn is_due(&self, core: &Kernel) -> bool {
-        self.faults.as_ref().and_then(Extension::next).is_some_and(|at| at <= core.now)
+    pub fn is_due(&self, kernel: &Kernel) -> bool {
+        self.faults.as_ref().and_then(Extension::next).is_some_and(|at| at <= kernel.now())
     }
 
     /// Returns the instant of the next machine event.
@@ -142,59 +169,69 @@ impl Extensions {
     }
 
     /// Calls [`Extension::due`] of each extension.
-    pub fn due(&mut self, core: &mut Kernel) -> Result<()> {
-        if self.idle(core) {
+    pub fn due(&mut self, kernel: &mut Kernel) -> Result<()> {
+        if self.idle(kernel) {
             return Ok(());
         }
-        self.each().try_for_each(|extension| extension.due(core))
+        self.each().try_for_each(|extension| extension.due(kernel))
     }
 
     /// Calls [`Extension::withdrawn`] of each extension.
-    pub fn withdrawn(&mut self, core: &mut Kernel, machine: MachineId) {
-        self.each().for_each(|extension| extension.withdrawn(core, machine));
+    pub fn withdrawn(&mut self, kernel: &mut Kernel, machine: MachineId) {
+        self.each().for_each(|extension| extension.withdrawn(kernel, machine));
     }
 
     /// Reports the changes to a control, and executes its orders. Errors: the control's, and those of an end that tables cannot hold.
-    pub fn carry(&mut self, core: &mut Kernel) -> Result<()> {
+    pub fn carry(&mut self, kernel: &mut Kernel) -> Result<()> {
         let Some(mut remote) = self.remote.take() else { return Ok(()) };
-        let carried = remote.carry(core, &mut |core, machine| self.withdrawn(core, machine));
+        let carried = remote.carry(kernel, &mut |kernel, machine| self.withdrawn(kernel, machine));
         self.remote = Some(remote);
         carried
     }
 
     /// Moves sets that have waited long enough a level up.
-    pub fn fall_back(&mut self, core: &mut Kernel) {
-        if let Some(falling) = self.falling.as_mut().filter(|_| !core.work.queues.are_whole()) {
-            falling.fall_back(core);
+    pub fn fall_back(&mut self, kernel: &mut Kernel) {
+        if let Some(falling) = self.falling.as_mut().filter(|_| !kernel.queues().are_whole()) {
+            falling.fall_back(kernel);
         }
     }
 
     /// Slows down the tasks on over-committed machines that run before the first round. Errors: an end that tables cannot hold.
-    pub fn begun(&mut self, core: &mut Kernel) -> Result<()> {
-        self.slowdown.as_mut().map_or(Ok(false), |slowdown| slowdown.after_round(core)).map(drop)
+    pub fn begun(&mut self, kernel: &mut Kernel) -> Result<()> {
+        self.slowdown.as_mut().map_or(Ok(false), |slowdown| slowdown.after_round(kernel)).map(drop)
     }
 
     /// Calls [`Extension::stop`] of each extension; returns whether any task was stopped.
-    pub fn stop(&mut self, core: &mut Kernel) -> Result<bool> {
-        if self.idle(core) {
+    pub fn stop(&mut self, kernel: &mut Kernel) -> Result<bool> {
+        if self.idle(kernel) {
             return Ok(false);
         }
-        self.each().try_fold(false, |any, extension| Ok(extension.stop(core)? || any))
+        self.each().try_fold(false, |any, extension| Ok(extension.stop(kernel)? || any))
     }
 
     /// Calls [`Extension::before_round`] of each extension.
-    pub fn before_round(&mut self, core: &mut Kernel) -> Result<()> {
-        if self.idle(core) {
+    pub fn before_round(&mut self, kernel: &mut Kernel) -> Result<()> {
+        if self.idle(kernel) {
             return Ok(());
         }
-        self.each().try_for_each(|extension| extension.before_round(core))
+        self.each().try_for_each(|extension| extension.before_round(kernel))
     }
 
     /// Calls [`Extension::after_round`] of each extension; returns whether another round must follow at once.
-    pub fn after_round(&mut self, core: &mut Kernel) -> Result<bool> {
-        if self.idle(core) {
+    pub fn after_round(&mut self, kernel: &mut Kernel) -> Result<bool> {
+        if self.idle(kernel) {
             return Ok(false);
         }
-        self.each().try_fold(false, |any, extension| Ok(extension.after_round(core)? || any))
+        self.each().try_fold(false, |any, extension| Ok(extension.after_round(kernel)? || any))
+    }
+}
+
+impl GangPlacement for Extensions<'_> {
+    fn reserves(&self) -> bool {
+        self.hoards.is_some()
+    }
+
+    fn place_gang(&mut self, kernel: &mut Kernel, slot: SetSlot, plan: &mut GangPlan) -> Option<MachineId> {
+        self.hoards.as_mut()?.reserve(kernel, slot, plan)
     }
 }

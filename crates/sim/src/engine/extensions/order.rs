@@ -7,18 +7,15 @@
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
-use crate::engine::kernel::{Kernel, Work, amounts};
 use super::gather::Gathered;
-use crate::engine::kernel::jobs::SetSlot;
-use super::request::Request;
 use crate::books::Books;
 use crate::policy::{Ask, Preemption, Queue, RunningTasks, RunningView, Victims};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MachineId, Resources, Time};
+use plimsoll_base::units::{MachineId, Resources};
 
 /// The rule that stops the last tasks in the order first; equal keys follow the order of stopping.
 #[derive(Default)]
-pub(in crate::engine) struct VictimOrder {
+pub struct VictimOrder {
     /// Whether the sets of all users are in one order.
     one_line: bool,
     /// The largest key of running tasks, for a version of them.
@@ -67,7 +64,7 @@ impl Preemption for VictimOrder {
         let mut visit = |tasks: &RunningTasks| {
             if tasks.order > own {
                 let RunningTasks { order, key, machine, count, footprint, .. } = *tasks;
-                behind.push(LaterTasks { order, key, machine, count, each: amounts(footprint) });
+                behind.push(LaterTasks { order, key, machine, count, each: Resources::from_slice(footprint) });
             }
             ControlFlow::Continue(())
         };
@@ -81,30 +78,5 @@ impl Preemption for VictimOrder {
         Ok(behind.into_iter().find_map(|LaterTasks { key, machine, count, each, .. }| {
             gathered.add(ask, running, (key, machine, count), each.slice(books.dims()))
         }))
-    }
-}
-
-impl Work {
-    /// Returns the key of a set in the order of the run at this instant, waiting or running; 0 in the usual order.
-    pub(in crate::engine) fn order_of(&self, slot: SetSlot, now: Time) -> u128 {
-        self.ordered.as_ref().map_or(0, |ordered| ordered.key(slot, &self.sets[slot], now))
-    }
-}
-
-impl Kernel<'_> {
-    /// Returns whether all victims of a request are still behind its task.
-    pub(in crate::engine) fn asks_behind(&self, request: &Request) -> bool {
-        let own = self.work.order_of(request.set, self.now);
-        let asked = request.choices(self).into_iter().flat_map(|choice| choice.tickets);
-        let asked = asked.filter_map(|ticket| self.running.get(ticket));
-        { asked }.all(|tasks| self.work.order_of(tasks.set, self.now) > own)
-    }
-
-    /// Returns when a running task next falls back in the order without any other event.
-    pub(in crate::engine) fn falls_back(&self) -> Option<Time> {
-        let ordered = self.work.ordered.as_ref()?;
-        let victims = self.running.victims.as_ref()?;
-        let tasks = victims.all().filter_map(|(_, ticket)| self.running.get(*ticket));
-        tasks.filter_map(|tasks| ordered.changes(tasks.job, self.now)).min()
     }
 }

@@ -8,39 +8,19 @@ mod sort;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::engine::kernel::agenda::Ticket;
-use crate::engine::kernel::{Kernel, amounts};
-use crate::engine::kernel::finish::ReservedRoom;
-use crate::engine::kernel::jobs::SetSlot;
-use crate::engine::kernel::running::Running;
-use crate::backend::{Batch, ControlOrder, Fact};
+use crate::backend::{Batch, Control, ControlOrder, Fact};
 use crate::cluster::DevicePart;
+use crate::engine::kernel::{Change, Kernel, Party, Reader, ReservedRoom, Running, SetSlot, TasksOfRow, Ticket};
 use crate::record::Fate;
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{JobId, MachineId, Resources, Time};
+use plimsoll_base::units::{MachineId, Resources, Time};
 
-/// A change of the core since the last report to the control.
+/// A change that the control has not received yet.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) enum CoreEvent {
-    /// A set is submitted; its request is not known to the scheduler yet.
-    Submitted(SetSlot),
-    /// Stopped tasks of a set wait again as this set.
-    Again(SetSlot),
-    Launched(Running),
-    /// Tasks were preempted.
-    Stopped(OfRow),
-    Ended(Running),
-    JobOver(JobId),
+enum Pending {
+    Change(Change),
+    /// The machine for the master of an application.
     Home(u32, MachineId),
-}
-
-/// Tasks with the data of their set, which may no longer exist at the time of the report.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct OfRow {
-    pub tasks: Running,
-    pub row: u64,
-    pub gang: bool,
-    pub endless: bool,
 }
 
 /// The progress of a batch.
@@ -56,9 +36,10 @@ enum Progress {
     Over(ReservedRoom, Vec<DevicePart>, u64),
 }
 
-/// All batches in progress.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct Remote {
+/// All batches in progress, and the control that executes them.
+pub struct Remote<'a> {
+    pub control: Party<'a, dyn Control + 'a>,
+    pending: Vec<Pending>,
     /// The live sets of each row, and possibly some that are gone.
     rows: HashMap<u64, Vec<SetSlot>>,
     batches: HashMap<Batch, Progress>,
@@ -76,11 +57,28 @@ pub(in crate::engine) struct Remote {
     facts: Vec<Fact>,
 }
 
-fn batch(core: &Kernel, tasks: &Running) -> Batch {
-    Batch { row: core.work.sets[tasks.set].row, first: tasks.first }
+fn batch(kernel: &Kernel, tasks: &Running) -> Batch {
+    Batch { row: kernel.set(tasks.set).row, first: tasks.first }
 }
 
-impl Remote {
+impl<'a> Remote<'a> {
+    /// Creates the state without batches.
+    pub fn new(control: Party<'a, dyn Control + 'a>) -> Remote<'a> {
+        Remote {
+            control,
+            pending: Vec::new(),
+            rows: HashMap::new(),
+            batches: HashMap::new(),
+            spare: HashMap::new(),
+            numbers: 0,
+            unlisted: 0,
+            endless: 0,
+            gone: HashSet::new(),
+            orders: Vec::new(),
+            facts: Vec::new(),
+        }
+    }
+
     /// Returns whether any request or batch is in progress; batches without an end count only if the run has a horizon.
     pub fn is_busy(&self, horizon: bool) -> bool {
         self.unlisted > 0 || self.batches.len() > if horizon { 0 } else { self.endless }
@@ -88,17 +86,21 @@ impl Remote {
 
     /// Reports changes and executes the control's orders, until it has none. Errors: the control's, the recorder's,
     /// [`Kernel::within_time`]'s.
-    pub fn carry(&mut self, core: &mut Kernel, withdrawn: &mut dyn FnMut(&mut Kernel, MachineId)) -> Result<()> {
+    pub fn carry(&mut self, kernel: &mut Kernel, withdrawn: &mut dyn FnMut(&mut Kernel, MachineId)) -> Result<()> {
         loop {
-            let event = core.notes.remote.replace(Vec::new()).unwrap_or_default();
+            self.pull(kernel);
+            let pending = std::mem::take(&mut self.pending);
             let mut facts = std::mem::take(&mut self.facts);
             facts.clear();
             self.gone.clear();
-            for event in event {
-                self.apply_event(core, event, &mut facts)?;
+            for pending in pending {
+                match pending {
+                    Pending::Change(change) => self.apply_change(kernel, change, &mut facts)?,
+                    Pending::Home(app, machine) => facts.push(Fact::Home { app, machine }),
+                }
             }
-            let now = core.now;
-            let Some(control) = &mut core.outside.control else { return Ok(()) };
+            let now = kernel.now();
+            let control = &mut self.control;
             if !facts.is_empty() {
                 control.receive(now, &facts);
             }
@@ -111,32 +113,31 @@ impl Remote {
             }
             self.in_order(&mut orders);
             for order in orders.drain(..) {
-                self.follow(core, order, withdrawn)?;
+                self.follow(kernel, order, withdrawn)?;
             }
             self.orders = orders;
         }
     }
 
-    fn apply_event(&mut self, core: &mut Kernel, event: CoreEvent, facts: &mut Vec<Fact>) -> Result<()> {
-        match event {
-            CoreEvent::Submitted(slot) => {
-                let set = &mut core.work.sets[slot];
-                set.listed = false;
+    fn apply_change(&mut self, kernel: &mut Kernel, change: Change, facts: &mut Vec<Fact>) -> Result<()> {
+        match change {
+            Change::Submitted(slot) => {
+                kernel.withhold(slot);
                 self.unlisted += 1;
-                let (row, tasks, stable) = (set.row, set.waiting, set.stable);
-                let job = core.work.jobs[core.work.sets[slot].job].id;
+                let set = kernel.set(slot);
+                let (row, tasks, stable, job) = (set.row, set.waiting, set.stable, kernel.job_id(slot));
                 self.rows.entry(row).or_default().push(slot);
-                let unit = amounts(core.work.sets.needs(slot).1);
+                let unit = kernel.footprint(slot);
                 facts.push(Fact::Submitted { row, job, tasks, unit, stable });
             }
-            CoreEvent::Again(slot) => self.again(core, slot),
-            CoreEvent::Launched(tasks) => {
-                let batch = batch(core, &tasks);
+            Change::Again { slot, .. } => self.again(kernel, slot),
+            Change::Launched(tasks) => {
+                let batch = batch(kernel, &tasks);
                 self.numbers += 1;
                 self.batches.insert(batch, Progress::Granted { tasks, again: false, number: self.numbers });
                 facts.push(Fact::Granted { batch, count: tasks.count.get(), machine: tasks.machine });
             }
-            CoreEvent::Stopped(OfRow { tasks, row, gang, endless }) => {
+            Change::Stopped(TasksOfRow { tasks, row, gang, endless }) => {
                 // The first tasks of the batch continue.
                 let (batch, count) = (Batch { row, first: tasks.first }, tasks.count.get());
                 if let Some(Progress::Running(_)) = self.batches.remove(&batch) {
@@ -144,27 +145,27 @@ impl Remote {
                 }
                 facts.push(Fact::Taken { batch, count, machine: tasks.machine });
                 // Some tasks of a gang may not have begun.
-                let others = if gang { self.all_of(core, tasks.set) } else { Vec::new() };
+                let others = if gang { self.all_of(kernel, tasks.set) } else { Vec::new() };
                 if !others.is_empty() {
-                    others.iter().for_each(|tasks| core.notes.push_event(CoreEvent::Stopped(core.of_row(tasks))));
-                    core.restart(others, Fate::Revoked)?;
+                    self.push_stopped(kernel, &others);
+                    kernel.restart(others, Fate::Revoked)?;
                 }
             }
-            CoreEvent::Ended(tasks) => {
-                let batch = batch(core, &tasks);
+            Change::Completed(tasks) => {
+                let batch = batch(kernel, &tasks);
                 self.numbers += 1;
-                self.batches.insert(batch, Progress::Done { tasks, at: core.now, number: self.numbers });
+                self.batches.insert(batch, Progress::Done { tasks, at: kernel.now(), number: self.numbers });
                 facts.push(Fact::Done { batch, machine: tasks.machine });
             }
-            CoreEvent::JobOver(job) => facts.push(Fact::JobOver { job }),
-            CoreEvent::Home(app, machine) => facts.push(Fact::Home { app, machine }),
+            Change::JobOver(job) => facts.push(Fact::JobOver { job }),
+            _ => {}
         }
         Ok(())
     }
 
     fn follow(
         &mut self,
-        core: &mut Kernel,
+        kernel: &mut Kernel,
         order: ControlOrder,
         withdrawn: &mut dyn FnMut(&mut Kernel, MachineId),
     ) -> Result<()> {
@@ -181,71 +182,83 @@ impl Remote {
             return Ok(());
         }
         match order {
-            ControlOrder::List(row) => self.list(core, row, true),
-            ControlOrder::Unlist(row) => self.list(core, row, false),
+            ControlOrder::List(row) => self.list(kernel, row, true),
+            ControlOrder::Unlist(row) => self.list(kernel, row, false),
             ControlOrder::Adopt { row, machine, count, unit } => {
                 // The units may use room that extensions have reserved; these reservations are withdrawn.
-                if !core.site.machines.fits(machine, unit.times(count).slice(core.books.dims())) {
-                    withdrawn(core, machine);
+                if !kernel.machines().fits(machine, unit.times(count).slice(kernel.books().dims())) {
+                    withdrawn(kernel, machine);
                 }
-                self.adopt(core, (row, machine, count), unit)?;
+                self.adopt(kernel, (row, machine, count), unit)?;
             }
-            ControlOrder::Vacate { row, machine, count } => self.vacate(core, row, machine, count),
-            ControlOrder::Start(batch) => self.start(core, batch)?,
-            ControlOrder::Halt(batch) => self.halt(core, batch),
-            ControlOrder::Over(batch) => self.over(core, batch)?,
+            ControlOrder::Vacate { row, machine, count } => self.vacate(kernel, row, machine, count),
+            ControlOrder::Start(batch) => self.start(kernel, batch)?,
+            ControlOrder::Halt(batch) => self.halt(kernel, batch),
+            ControlOrder::Over(batch) => self.over(kernel, batch)?,
             ControlOrder::Free(batch) => match self.batches.remove(&batch) {
                 Some(Progress::Over(held, devices, _)) => {
-                    core.give_back(&held);
-                    core.site.machines.release(held.machine, &devices);
+                    kernel.release_room(&held, &devices);
                 }
                 other => panic!("only an ended batch is freed, and {batch:?} is {other:?}"),
             },
-            ControlOrder::Stop { batch, count, fate } => self.stop(core, batch, count, fate)?,
-            ControlOrder::Split { batch, count } => self.split(core, batch, count)?,
+            ControlOrder::Stop { batch, count, fate } => self.stop(kernel, batch, count, fate)?,
+            ControlOrder::Split { batch, count } => self.split(kernel, batch, count)?,
             ControlOrder::Away(machine) => {
-                core.site.count_machine(&mut core.books, machine, false);
-                core.site.machines.remove(machine);
-                withdrawn(core, machine);
+                kernel.remove_machine(machine);
+                withdrawn(kernel, machine);
             }
             ControlOrder::Back(machine) => {
-                core.site.machines.restore(machine, &core.site.offers[machine.index()]);
-                core.serves_more(machine);
-                core.site.count_machine(&mut core.books, machine, true);
+                kernel.restore_machine(machine);
             }
             ControlOrder::Bar { row, machine, barred } => {
-                let slots = self.live(core, row);
-                slots.into_iter().for_each(|slot| core.bar(slot, machine, barred));
+                let slots = self.live(kernel, row);
+                slots.into_iter().for_each(|slot| kernel.exclude_machine(slot, machine, barred));
             }
             ControlOrder::Home { app, last } => {
-                let home = core.site.machines.home(last);
-                let home = home.or(last).unwrap_or_default();
-                core.notes.push_event(CoreEvent::Home(app, home));
+                let home = kernel.find_home(last).or(last).unwrap_or_default();
+                self.pull(kernel);
+                self.pending.push(Pending::Home(app, home));
             }
         }
         Ok(())
     }
 
+    /// Reads the changes of the kernel that the control has not received yet.
+    fn pull(&mut self, kernel: &mut Kernel) {
+        while let Some(change) = kernel.next_change(Reader::Backend) {
+            self.pending.push(Pending::Change(change));
+        }
+    }
+
+    /// Adds a report that tasks of a gang were stopped, which the control does not know.
+    fn push_stopped(&mut self, kernel: &mut Kernel, tasks: &[Running]) {
+        self.pull(kernel);
+        let stopped = tasks.iter().map(|tasks| Pending::Change(Change::Stopped(kernel.with_row(tasks))));
+        self.pending.extend(stopped);
+    }
+
     /// Adds a set of stopped tasks that wait again.
-    fn again(&mut self, core: &Kernel, slot: SetSlot) {
-        let set = &core.work.sets[slot];
+    fn again(&mut self, kernel: &Kernel, slot: SetSlot) {
+        let set = kernel.set(slot);
         self.unlisted += usize::from(!set.listed);
         self.rows.entry(set.row).or_default().push(slot);
     }
 
     /// Returns the live sets of a row.
-    fn live(&mut self, core: &mut Kernel, row: u64) -> Vec<SetSlot> {
+    fn live(&mut self, kernel: &mut Kernel, row: u64) -> Vec<SetSlot> {
         // Includes the sets that earlier orders of this report created.
-        let event = core.notes.remote.iter_mut().flatten();
-        let again = { event }.filter_map(|event| match event {
-            CoreEvent::Again(slot) => Some(*slot),
-            _ => None,
+        self.pull(kernel);
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.retain(|pending| match pending {
+            Pending::Change(Change::Again { slot, .. }) => {
+                self.again(kernel, *slot);
+                false
+            }
+            _ => true,
         });
-        let again: Vec<SetSlot> = again.collect();
-        again.into_iter().for_each(|slot| self.again(core, slot));
-        core.notes.remote.iter_mut().for_each(|event| event.retain(|event| !matches!(event, CoreEvent::Again(_))));
+        self.pending = pending;
         let Some(slots) = self.rows.get_mut(&row) else { return Vec::new() };
-        slots.retain(|slot| core.work.sets.is_of(*slot, row));
+        slots.retain(|slot| kernel.is_of_row(*slot, row));
         slots.sort_unstable();
         slots.dedup();
         if slots.is_empty() {
@@ -255,57 +268,46 @@ impl Remote {
         slots.clone()
     }
 
-    fn list(&mut self, core: &mut Kernel, row: u64, listed: bool) {
-        for slot in self.live(core, row) {
-            let set = &mut core.work.sets[slot];
-            if std::mem::replace(&mut set.listed, listed) == listed || set.waiting == 0 {
-                continue;
-            }
-            if listed {
-                self.unlisted -= 1;
-                core.enqueue(slot);
-            } else {
-                self.unlisted += 1;
-                core.dequeue(slot);
+    fn list(&mut self, kernel: &mut Kernel, row: u64, listed: bool) {
+        for slot in self.live(kernel, row) {
+            if kernel.list(slot, listed) {
+                self.unlisted = if listed { self.unlisted - 1 } else { self.unlisted + 1 };
             }
         }
     }
 
     /// Assigns existing units to waiting tasks of a row, and reserves room for the units without a task.
-    fn adopt(&mut self, core: &mut Kernel, (row, machine, count): (u64, MachineId, u32), unit: Resources) -> Result<()> {
+    fn adopt(
+        &mut self,
+        kernel: &mut Kernel,
+        (row, machine, count): (u64, MachineId, u32),
+        unit: Resources,
+    ) -> Result<()> {
         let mut left = count;
-        for slot in self.live(core, row) {
-            let set = &mut core.work.sets[slot];
-            let take = set.waiting.min(left);
+        for slot in self.live(kernel, row) {
+            let take = kernel.set(slot).waiting.min(left);
             if take == 0 {
                 continue;
             }
             left -= take;
             // Units are independent of gangs: the rest of a gang starts task by task.
-            set.gang = false;
-            if !core.work.sets[slot].listed {
-                core.work.sets[slot].listed = true;
-                self.unlisted -= 1;
-                core.enqueue(slot);
-            }
-            let queue = core.work.sets[slot].queue;
-            core.launch_set(slot, &[(machine, take)]);
-            match core.work.queues.head(queue) {
-                Some(_) => core.head_changed(queue),
-                None => core.emptied(queue),
-            }
-            core.start_launched()?;
+            kernel.dissolve_gang(slot);
+            self.unlisted -= usize::from(kernel.list(slot, true));
+            let queue = kernel.set(slot).queue;
+            kernel.launch(slot, &[(machine, take)]);
+            kernel.queue_served(queue);
+            kernel.start_launched()?;
         }
         if left > 0 {
             let room = unit.times(left);
-            core.site.machines.reserve(machine, &room);
+            kernel.reserve(machine, &room);
             let (held, _) = self.spare.entry((machine, row)).or_insert((0, unit));
             *held += left;
         }
         Ok(())
     }
 
-    fn vacate(&mut self, core: &mut Kernel, row: u64, machine: MachineId, count: u32) {
+    fn vacate(&mut self, kernel: &mut Kernel, row: u64, machine: MachineId, count: u32) {
         let held = self.spare.get_mut(&(machine, row)).filter(|(held, _)| *held >= count);
         let (held, unit) = held.expect("only spare units are returned");
         *held -= count;
@@ -313,16 +315,15 @@ impl Remote {
         if *held == 0 {
             self.spare.remove(&(machine, row));
         }
-        core.site.machines.give_reserved(machine, &room);
-        core.round.freed(machine);
+        kernel.release_reservation(machine, &room);
     }
 
-    fn start(&mut self, core: &mut Kernel, batch: Batch) -> Result<()> {
+    fn start(&mut self, kernel: &mut Kernel, batch: Batch) -> Result<()> {
         match self.batches.remove(&batch) {
             Some(Progress::Granted { tasks, again, .. }) => {
-                let tasks = Running { start: core.now, ..tasks };
-                let ticket = core.begin_tasks(tasks, again)?;
-                self.endless += usize::from(core.is_endless(tasks.set));
+                let tasks = Running { start: kernel.now(), ..tasks };
+                let ticket = kernel.begin_tasks(tasks, again)?;
+                self.endless += usize::from(kernel.is_endless(tasks.set));
                 self.batches.insert(batch, Progress::Running(ticket));
                 Ok(())
             }
@@ -330,11 +331,11 @@ impl Remote {
         }
     }
 
-    fn halt(&mut self, core: &mut Kernel, batch: Batch) {
+    fn halt(&mut self, kernel: &mut Kernel, batch: Batch) {
         let tasks = match self.batches.remove(&batch) {
             Some(Progress::Running(ticket)) => {
-                let tasks = core.running.cancel(&core.work.sets, ticket).expect("what runs has a ticket");
-                self.endless -= usize::from(core.is_endless(tasks.set));
+                let tasks = kernel.cancel(ticket).expect("what runs has a ticket");
+                self.endless -= usize::from(kernel.is_endless(tasks.set));
                 tasks
             }
             Some(Progress::Done { tasks, .. }) => tasks,
@@ -344,46 +345,40 @@ impl Remote {
         self.batches.insert(batch, Progress::Granted { tasks, again: true, number: self.numbers });
     }
 
-    fn over(&mut self, core: &mut Kernel, batch: Batch) -> Result<()> {
+    fn over(&mut self, kernel: &mut Kernel, batch: Batch) -> Result<()> {
         match self.batches.remove(&batch) {
             Some(Progress::Done { tasks, at, number }) => {
-                let held = core.reserved_room(&tasks);
-                core.work.sets[tasks.set].left -= tasks.count.get();
-                if let Some(ordered) = &mut core.work.ordered {
-                    ordered.over(&tasks, true, core.now);
-                }
-                core.report(&tasks, Some(at), Fate::Finished)?;
-                let devices = core.take_devices(&tasks);
-                self.batches.insert(batch, Progress::Over(held, devices, number));
-                core.leave_job(tasks.job, tasks.set, tasks.count.get())
+                let (room, devices) = kernel.finish_in_place(&tasks, at)?;
+                self.batches.insert(batch, Progress::Over(room, devices, number));
+                Ok(())
             }
             other => panic!("only a completed batch ends, and {batch:?} is {other:?}"),
         }
     }
 
     /// Revokes the units of the last tasks of a batch; of a whole gang, unless its tasks are marked stable.
-    fn stop(&mut self, core: &mut Kernel, batch: Batch, count: u32, fate: Fate) -> Result<()> {
-        let tasks = self.remove_running(core, batch, count);
-        let others = if core.falls_together(tasks.set) { self.all_of(core, tasks.set) } else { Vec::new() };
+    fn stop(&mut self, kernel: &mut Kernel, batch: Batch, count: u32, fate: Fate) -> Result<()> {
+        let tasks = self.remove_running(kernel, batch, count);
+        let others = if kernel.stops_together(tasks.set) { self.all_of(kernel, tasks.set) } else { Vec::new() };
         // The control does not know that these tasks stop together.
-        others.iter().for_each(|tasks| core.notes.push_event(CoreEvent::Stopped(core.of_row(tasks))));
-        core.restart(std::iter::once(tasks).chain(others).collect(), fate)
+        self.push_stopped(kernel, &others);
+        kernel.restart(std::iter::once(tasks).chain(others).collect(), fate)
     }
 
     /// Removes all batches of a set and returns their tasks.
-    fn all_of(&mut self, core: &mut Kernel, set: SetSlot) -> Vec<Running> {
+    fn all_of(&mut self, kernel: &mut Kernel, set: SetSlot) -> Vec<Running> {
         let of_gang = |(batch, stage): (&Batch, &Progress)| match stage {
             Progress::Granted { tasks, .. } | Progress::Done { tasks, .. } => (tasks.set == set).then_some(*batch),
-            Progress::Running(ticket) => core.running.get(*ticket).filter(|tasks| tasks.set == set).map(|_| *batch),
+            Progress::Running(ticket) => kernel.running(*ticket).filter(|tasks| tasks.set == set).map(|_| *batch),
             Progress::Over(..) => None,
         };
         let mut others: Vec<Batch> = self.batches.iter().filter_map(of_gang).collect();
         others.sort_unstable();
         self.gone.extend(&others);
-        others.into_iter().map(|other| self.remove_running(core, other, u32::MAX)).collect()
+        others.into_iter().map(|other| self.remove_running(kernel, other, u32::MAX)).collect()
     }
 
-    fn split(&mut self, core: &mut Kernel, batch: Batch, count: u32) -> Result<()> {
+    fn split(&mut self, kernel: &mut Kernel, batch: Batch, count: u32) -> Result<()> {
         let rest = |tasks: &Running| tasks.count.get().saturating_sub(count);
         let (first, last, part) = match self.batches.remove(&batch) {
             Some(Progress::Granted { tasks, again, number }) => {
@@ -400,16 +395,12 @@ impl Remote {
                 )
             }
             Some(Progress::Running(ticket)) => {
-                let running = core.running.get_mut(ticket).expect("what runs has a ticket");
-                let (first, last) = running.split(running.count.get().saturating_sub(count));
-                *running = first.expect("a batch is split in two that are not empty");
-                self.endless += usize::from(core.is_endless(last.set));
-                let other = core.go_on(last)?;
+                let (other, last) = kernel.split(ticket, count)?;
+                self.endless += usize::from(kernel.is_endless(last.set));
                 (Some(Progress::Running(ticket)), Progress::Running(other), last)
             }
             Some(Progress::Over(held, devices, number)) => {
-                let (first, last) =
-                    (ReservedRoom { count, ..held.clone() }, ReservedRoom { count: held.count - count, ..held });
+                let (first, last) = held.split(count);
                 let first_of_last = Batch { first: batch.first + count, ..batch };
                 self.batches.insert(batch, Progress::Over(first, devices, number));
                 self.batches.insert(first_of_last, Progress::Over(last, Vec::new(), number));
@@ -423,7 +414,7 @@ impl Remote {
     }
 
     /// Removes the last tasks of a batch in progress and returns them.
-    fn remove_running(&mut self, core: &mut Kernel, batch: Batch, count: u32) -> Running {
+    fn remove_running(&mut self, kernel: &mut Kernel, batch: Batch, count: u32) -> Running {
         let stage = self.batches.remove(&batch);
         let (rest, last) = match stage {
             Some(Progress::Granted { tasks, again, number }) => {
@@ -435,16 +426,9 @@ impl Remote {
                 (rest.map(|tasks| Progress::Done { tasks, at, number }), last)
             }
             Some(Progress::Running(ticket)) => {
-                let running = core.running.get_mut(ticket).expect("what runs has a ticket");
-                let (rest, last) = running.split(count);
-                match rest {
-                    Some(rest) => *running = rest,
-                    None => {
-                        core.running.cancel(&core.work.sets, ticket);
-                        self.endless -= usize::from(core.is_endless(last.set));
-                    }
-                }
-                (rest.map(|_| Progress::Running(ticket)), last)
+                let (rest, last) = kernel.cancel_last(ticket, count);
+                self.endless -= usize::from(!rest && kernel.is_endless(last.set));
+                (rest.then_some(Progress::Running(ticket)), last)
             }
             other => panic!("only a batch that has not ended is stopped, and {batch:?} is {other:?}"),
         };
@@ -455,7 +439,7 @@ impl Remote {
     }
 
     /// Reports unfinished batches at the end of the run. Errors: the recorder's.
-    pub fn close(&mut self, core: &mut Kernel) -> Result<()> {
+    pub fn close(&mut self, kernel: &mut Kernel) -> Result<()> {
         let mut left: Vec<(Batch, Running)> = self
             .batches
             .drain()
@@ -465,6 +449,6 @@ impl Remote {
             })
             .collect();
         left.sort_unstable_by_key(|(batch, _)| *batch);
-        left.into_iter().try_for_each(|(_, tasks)| core.report(&tasks, None, Fate::Running))
+        left.into_iter().try_for_each(|(_, tasks)| kernel.report(&tasks, None, Fate::Running))
     }
 }

@@ -5,19 +5,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::engine::kernel::agenda::Ticket;
-use crate::engine::kernel::{Kernel, amounts};
-use crate::engine::kernel::jobs::SetSlot;
-use crate::engine::kernel::queues::QueueId;
-use crate::engine::kernel::running::Running;
-use crate::engine::kernel::stop::Choice;
-use crate::engine::kernel::victims::Victim;
+use crate::engine::kernel::{Choice, Kernel, QueueId, Running, SetSlot, Ticket, Victim};
 use crate::policy::{Pending, Room};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
 
 /// A request of a waiting task for room.
 #[derive(Debug)]
-pub(in crate::engine) struct Request {
+pub struct Request {
     pub queue: QueueId,
     pub set: SetSlot,
     /// The set's row, and the start of its wait: its slot may contain another set by now.
@@ -34,43 +28,43 @@ pub(in crate::engine) struct Request {
 
 impl Request {
     /// Returns the amount that is missing until the task can start.
-    pub fn missing(&self, core: &Kernel) -> Resources {
-        let mut missing = amounts(core.work.sets.needs(self.set).1);
+    pub fn missing(&self, kernel: &Kernel) -> Resources {
+        let mut missing = kernel.footprint(self.set);
         missing.0.iter_mut().zip(self.reserved.0).for_each(|(missing, reserved)| *missing -= reserved);
         if self.room == Room::Open {
             // The request has no reservation, and the free amounts are subtracted here.
-            let free = core.site.machines.free(self.machine);
+            let free = kernel.machines().free(self.machine);
             missing.0.iter_mut().zip(free.0).for_each(|(missing, free)| *missing = missing.saturating_sub(free));
         }
         missing
     }
 
     /// Reserves free amounts of the machine up to the shortage.
-    pub fn top_up(&mut self, core: &mut Kernel) {
+    pub fn top_up(&mut self, kernel: &mut Kernel) {
         if self.room == Room::Open {
             return;
         }
-        let mut more = self.missing(core);
-        let free = core.site.machines.free(self.machine);
+        let mut more = self.missing(kernel);
+        let free = kernel.machines().free(self.machine);
         more.0.iter_mut().zip(free.0).for_each(|(more, free)| *more = (*more).min(free));
         if more != Resources::ZERO {
-            core.site.machines.reserve(self.machine, &more);
+            kernel.reserve(self.machine, &more);
             self.reserved.0.iter_mut().zip(more.0).for_each(|(reserved, more)| *reserved += more);
         }
     }
 
     /// Returns the running tasks of an asked entry, and their ticket.
-    fn tasks<'c>(&self, core: &'c Kernel, victim: &Victim) -> Option<(Ticket, &'c Running)> {
-        let ticket = core.running.victims.as_ref()?.find(self.machine, victim)?;
-        Some((ticket, core.running.get(ticket)?))
+    fn tasks<'c>(&self, kernel: &'c Kernel, victim: &Victim) -> Option<(Ticket, &'c Running)> {
+        let ticket = kernel.victims()?.find(self.machine, victim)?;
+        Some((ticket, kernel.running(ticket)?))
     }
 
     /// Returns all tasks that are stopped together with the victims.
-    pub fn choices(&self, core: &Kernel) -> Vec<Choice> {
+    pub fn choices(&self, kernel: &Kernel) -> Vec<Choice> {
         let mut choices: Vec<Choice> = Vec::new();
         for (victim, count) in &self.asked {
-            let Some((ticket, tasks)) = self.tasks(core, victim) else { continue };
-            let all = core.all_of(ticket, tasks);
+            let Some((ticket, tasks)) = self.tasks(kernel, victim) else { continue };
+            let all = kernel.all_of(ticket, tasks);
             // Several entries may belong to one gang.
             if !choices.iter().any(|choice| choice.tickets.contains(&ticket)) {
                 choices.push(if all.whole { all } else { Choice { count: *count, ..all } });
@@ -80,23 +74,23 @@ impl Request {
     }
 
     /// Removes ended tasks, then from the last to the first tasks that are no longer needed. Returns the tasks that are no longer asked.
-    pub fn spare(&mut self, core: &Kernel) -> Vec<(Victim, u32)> {
+    pub fn spare(&mut self, kernel: &Kernel) -> Vec<(Victim, u32)> {
         let before = self.asked.clone();
-        let missing = self.missing(core);
+        let missing = self.missing(kernel);
         let mut surplus = [0u64; MAX_DIMS];
         let mut asked = std::mem::take(&mut self.asked);
         for (victim, count) in &mut asked {
-            let tasks = self.tasks(core, victim);
+            let tasks = self.tasks(kernel, victim);
             *count = tasks.map_or(0, |(_, tasks)| tasks.count.get().min(*count));
             if let Some((_, tasks)) = tasks {
-                let footprint = core.work.sets.needs(tasks.set).1;
+                let footprint = kernel.needs(tasks.set).1;
                 surplus.iter_mut().zip(footprint).for_each(|(sum, each)| *sum += each * u64::from(*count));
             }
         }
         surplus.iter_mut().zip(missing.0).for_each(|(sum, missing)| *sum = sum.saturating_sub(missing));
         for (victim, count) in asked.iter_mut().rev().filter(|(_, count)| *count > 0) {
-            let Some((_, tasks)) = self.tasks(core, victim) else { continue };
-            let footprint = core.work.sets.needs(tasks.set).1;
+            let Some((_, tasks)) = self.tasks(kernel, victim) else { continue };
+            let footprint = kernel.needs(tasks.set).1;
             let held = footprint.iter().zip(surplus).filter(|(each, _)| **each > 0);
             let spared = held.map(|(each, surplus)| surplus / each).min().unwrap_or(u64::MAX).min(u64::from(*count));
             surplus.iter_mut().zip(footprint).for_each(|(surplus, each)| *surplus -= each * spared);
@@ -111,11 +105,11 @@ impl Request {
 }
 
 /// Returns the changes that requests will make to allocations, by user.
-pub(in crate::engine) fn pending<'r>(core: &Kernel, requests: impl Iterator<Item = &'r Request>) -> HashMap<UserId, Pending> {
+pub fn pending<'r>(kernel: &Kernel, requests: impl Iterator<Item = &'r Request>) -> HashMap<UserId, Pending> {
     let mut pending: HashMap<UserId, Pending> = HashMap::new();
     let mut add = |set: SetSlot, gains: u32, losses: u32| {
-        let Pending { gains: gained, losses: lost } = pending.entry(core.work.sets[set].user).or_default();
-        for (d, each) in core.work.sets.needs(set).1.iter().enumerate() {
+        let Pending { gains: gained, losses: lost } = pending.entry(kernel.set(set).user).or_default();
+        for (d, each) in kernel.needs(set).1.iter().enumerate() {
             gained.0[d] += each * u64::from(gains);
             lost.0[d] += each * u64::from(losses);
         }
@@ -123,8 +117,8 @@ pub(in crate::engine) fn pending<'r>(core: &Kernel, requests: impl Iterator<Item
     let mut gangs = BTreeSet::new();
     for request in requests {
         add(request.set, 1, 0);
-        for choice in request.choices(core) {
-            let set = choice.tickets.first().and_then(|ticket| core.running.get(*ticket)).map(|tasks| tasks.set);
+        for choice in request.choices(kernel) {
+            let set = choice.tickets.first().and_then(|ticket| kernel.running(*ticket)).map(|tasks| tasks.set);
             if let Some(set) = set.filter(|set| !choice.whole || gangs.insert(*set)) {
                 add(set, 0, choice.count);
             }

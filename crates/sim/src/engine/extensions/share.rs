@@ -10,16 +10,16 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use crate::engine::kernel::{Kernel, amounts};
 use super::gather::{add, covers, short};
 use crate::books::Books;
+use crate::engine::kernel::Kernel;
 use crate::policy::{Ask, Pending, Policy, Preemption, Queue, Rank, Room, RunningTasks, RunningView, Shares, Victims};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, UserId};
 
 /// The rule that chooses victims by the shares of users, the user that is furthest ahead first.
 #[derive(Default)]
-pub(in crate::engine) struct ShareOrder {
+pub struct ShareOrder {
     /// All users with running tasks and their shares, for a version of the running tasks.
     ahead: (Option<u64>, Vec<(Rank, UserId)>),
 }
@@ -39,14 +39,14 @@ struct GivenRoom {
 
 /// Returns the share and the allocation of a user after these gains and losses.
 fn after(shares: &dyn Shares, user: UserId, pending: Pending, books: &Books) -> (Rank, Resources) {
-    let mut held = amounts(books.allocated(user));
+    let mut held = Resources::from_slice(books.allocated(user));
     add(&mut held, &pending.gains.0, 1);
     subtract(&mut held, &pending.losses.0, 1);
     (shares.rank_with(user, held.slice(books.dims()), books), held)
 }
 
 /// Returns the position of a user among the requesting ones: its share with all of its requests.
-pub(in crate::engine) fn turn(policy: &dyn Policy, user: UserId, pending: Pending, books: &Books) -> Rank {
+pub fn turn(policy: &dyn Policy, user: UserId, pending: Pending, books: &Books) -> Rank {
     policy.shares().map_or(Rank::default(), |shares| after(shares, user, pending, books).0)
 }
 
@@ -144,12 +144,10 @@ fn give(
     true
 }
 
-impl Kernel<'_> {
-    /// Returns whether a user stays behind all givers after these gains and losses.
-    pub(in crate::engine) fn stays_behind(&self, user: UserId, gains: Resources, givers: &HashMap<UserId, Pending>) -> bool {
-        let Some(shares) = self.outside.policy.shares() else { return false };
-        let with = after(shares, user, Pending { gains, ..Pending::default() }, &self.books).0;
-        let without = |(giver, pending): (&UserId, &Pending)| after(shares, *giver, *pending, &self.books).0;
-        givers.iter().map(without).all(|without| without >= with)
-    }
+/// Returns whether a user stays behind all givers after these gains and losses.
+pub fn stays_behind(kernel: &Kernel, user: UserId, gains: Resources, givers: &HashMap<UserId, Pending>) -> bool {
+    let Some(shares) = kernel.policy().shares() else { return false };
+    let with = after(shares, user, Pending { gains, ..Pending::default() }, kernel.books()).0;
+    let without = |(giver, pending): (&UserId, &Pending)| after(shares, *giver, *pending, kernel.books()).0;
+    givers.iter().map(without).all(|without| without >= with)
 }

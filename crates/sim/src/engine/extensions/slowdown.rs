@@ -3,12 +3,10 @@
 //! Tasks progress at a rate that falls with the load of their machine, so their ends move while they run. After each round, [`Hosts`]
 //! recomputes the rates and ends of tasks on machines with a changed load. Machines with unchanged load cost nothing.
 
-use crate::engine::kernel::agenda::Ticket;
-use crate::engine::kernel::change_log::LoadChange;
-use crate::engine::kernel::Kernel;
 use super::Extension;
-use crate::engine::kernel::pace::{MOST, ONE, millionths};
 use crate::cluster::Cluster;
+use crate::engine::kernel::pace::{MOST, ONE, millionths};
+use crate::engine::kernel::{Change, Kernel, Reader, Ticket};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Time};
 
@@ -151,7 +149,7 @@ impl Host {
 
 /// The loads of all machines, and the progress of their tasks.
 #[derive(Clone, Debug)]
-pub(in crate::engine) struct Hosts {
+pub struct Hosts {
     curve: Slowdown,
     hosts: Vec<Host>,
     touched: Vec<MachineId>,
@@ -175,11 +173,11 @@ impl Hosts {
         host
     }
 
-    fn apply_load(&mut self, load: LoadChange, now: Time) {
-        match load {
-            LoadChange::Started { ticket, machine, count, size, end } => {
-                let host = self.touch(machine, now);
-                host.used += size * u64::from(count);
+    fn apply_load(&mut self, change: Change, now: Time) {
+        match change {
+            Change::Started { ticket, tasks, size, end } => {
+                let host = self.touch(tasks.machine, now);
+                host.used += size * u64::from(tasks.count.get());
                 // Tasks without an end have no end to move.
                 if end == Time::NEVER {
                     return;
@@ -187,31 +185,31 @@ impl Hosts {
                 let left = u128::from(end.since(now).0) * u128::from(ONE);
                 host.tasks.push(SlowedMachine { ticket, left, size, rate: ONE, end });
             }
-            LoadChange::Ended { machine, amount } => self.touch(machine, now).used -= amount,
+            Change::Ended { machine, amount } => self.touch(machine, now).used -= amount,
+            _ => {}
         }
     }
 }
 
 impl Extension for Hosts {
     /// Moves the ends of tasks on machines with a changed load. Errors: [`Kernel::within_time`]'s.
-    fn after_round(&mut self, core: &mut Kernel) -> Result<bool> {
-        if let Some((_, load)) = &mut core.notes.load {
-            load.drain(..).for_each(|load| self.apply_load(load, core.now));
+    fn after_round(&mut self, kernel: &mut Kernel) -> Result<bool> {
+        while let Some(change) = kernel.next_change(Reader::Slowdown) {
+            self.apply_load(change, kernel.now());
         }
         for machine in std::mem::take(&mut self.touched) {
             let host = &mut self.hosts[machine.index()];
             host.touched = false;
             let slowdown = self.curve.at(host.used, host.capacity);
-            host.tasks.retain(|task| core.running.get(task.ticket).is_some());
+            host.tasks.retain(|task| kernel.running(task.ticket).is_some());
             for task in &mut host.tasks {
                 task.rate = (ONE * ONE / self.curve.task_slowdown(slowdown, task.size, host.capacity)).max(1);
                 let left = task.left.div_ceil(u128::from(task.rate));
-                let end = Time(core.now.0.saturating_add(u64::try_from(left).unwrap_or(u64::MAX)));
+                let end = Time(kernel.now().0.saturating_add(u64::try_from(left).unwrap_or(u64::MAX)));
                 if end != task.end
-                    && let Some(tasks) = core.running.cancel(&core.work.sets, task.ticket)
+                    && let Some(ticket) = kernel.reschedule(task.ticket, end)?
                 {
-                    core.within_time(tasks.set, end)?;
-                    (task.ticket, task.end) = (core.running.start(&core.work.sets, tasks, end), end);
+                    (task.ticket, task.end) = (ticket, end);
                 }
             }
         }

@@ -23,7 +23,7 @@ named! {
 }
 
 /// The rule that stops tasks of lower priority, the least urgent first, until some machine has room.
-pub(in crate::engine) struct Urgent {
+pub struct Urgent {
     from: PreemptFrom,
     /// The last requesting user with the version of the running tasks, and whether each user may be asked, by id and partition; users
     /// beyond the end may be.

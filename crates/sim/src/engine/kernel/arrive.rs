@@ -4,56 +4,29 @@
 //! of a job are known when the job is checked. [`Intake`] keeps the rows that are submitted later until their instant; rows that wait for a
 //! stage are kept with their job. Rows that can never start are only reported to the recorder.
 
-use std::collections::BTreeMap;
-
-use super::{Kernel, amounts};
-use super::jobs::{JobSlot, SetSlot};
-use crate::engine::extensions::remote::CoreEvent;
-use super::scopes::ScopeId;
+use super::Kernel;
+use super::changes::Change;
+use super::ids::{JobSlot, ScopeId, SetSlot};
+use super::jobs::Appeared;
 use super::site::Site;
 use crate::cluster::Location;
 use crate::record::{Stuck, StuckRecord};
 use crate::workload::TaskSet;
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{JobId, MachineId, Span, Time, UserId};
-
-/// The jobs that appear at one instant; their ids are consecutive.
-#[derive(Default)]
-struct Appeared {
-    first: JobId,
-    slots: Vec<JobSlot>,
-}
-
-impl Appeared {
-    fn slot(&self, job: JobId) -> Option<JobSlot> {
-        self.slots.get(job.0.checked_sub(self.first.0)? as usize).copied()
-    }
-}
-
-/// Rows that are not queued yet.
-#[derive(Default)]
-pub(in crate::engine) struct Intake {
-    /// Rows of jobs that straddle instants, taken early so that all rows of a job are known.
-    later: BTreeMap<(Time, u64), SetSlot>,
-    /// Rows that an ended stage released in this pass.
-    pub released: Vec<(u64, SetSlot)>,
-    /// Buffers that are reused at every instant.
-    appeared: Appeared,
-    arrived: Vec<(SetSlot, Vec<u32>)>,
-}
+use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
 
 impl Kernel<'_> {
     /// Returns the instant at which the next row arrives. Errors: the source's.
-    pub(in crate::engine) fn next_arrival(&mut self) -> Result<Option<Time>> {
-        let arrival = self.outside.source.peek()?.map(|set| set.submit);
+    pub fn next_arrival(&mut self) -> Result<Option<Time>> {
+        let arrival = self.context.source.peek()?.map(|set| set.submit);
         let later = self.intake.later.first_key_value().map(|((time, _), _)| *time);
         Ok(arrival.into_iter().chain(later).min())
     }
 
     /// Takes all rows of this instant, and the following rows of an unfinished job, then enqueues them. Errors: the source's, and those of
     /// the rows.
-    pub(in crate::engine) fn arrive(&mut self) -> Result<()> {
-        if self.outside.source.peek()?.is_none_or(|next| next.submit > self.now) {
+    pub fn arrive(&mut self) -> Result<()> {
+        if self.context.source.peek()?.is_none_or(|next| next.submit > self.now) {
             self.enqueue_later();
             return Ok(());
         }
@@ -61,7 +34,7 @@ impl Kernel<'_> {
         let mut arrived = std::mem::take(&mut self.intake.arrived);
         appeared.slots.clear();
         let mut last = None;
-        while let Some(next) = self.outside.source.peek()? {
+        while let Some(next) = self.context.source.peek()? {
             if next.submit > self.now && last != Some(next.job) {
                 break;
             }
@@ -69,7 +42,7 @@ impl Kernel<'_> {
             arrived.extend(self.take_row(&mut appeared)?);
         }
         for &job in &appeared.slots {
-            self.work.jobs.complete(job, &*self.outside.source)?;
+            self.work.jobs.complete(job, &*self.context.source)?;
         }
         self.enqueue_later();
         for (set, after) in arrived.drain(..) {
@@ -91,30 +64,27 @@ impl Kernel<'_> {
 
     /// Takes the next row of the source. Returns `None` if there is none or it can never start.
     fn take_row(&mut self, appeared: &mut Appeared) -> Result<Option<(SetSlot, Vec<u32>)>> {
-        let Some(row) = self.outside.source.next_set()? else { return Ok(None) };
-        self.outcome.rows += 1;
+        let Some(row) = self.context.source.next_set()? else { return Ok(None) };
+        self.counts.rows += 1;
         self.livelock.progress();
-        if let Some(next) = self.outside.source.peek()? {
+        if let Some(next) = self.context.source.peek()? {
             let user = next.user;
             self.fetch_user(user);
         }
         self.open_accounts(row.user)?;
         let known = appeared.slots.len();
         let job = self.job_of(appeared, &row)?;
-        let stage = row.stage.map(|stage| self.outside.source.stage_name(stage));
-        self.outside.recorder.submitted(&row, stage, appeared.slots.len() > known);
+        let stage = row.stage.map(|stage| self.context.source.stage_name(stage));
+        self.context.recorder.submitted(&row, stage, appeared.slots.len() > known);
         self.add_set(job, row)
     }
 
     /// Takes the next row of the source before the first step, which must be the only one of its job, and enqueues it. `since` is the
     /// earliest instant at which it could have started. Errors: those of the row, and [`Error::Mismatch`] if there is none, or it is not
     /// the only one of its job.
-    pub(in crate::engine) fn enter(&mut self, since: Time) -> Result<Option<SetSlot>> {
+    pub fn enter(&mut self, since: Time) -> Result<Option<SetSlot>> {
         let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
-        if self.outcome.instants > 0 {
-            return wrong("tasks that are there from the beginning come before the first step");
-        }
-        let Some((row, job, submit)) = self.outside.source.peek()?.map(|set| (set.row, set.job, set.submit)) else {
+        let Some((row, job, submit)) = self.context.source.peek()?.map(|set| (set.row, set.job, set.submit)) else {
             return wrong("a task is to be there from the beginning, and the workload has no row for it");
         };
         if submit > self.now {
@@ -122,14 +92,14 @@ impl Kernel<'_> {
         }
         let mut appeared = Appeared::default();
         let taken = self.take_row(&mut appeared)?;
-        if self.outside.source.peek()?.is_some_and(|next| next.job == job) {
+        if self.context.source.peek()?.is_some_and(|next| next.job == job) {
             return Err(self.mismatch(
                 row,
                 "job",
                 "has further rows, and its tasks are to be there from the beginning",
             ));
         }
-        appeared.slots.iter().try_for_each(|job| self.work.jobs.complete(*job, &*self.outside.source))?;
+        appeared.slots.iter().try_for_each(|job| self.work.jobs.complete(*job, &*self.context.source))?;
         let Some((slot, _)) = taken else { return Ok(None) };
         self.work.sets[slot].release = since;
         self.enqueue(slot);
@@ -139,7 +109,7 @@ impl Kernel<'_> {
     /// Enters the next row like [`Kernel::enter`], and starts its tasks on these machines with these counts, whatever the policy decides.
     /// Errors: [`Error::Mismatch`] also if they cannot run there, or the counts do not sum to all tasks; the message is to follow the name
     /// of the tasks.
-    pub(in crate::engine) fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
+    pub fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
         let wrong = |problem: String| Err(Error::Mismatch { problem });
         let Some(slot) = self.enter(since)? else { return wrong("larger than any machine".to_owned()) };
         let set = &self.work.sets[slot];
@@ -153,12 +123,12 @@ impl Kernel<'_> {
             if !there || !self.site.scopes.contains(self.work.queues.scope(queue), *machine) {
                 return wrong("its machine may not be used".to_owned());
             }
-            let need = amounts(self.work.sets.needs(slot).1).times(*tasks);
+            let need = Resources::from_slice(self.work.sets.needs(slot).1).times(*tasks);
             if !self.site.machines.fits(*machine, need.slice(self.books.dims())) {
                 return wrong(format!("no room is left for {tasks} of its tasks beside those before it"));
             }
         }
-        self.launch_set(slot, parts);
+        self.launch(slot, parts);
         self.ties.forget(user);
         self.emptied(queue);
         self.start_launched()
@@ -181,8 +151,8 @@ impl Kernel<'_> {
 
     /// Submits a set: its tasks are queued now, or once the control plane knows the request.
     fn submit(&mut self, slot: SetSlot) {
-        if self.outside.control.is_some() {
-            self.notes.push_event(CoreEvent::Submitted(slot));
+        if self.settings.delegates {
+            self.changes.push(Change::Submitted(slot));
         } else {
             self.enqueue(slot);
         }
@@ -191,14 +161,14 @@ impl Kernel<'_> {
     fn open_accounts(&mut self, user: UserId) -> Result<()> {
         while self.books.users() <= user.index() {
             let id = UserId(self.books.users() as u32);
-            let name = self.outside.source.users().name(id.0);
+            let name = self.context.source.users().name(id.0);
             self.books.open(name);
-            self.outside.policy.open(id, name)?;
-            self.outside.recorder.user(id, name);
+            self.context.policy.open(id, name)?;
+            self.context.recorder.user(id, name);
             self.work.queues.open();
             self.ties.open();
-            self.round.open(self.work.queues.len());
-            self.notes.changed.open();
+            self.states.open(self.work.queues.len());
+            self.changes.users.open();
         }
         Ok(())
     }
@@ -216,7 +186,7 @@ impl Kernel<'_> {
         if row.job.0 as usize != appeared.first.0 as usize + appeared.slots.len() {
             return Err(self.mismatch(row.row, "job", "the job appeared before; its rows must share a submit time"));
         }
-        let name = self.outside.source.job_name();
+        let name = self.context.source.job_name();
         let slot = self.work.jobs.open(row, name);
         if let Some(ordered) = &mut self.work.ordered {
             ordered.open_job(slot, row.job);
@@ -247,8 +217,10 @@ impl Kernel<'_> {
                 format!("is missing or empty, and the order '{0}' uses it; '{0}:true' does not", ordered.name());
             return Err(self.mismatch(row.row, "estimate_s", &problem));
         }
-        if self.options.on_blocked.backfills() && row.estimate.is_none() && row.duration != Span::ENDLESS {
-            let rule = self.options.on_blocked.name();
+        if let Some(rule) = self.settings.estimates_for
+            && row.estimate.is_none()
+            && row.duration != Span::ENDLESS
+        {
             let problem =
                 format!("is missing or empty, and on_blocked '{rule}' uses it; give one, or a model (estimates)");
             return Err(self.mismatch(row.row, "estimate_s", &problem));
@@ -260,8 +232,7 @@ impl Kernel<'_> {
         let footprint = self.site.lens.demand(row.demand);
         let together = if row.gang { u64::from(row.tasks) } else { 1 };
         let scope = self.scope_of(&row)?;
-        let widest =
-            if self.options.fall_back.is_some() { self.site.scopes.widest(scope, self.books.dims()) } else { scope };
+        let widest = if self.settings.widens { self.site.scopes.widest(scope, self.books.dims()) } else { scope };
         let Site { scopes, offers, cluster, .. } = &mut self.site;
         let empty = scopes.empty(widest, offers, &cluster.capacities);
         let fits = empty.seen.room(&footprint, together) >= together;
@@ -276,8 +247,8 @@ impl Kernel<'_> {
             return Err(self.mismatch(row.row, "gang", &problem));
         }
         if !fits {
-            self.outside.recorder.stuck(&StuckRecord {
-                name: self.work.jobs.name(job, self.outside.source.job_names()),
+            self.context.recorder.stuck(&StuckRecord {
+                name: self.work.jobs.name(job, self.context.source.job_names()),
                 user: row.user,
                 row: row.row,
                 tasks: u64::from(row.tasks),
@@ -292,7 +263,7 @@ impl Kernel<'_> {
             return Ok(None);
         }
         let queue = self.work.queues.id(row.user, scope);
-        self.round.open(self.work.queues.len());
+        self.states.open(self.work.queues.len());
         let Site { scopes, partitions, .. } = &mut self.site;
         let partition = partitions.partition(scopes.get(scope).class, scopes.labels());
         let slot = self.work.sets.add(&row, job, first, footprint.slice(self.books.dims()), (queue, scope, partition));
@@ -310,14 +281,14 @@ impl Kernel<'_> {
         let class = match row.label {
             None => None,
             Some(label) => {
-                let class = self.site.scopes.class(label, self.outside.source.label_name(label));
+                let class = self.site.scopes.class(label, self.context.source.label_name(label));
                 Some(class.map_err(|problem| self.mismatch(row.row, "label", &problem))?)
             }
         };
         let location = match row.location {
             None => Location::Cluster,
             Some(location) => {
-                let found = self.site.scopes.location(self.outside.source.location_name(location));
+                let found = self.site.scopes.location(self.context.source.location_name(location));
                 found.map_err(|problem| self.mismatch(row.row, "location", &problem))?
             }
         };
@@ -325,7 +296,7 @@ impl Kernel<'_> {
     }
 
     /// Submits rows that ended stages have released, behind the arrivals of this instant, in row order.
-    pub(in crate::engine) fn enqueue_released(&mut self) {
+    pub fn enqueue_released(&mut self) {
         if self.intake.released.is_empty() {
             return;
         }

@@ -8,7 +8,7 @@ use crate::record::Recorder;
 use crate::workload::Source;
 
 /// An object of the run context. An engine that owns all of them can be stored, and moved to another thread.
-pub(in crate::engine) enum Party<'a, T: ?Sized> {
+pub enum Party<'a, T: ?Sized> {
     Lent(&'a mut T),
     Own(Box<T>),
 }
@@ -34,11 +34,11 @@ impl<T: ?Sized> DerefMut for Party<'_, T> {
 
 /// The source of tasks, the policy, the recorder, and optionally a control.
 pub struct RunContext<'a> {
-    pub(in crate::engine) source: Party<'a, dyn Source + 'a>,
-    pub(in crate::engine) policy: Party<'a, dyn Policy + 'a>,
-    pub(in crate::engine) recorder: Party<'a, dyn Recorder + 'a>,
+    pub(super) source: Party<'a, dyn Source + 'a>,
+    pub(super) policy: Party<'a, dyn Policy + 'a>,
+    pub(super) recorder: Party<'a, dyn Recorder + 'a>,
     /// The control that executes the decisions; if absent, the engine does.
-    pub(in crate::engine) control: Option<Party<'a, dyn Control + 'a>>,
+    pub(super) control: Option<Party<'a, dyn Control + 'a>>,
 }
 
 impl<'a> RunContext<'a> {
@@ -65,5 +65,16 @@ impl<'a> RunContext<'a> {
     /// Adds a control for the duration of the run.
     pub fn under(self, control: &'a mut (dyn Control + 'a)) -> RunContext<'a> {
         RunContext { control: Some(Party::Lent(control)), ..self }
+    }
+
+    /// Returns the policy.
+    pub(in crate::engine) fn policy(&self) -> &(dyn Policy + 'a) {
+        &*self.policy
+    }
+
+    /// Removes and returns the control.
+    pub(in crate::engine) fn without_control(mut self) -> (RunContext<'a>, Option<Party<'a, dyn Control + 'a>>) {
+        let control = self.control.take();
+        (self, control)
     }
 }

@@ -4,38 +4,26 @@
 //! job. Sets and jobs without remaining tasks are freed, which may release rows that wait for a stage and, in a closed loop, the next job.
 //! The end of the run reports running and waiting tasks and unfinished jobs.
 
-use super::change_log::QueueChange;
-use super::{Kernel, amounts};
-use super::devices;
-use super::jobs::{JobSlot, SetSlot};
-use crate::engine::extensions::remote::CoreEvent;
-use super::running::Running;
-use crate::books::Partition;
-use crate::record::{Fate, Salvage, Stuck, StuckRecord, TaskRecord};
+use super::Kernel;
+use super::changes::{Change, kind};
+use super::ids::{JobSlot, SetSlot};
+use super::running::{ReservedRoom, Running};
+use crate::cluster::DevicePart;
+use crate::record::Fate;
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
-
-/// Reserved room, and its owner.
-#[derive(Clone, Debug)]
-pub(in crate::engine) struct ReservedRoom {
-    pub user: UserId,
-    pub partition: Partition,
-    pub machine: MachineId,
-    pub count: u32,
-    /// The demand of each task.
-    pub demand: Resources,
-    pub footprint: Resources,
-}
+use plimsoll_base::units::{Resources, Time, UserId};
 
 impl Kernel<'_> {
     /// Prefetches the state of a user that is about to change; with 100,000 users it has left the cache since its last change.
-    pub(in crate::engine) fn fetch_user(&self, user: UserId) {
+    pub fn fetch_user(&self, user: UserId) {
         self.books.fetch(user);
         self.work.queues.fetch(user);
-        self.outside.recorder.fetch(user);
+        self.context.recorder.fetch(user);
     }
 
-    pub(in crate::engine) fn finish_due(&mut self) -> Result<()> {
+    /// Ends the tasks at their end times. With attempts that may fail, and under a backend, the tasks are only collected or recorded for
+    /// the extension. Errors: the recorder's.
+    pub fn finish_due(&mut self) -> Result<()> {
         while self.running.next_time() == Some(self.now) {
             let Some(running) = self.running.pop(&self.work.sets) else { break };
             // Prefetches the data of the next end while the processor works on this one. With many concurrent tasks the data have left the
@@ -45,12 +33,12 @@ impl Kernel<'_> {
                 self.work.sets.fetch(set);
                 self.work.jobs.fetch(job);
             }
-            if self.running.draws.is_some() {
+            if self.running.attempts.is_some() {
                 self.running.due.push(running);
                 continue;
             }
-            if self.outside.control.is_some() {
-                self.notes.push_event(CoreEvent::Ended(running));
+            if self.settings.delegates {
+                self.changes.push(Change::Completed(running));
                 continue;
             }
             self.finish(running, Fate::Finished)?;
@@ -61,8 +49,33 @@ impl Kernel<'_> {
         Ok(())
     }
 
-    /// Ends running tasks permanently. Errors: the recorder's.
-    pub(in crate::engine) fn finish(&mut self, finish: Running, fate: Fate) -> Result<()> {
+    /// Removes and returns the tasks at their end times, if attempts may fail.
+    pub fn take_due(&mut self) -> Vec<Running> {
+        std::mem::take(&mut self.running.due)
+    }
+
+    /// Ends tasks that completed at `at`, and keeps their room until [`Kernel::release_room`]. Returns their room and devices. Errors: the
+    /// recorder's.
+    pub fn finish_in_place(&mut self, tasks: &Running, at: Time) -> Result<(ReservedRoom, Vec<DevicePart>)> {
+        let room = self.reserved_room(tasks);
+        self.work.sets[tasks.set].left -= tasks.count.get();
+        if let Some(ordered) = &mut self.work.ordered {
+            ordered.over(tasks, true, self.now);
+        }
+        self.report(tasks, Some(at), Fate::Finished)?;
+        let devices = self.take_devices(tasks);
+        self.leave_job(tasks.job, tasks.set, tasks.count.get())?;
+        Ok((room, devices))
+    }
+
+    /// Releases the room and the devices of tasks that have ended.
+    pub fn release_room(&mut self, room: &ReservedRoom, devices: &[DevicePart]) {
+        self.give_back(room);
+        self.site.machines.release(room.machine, devices);
+    }
+
+    /// Ends running tasks permanently; they must not be in the agenda any more. Errors: the recorder's.
+    pub fn finish(&mut self, finish: Running, fate: Fate) -> Result<()> {
         if let Some(ordered) = &mut self.work.ordered {
             ordered.over(&finish, true, self.now);
         }
@@ -73,7 +86,7 @@ impl Kernel<'_> {
     }
 
     /// Removes a waiting set from its queue permanently, without a start: its task continues in another instance. Errors: the recorder's.
-    pub(in crate::engine) fn withdraw(&mut self, slot: SetSlot) -> Result<()> {
+    pub fn withdraw(&mut self, slot: SetSlot) -> Result<()> {
         self.dequeue(slot);
         let set = &mut self.work.sets[slot];
         let (job, tasks) = (set.job, std::mem::take(&mut set.waiting));
@@ -85,7 +98,7 @@ impl Kernel<'_> {
     }
 
     /// Removes a waiting set from its queue and the books.
-    pub(in crate::engine) fn dequeue(&mut self, slot: SetSlot) {
+    pub fn dequeue(&mut self, slot: SetSlot) {
         let set = &self.work.sets[slot];
         let (user, queue, tasks, partition) = (set.user, set.queue, set.waiting, set.partition);
         self.leave_queue(slot, queue);
@@ -95,37 +108,37 @@ impl Kernel<'_> {
             books.withdraw(user, tasks, demand);
         }
         self.note_head(user);
-        self.push_queue_change(QueueChange::Left(slot));
-        self.notes.changed.mark(user);
+        self.push_queue_change(Change::Left(slot));
+        self.changes.users.mark(user);
     }
 
     /// Subtracts ended or withdrawn tasks of a set from its job. Errors: the recorder's.
-    pub(in crate::engine) fn leave_job(&mut self, job: JobSlot, set: SetSlot, tasks: u32) -> Result<()> {
+    fn leave_job(&mut self, job: JobSlot, set: SetSlot, tasks: u32) -> Result<()> {
         self.livelock.progress();
         self.work.jobs[job].left -= u64::from(tasks);
         self.leave_set(set);
         if self.work.jobs[job].ended() {
             let (id, user) = (self.work.jobs[job].id, self.work.jobs[job].user);
-            self.outside.recorder.job(&self.work.jobs.record(job, self.outside.source.job_names(), Some(self.now)))?;
+            self.context.recorder.job(&self.work.jobs.record(job, self.context.source.job_names(), Some(self.now)))?;
             self.work.jobs.free(job);
-            self.outside.source.job_finished(id, user, self.now);
-            self.notes.push_event(CoreEvent::JobOver(id));
+            self.context.source.job_finished(id, user, self.now);
+            self.changes.push(Change::JobOver(id));
         }
         Ok(())
     }
 
     /// Releases the room of tasks that no longer run.
-    pub(in crate::engine) fn free(&mut self, tasks: &Running) {
+    pub(super) fn free(&mut self, tasks: &Running) {
         self.work.sets[tasks.set].left -= tasks.count.get();
-        let held = self.reserved_room(tasks);
-        self.give_back(&held);
+        let room = self.reserved_room(tasks);
+        self.give_back(&room);
     }
 
     /// Returns the room that tasks reserve.
-    pub(in crate::engine) fn reserved_room(&self, tasks: &Running) -> ReservedRoom {
+    fn reserved_room(&self, tasks: &Running) -> ReservedRoom {
         let set = &self.work.sets[tasks.set];
         let (demand, footprint) = self.work.sets.needs(tasks.set);
-        let (demand, footprint) = (amounts(demand), amounts(footprint));
+        let (demand, footprint) = (Resources::from_slice(demand), Resources::from_slice(footprint));
         ReservedRoom {
             user: set.user,
             partition: set.partition,
@@ -137,106 +150,30 @@ impl Kernel<'_> {
     }
 
     /// Releases reserved room in the books and on its machine.
-    pub(in crate::engine) fn give_back(&mut self, held: &ReservedRoom) {
-        let ReservedRoom { user, partition, machine, count, .. } = *held;
+    fn give_back(&mut self, room: &ReservedRoom) {
+        let ReservedRoom { user, partition, machine, count, .. } = *room;
         let dims = self.books.dims();
-        let (demand, footprint) = (held.demand.slice(dims), held.footprint.slice(dims));
+        let (demand, footprint) = (room.demand.slice(dims), room.footprint.slice(dims));
         self.books.finish(user, demand, footprint, count);
         if let Some(books) = self.books.apart(partition) {
             books.finish(user, demand, footprint, count);
         }
         self.site.machines.give(machine, footprint, count);
-        self.notes.ended(machine, count, demand);
-        self.notes.freed(machine);
-        self.round.freed(machine);
-        self.work.queues.queues_of(user).for_each(|queue| self.round.rerank(queue));
-        self.notes.changed.mark(user);
+        if self.changes.wants(kind::ENDED) {
+            let amount = self.changes.size(demand) * u64::from(count);
+            self.changes.push(Change::Ended { machine, amount });
+        }
+        self.serves_more(machine);
+        self.work.queues.queues_of(user).for_each(|queue| self.states.rerank(queue));
+        self.changes.users.mark(user);
     }
 
     /// Frees a set without remaining tasks, and releases rows that waited for it.
-    pub(in crate::engine) fn leave_set(&mut self, slot: SetSlot) {
+    pub(super) fn leave_set(&mut self, slot: SetSlot) {
         let set = &self.work.sets[slot];
         if set.left == 0 {
             self.work.jobs.row_ended(set.job, set.stage, &mut self.intake.released);
             self.work.sets.free(slot);
         }
-    }
-
-    /// Reports tasks that ran until `finish`, or still run, and do not start again. Errors: the recorder's.
-    pub(in crate::engine) fn report(&mut self, tasks: &Running, finish: Option<Time>, fate: Fate) -> Result<()> {
-        let given_up = matches!(fate, Fate::Lost | Fate::GivenUp);
-        let salvage = Salvage {
-            delay: Span(self.delay_of(tasks).0.min(self.now.since(tasks.start).0)),
-            forfeited: if given_up { self.work.sets[tasks.set].kept } else { Span::ZERO },
-            ..Salvage::default()
-        };
-        self.report_with(tasks, finish, fate, salvage)
-    }
-
-    /// Reports tasks, and how their run time counts. Errors: the recorder's.
-    pub(in crate::engine) fn report_with(
-        &mut self,
-        tasks: &Running,
-        finish: Option<Time>,
-        fate: Fate,
-        salvage: Salvage,
-    ) -> Result<()> {
-        let set = &self.work.sets[tasks.set];
-        self.outside.recorder.tasks(&TaskRecord {
-            name: self.work.jobs.name(set.job, self.outside.source.job_names()),
-            user: set.user,
-            partition: set.partition,
-            first: u64::from(tasks.first),
-            count: tasks.count.get(),
-            attempt: set.attempt,
-            backup: set.backup,
-            machine: (!self.site.pooled).then_some(tasks.machine),
-            devices: devices::held_by(&self.site.devices, tasks),
-            submit: set.submit,
-            release: set.since,
-            start: tasks.start,
-            finish,
-            fate,
-            duration: set.duration,
-            salvage,
-            demand: self.work.sets.needs(tasks.set).0,
-        })
-    }
-
-    /// Reports the rest at the end of the run, which is the horizon (`cut`) or a state without future events: running tasks, waiting and
-    /// postponed rows, unfinished jobs. Errors: the recorder's.
-    pub(in crate::engine) fn close(&mut self, cut: bool) -> Result<()> {
-        while let Some(running) = self.running.pop(&self.work.sets) {
-            self.report(&running, None, Fate::Running)?;
-        }
-        for slot in self.work.sets.by_row() {
-            let set = &self.work.sets[slot];
-            // A backup is reported by the other instance of its task.
-            if set.waiting == 0 || set.backup {
-                continue;
-            }
-            let why = match (cut, set.awaits_stage) {
-                (true, _) => Stuck::Cut,
-                (false, true) => Stuck::Deadlocked,
-                (false, false) => Stuck::Starved,
-            };
-            self.outside.recorder.stuck(&StuckRecord {
-                name: self.work.jobs.name(set.job, self.outside.source.job_names()),
-                user: set.user,
-                row: set.row,
-                tasks: u64::from(set.waiting),
-                first: u64::from(set.number),
-                attempt: set.attempt,
-                submit: set.submit,
-                release: (!set.awaits_stage && set.release <= self.now).then_some(set.since),
-                duration: set.duration,
-                demand: self.work.sets.needs(slot).0,
-                why,
-            })?;
-        }
-        for slot in self.work.jobs.by_id() {
-            self.outside.recorder.job(&self.work.jobs.record(slot, self.outside.source.job_names(), None))?;
-        }
-        Ok(())
     }
 }

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use super::jobs::{ActiveSet, JobSlot, SetSlot, Sets};
-use super::queues::{QueueId, place, turn};
+use super::ids::{JobSlot, QueueId, SetSlot};
+use super::queues::{place, turn};
 use super::running::Running;
+use super::sets::{ActiveSet, Sets};
 use crate::policy::Inside;
 use crate::policy::inside::{JobView, SetView, SizeSource, WHOLE};
 use crate::workload::TaskSet;
@@ -65,7 +66,7 @@ impl JobFacts {
 }
 
 /// The queued sets of all queues, in order.
-pub(in crate::engine) struct Ordered {
+pub struct Ordered {
     order: &'static dyn Inside,
     capacity: Resources,
     line: BTreeSet<SetKey>,

@@ -4,27 +4,16 @@
 //! on stages is postponed until every stage that it names has ended. The ideal completion time of a job, on an empty cluster without
 //! limits, is computed when the job is completed.
 
+use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
 use prefetch_index::prefetch_index;
 
-use super::sets::NO_STAGE;
-pub use super::sets::{ActiveSet, SetSlot, Sets};
+use super::ids::{JobSlot, NO_STAGE, SetSlot};
 use crate::record::{JobRecord, Named};
 use crate::workload::{JobName, JobNames, Source, TaskSet};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Span, Time, UserId};
-
-/// A slot in the slab of jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobSlot(u32);
-
-impl JobSlot {
-    /// Returns the slot's index in a list of jobs.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// A job with unfinished tasks. Its name is stored separately, so that this struct fits one cache line.
 #[derive(Clone, Debug)]
@@ -278,4 +267,29 @@ impl IndexMut<JobSlot> for Jobs {
     fn index_mut(&mut self, slot: JobSlot) -> &mut ActiveJob {
         &mut self.slab[slot.index()]
     }
+}
+
+/// The jobs that appear at one instant; their ids are consecutive.
+#[derive(Default)]
+pub(super) struct Appeared {
+    pub first: JobId,
+    pub slots: Vec<JobSlot>,
+}
+
+impl Appeared {
+    pub fn slot(&self, job: JobId) -> Option<JobSlot> {
+        self.slots.get(job.0.checked_sub(self.first.0)? as usize).copied()
+    }
+}
+
+/// Rows that are not queued yet.
+#[derive(Default)]
+pub(super) struct Intake {
+    /// Rows of jobs that straddle instants, taken early so that all rows of a job are known.
+    pub later: BTreeMap<(Time, u64), SetSlot>,
+    /// Rows that an ended stage released in this pass.
+    pub released: Vec<(u64, SetSlot)>,
+    /// Buffers that are reused at every instant.
+    pub appeared: Appeared,
+    pub arrived: Vec<(SetSlot, Vec<u32>)>,
 }

@@ -7,8 +7,8 @@
 //! Two simpler designs collapse at 10^4 users: a linear scan over users, and a search by the largest free amount of each resource over all
 //! machines, since heads that fit no single machine are found again and again.
 
+use super::ids::QueueId;
 use super::offers::{CLASSES, Classes, Offers};
-use super::queues::QueueId;
 use crate::policy::Rank;
 
 /// The position of a queue in the scheduling order: rank, then the run's tie rule between users, then the order of a user's own tasks. No
@@ -142,7 +142,7 @@ impl Line {
     }
 
     /// Returns the classes of demands.
-    pub(in crate::engine) fn classes(&self) -> &Classes {
+    pub fn classes(&self) -> &Classes {
         &self.classes
     }
 

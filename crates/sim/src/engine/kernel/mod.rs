@@ -1,185 +1,187 @@
-//! The core of a run: clock, books, machines, waiting and running tasks.
+//! The kernel of a run: clock, agenda, books, machines, task sets, running tasks and queues.
 //!
-//! Its state changes through [`Kernel::enqueue`], [`Kernel::launch`], [`Kernel::finish`], [`Kernel::stop`] and [`Kernel::withdraw`], in the files of
-//! the respective step. The core records changes for extensions in a [`ChangeLog`]; it does not call them.
+//! All state is private to this module. Rounds and extensions read it through accessors and change it through verbs, which keep the books,
+//! the machines, the queues and the indexes consistent:
+//!
+//! | verb | effect |
+//! |---|---|
+//! | [`Kernel::arrive`], [`Kernel::enqueue`] | rows become waiting task sets |
+//! | [`Kernel::launch`], [`Kernel::start_launched`] | waiting tasks reserve room, and begin after the round |
+//! | [`Kernel::finish_due`], [`Kernel::finish`] | running tasks end, and release their room |
+//! | [`Kernel::stop`], [`Kernel::restart`], [`Kernel::cancel`] | running tasks stop, and wait again |
+//! | [`Kernel::withdraw`], [`Kernel::list`], [`Kernel::move_to_scope`] | waiting sets leave or change their queue |
+//! | [`Kernel::reserve`], [`Kernel::release_reservation`] | free amounts are reserved for later launches |
+//! | [`Kernel::remove_machine`], [`Kernel::restore_machine`], [`Kernel::relabel`] | machines leave, join and change labels |
+//! | [`Kernel::reschedule`], [`Kernel::split`] | running tasks end at another time, or apart |
+//!
+//! The event loop ([`Engine::step`](crate::engine::Engine::step)) runs from instant to instant:
+//!
+//! ```text
+//!   next instant: arrival | end of tasks | extension
+//!        |
+//!        v
+//!   advance(t)        the recorder integrates the interval that ends at t
+//!        |
+//!        v
+//!   finish_due()      tasks end: room is freed, jobs end, stages release rows   <--+
+//!   arrive()          rows join their queues                                       |  tasks of zero
+//!   enqueue_released() released rows join behind the arrivals                      |  duration end in
+//!        |                                                                         |  a further pass
+//!        v                                                                         |
+//!   round             prepare, serve queues in rank order, start_launched()  ------+
+//!        |
+//!        v
+//!   settle()          recorder and policy receive the changed users
+//! ```
+//!
+//! The kernel calls no round and no extension. Extensions read what has happened from the [`ChangeLog`].
 
-pub(in crate::engine) mod agenda;
-pub(in crate::engine) mod arrive;
-pub(in crate::engine) mod change_log;
-pub(in crate::engine) mod context;
-pub(in crate::engine) mod devices;
-pub(in crate::engine) mod finish;
-pub(in crate::engine) mod interval;
-pub(in crate::engine) mod job_order;
-pub(in crate::engine) mod jobs;
-pub(in crate::engine) mod launch;
-pub(in crate::engine) mod line;
-pub(in crate::engine) mod livelock;
-pub(in crate::engine) mod offers;
-pub(in crate::engine) mod pace;
-pub(in crate::engine) mod partitions;
-pub(in crate::engine) mod preemption_limits;
-pub(in crate::engine) mod queues;
-pub(in crate::engine) mod running;
-pub(in crate::engine) mod scopes;
-pub(in crate::engine) mod sets;
-pub(in crate::engine) mod site;
-pub(in crate::engine) mod stop;
-pub(in crate::engine) mod ties;
-pub(in crate::engine) mod victims;
-pub(in crate::engine) mod view;
+pub mod agenda;
+mod arrive;
+mod audit;
+pub mod budget;
+mod changes;
+mod context;
+mod finish;
+mod ids;
+mod job_order;
+mod jobs;
+mod launch;
+pub mod line;
+mod line_states;
+pub mod offers;
+pub mod pace;
+mod queues;
+mod report;
+mod room;
+mod running;
+mod scopes;
+mod sets;
+mod site;
+mod stop;
+mod ties;
+mod view;
+mod work;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use self::arrive::Intake;
-use self::change_log::{ChangeLog, QueueChange};
-use crate::engine::extensions::faults::Draws;
-use crate::engine::round::gang::GangPlan;
-use self::job_order::Ordered;
-use self::jobs::{ActiveSet, JobSlot, Jobs, SetSlot, Sets};
-use self::livelock::Livelock;
-use self::preemption_limits::PreemptionBudget;
-use self::queues::{QueueId, Queues, place, turn};
-use crate::engine::round::RoundState;
-use self::context::RunContext;
-use self::running::Execution;
-use self::site::Site;
-use self::ties::TieBreaker;
-use self::victims::Victims;
-use crate::engine::round::waits::Joined;
-use crate::engine::{Options, Outcome};
+pub use agenda::Ticket;
+pub use changes::{Change, Reader, TasksOfRow};
+pub use context::{Party, RunContext};
+pub use ids::{QueueId, ScopeId, SetSlot};
+pub use line::LineKey;
+pub use line_states::{Admission, QueueState};
+pub use queues::place;
+pub use room::GangPlan;
+pub use running::{Attempt, Attempts, Choice, ReservedRoom, Running, Victim, Victims, may_be_stopped};
+pub use scopes::times;
+pub use sets::ActiveSet;
+pub use site::Partitions;
+pub use ties::Ties;
+pub use view::Requester;
+
+use budget::{Livelock, PreemptionBudget, PreemptionLimits};
+use changes::ChangeLog;
+use job_order::Ordered;
+use jobs::{Intake, Jobs};
+use line_states::QueueStates;
+use pace::Distance;
+use queues::Queues;
+use running::Execution;
+use sets::Sets;
+use site::Site;
+use ties::TieBreaker;
+use work::Work;
+
 use crate::books::{Books, Weights};
-use crate::cluster::Cluster;
-use crate::policy::{Ask, Needs, PreemptsFor, Queue};
+use crate::cluster::{Cluster, Machines, Placement};
+use crate::policy::{Ask, Inside, Needs, Policy, PreemptsFor, Queue};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Resources, Time, UserId};
+use plimsoll_base::units::{JobId, Resources, Span, Time, UserId};
 
-/// Unfinished jobs, their task sets, and the queues of waiting sets.
-pub(in crate::engine) struct Work {
-    pub jobs: Jobs,
-    pub sets: Sets,
-    pub queues: Queues,
-    /// The order inside users, if it is not the usual one.
-    pub ordered: Option<Ordered>,
-}
-
-impl Work {
-    /// Puts a set in its queue.
-    pub fn push(&mut self, slot: SetSlot, now: Time) {
-        let Some(ordered) = &mut self.ordered else { return self.queues.push(&mut self.sets, slot) };
-        ordered.push(&self.sets, slot, now);
-        let queue = self.sets[slot].queue;
-        self.queues.set_head(queue, ordered.head(queue));
-    }
-
-    /// Removes a set from its queue, at any position.
-    pub fn remove(&mut self, slot: SetSlot) {
-        let Some(ordered) = &mut self.ordered else { return self.queues.remove(&mut self.sets, slot) };
-        ordered.remove(&self.sets, slot);
-        let queue = self.sets[slot].queue;
-        self.queues.set_head(queue, ordered.head(queue));
-    }
-
-    /// Updates the sort key of a queued set that has launched some of its tasks.
-    pub fn renumber(&mut self, slot: SetSlot) {
-        if let Some(ordered) = &mut self.ordered {
-            ordered.renumber(&self.sets, slot);
-            let queue = self.sets[slot].queue;
-            self.queues.set_head(queue, ordered.head(queue));
-        }
-    }
-
-    /// Reorders sets with keys that may have changed. Returns their queues, and whether these have another head.
-    fn reorder(&mut self, now: Time) -> Vec<(QueueId, bool)> {
-        let Work { sets, queues, ordered: Some(ordered), .. } = self else { return Vec::new() };
-        let mut headed = |ordered: &Ordered, queue: QueueId| {
-            let head = ordered.head(queue);
-            let other = head != queues.head(queue);
-            queues.set_head(queue, head);
-            (queue, other)
-        };
-        let moved = ordered.rekey(sets, now);
-        moved.into_iter().map(|queue| headed(ordered, queue)).collect()
-    }
-
-    /// Returns the policy's view of a user's queue with this head.
-    pub fn view(&self, head: SetSlot) -> Queue {
-        let set = &self.sets[head];
-        let ActiveSet { user, partition, release, priority, .. } = *set;
-        let key = self.ordered.as_ref().map(|ordered| ordered.key_of(head));
-        Queue { user, partition, release, place: place(set), priority, key }
-    }
-
-    /// Returns the position of a head among the heads of its user's queues. Equal keys are ordered by age of the queue.
-    pub fn turn(&self, head: SetSlot) -> (u128, u32) {
-        match &self.ordered {
-            None => turn(&self.sets[head]),
-            Some(ordered) => (ordered.key_of(head), self.sets[head].queue.0),
-        }
-    }
-
-    /// Returns the set that a user would launch from next, regardless of room.
-    pub fn first(&self, user: UserId) -> Option<SetSlot> {
-        if self.queues.are_whole() {
-            return self.queues.head(self.queues.cluster_queue(user));
-        }
-        let heads = self.queues.queues_of(user).filter_map(|queue| self.queues.head(queue));
-        heads.min_by_key(|head| self.turn(*head))
-    }
-
-    /// Returns the waiting sets of a queue, in order.
-    pub fn in_order(&self, queue: QueueId) -> Vec<SetSlot> {
-        match &self.ordered {
-            None => self.queues.in_order(&self.sets, queue),
-            Some(ordered) => ordered.in_order(queue),
-        }
-    }
-
-    /// Returns the set that a queue launches from next. Panics: if the queue is empty (a programmer error).
-    pub fn waiting_head(&self, queue: QueueId) -> SetSlot {
-        self.queues.head(queue).expect("a queue in line has a head")
-    }
+/// The options of a run that the kernel uses.
+pub struct Settings {
+    /// The placement rule.
+    pub placement: Placement,
+    /// The order among users of equal rank.
+    pub ties: Ties,
+    /// The order of each user's own task sets; the usual one if absent.
+    pub order: Option<&'static dyn Inside>,
+    /// The factors for tasks away from the machines where they would run best.
+    pub distance: Option<Distance>,
+    /// Limits and costs of preemption.
+    pub limits: PreemptionLimits,
+    /// The seed of random placement.
+    pub seed: u64,
+    /// Whether sets may move to wider scopes: a set is too large only if it fits no machine of the widest one.
+    pub widens: bool,
+    /// The name of the rule that requires estimates of run times, if one does.
+    pub estimates_for: Option<&'static str>,
+    /// The indexes of running tasks in the order of stopping, if any tasks may be stopped.
+    pub victims: Option<Victims>,
+    /// The course of attempts, if tasks fail or straggle: every task is then an entry of its own.
+    pub attempts: Option<Box<dyn Attempts>>,
+    /// Whether a backend executes submissions, launches and ends: the kernel only records them in the change log.
+    pub delegates: bool,
+    /// The readers of the change log.
+    pub readers: Vec<Reader>,
+    /// The index of the resource that [`Change::Started`] and [`Change::Ended`] report.
+    pub watched: Option<usize>,
 }
 
 /// The state of a run.
-pub(in crate::engine) struct Kernel<'a> {
-    pub outside: RunContext<'a>,
-    pub options: Options,
-    pub now: Time,
-    pub books: Books,
-    pub site: Site,
-    pub work: Work,
+pub struct Kernel<'a> {
+    context: RunContext<'a>,
+    settings: Settings,
+    now: Time,
+    books: Books,
+    site: Site,
+    work: Work,
     /// Rows that are not queued yet.
-    pub intake: Intake,
-    pub running: Execution,
-    pub round: RoundState,
-    pub ties: TieBreaker,
-    pub livelock: Livelock,
-    /// Task sets that joined a queue since the last rounds.
-    pub joined: Joined,
+    intake: Intake,
+    running: Execution,
+    states: QueueStates,
+    /// Tasks launched in this round, which begin at its end.
+    launches: Vec<Running>,
+    /// Whether tasks were launched since the last call of [`Kernel::prepare`].
+    launched: bool,
+    /// Whether the policy reclaims resources.
+    preempts_for: PreemptsFor,
+    ties: TieBreaker,
+    livelock: Livelock,
+    /// Task sets that joined a queue since the last rounds; kept only if decisions are recorded.
+    joined: Vec<SetSlot>,
     /// The limits of voluntary preemption, and recent preemptions.
-    pub preemption_budget: PreemptionBudget,
-    /// The placement of the gang that was tried last.
-    pub plan: GangPlan,
-    pub notes: ChangeLog,
-    pub outcome: Outcome,
+    budget: PreemptionBudget,
+    changes: ChangeLog,
+    counts: Counts,
+}
+
+/// Counts of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Rows taken from the source.
+    pub rows: u64,
+    /// Tasks launched.
+    pub launched: u64,
+    /// The maximum number of tasks that ran at once.
+    pub peak_running: u64,
 }
 
 impl<'a> Kernel<'a> {
     /// Creates the state before the first event.
     pub fn new(
-        outside: RunContext<'a>,
+        context: RunContext<'a>,
         needs: &Needs,
         cluster: Arc<Cluster>,
         weights: Weights,
-        options: &Options,
+        mut settings: Settings,
     ) -> Kernel<'a> {
         let (dims, plain) = (cluster.dims.len(), needs.lens.is_plain());
-        let site = Site::new(needs, cluster, options);
+        let site = Site::new(needs, cluster, settings.placement, settings.seed);
         let cluster = &site.cluster;
         let mut books = Books::new(dims, cluster.total(), site.offered(), plain, weights);
-        if needs.waiting_demand || outside.recorder.wants_waiting_demand() {
+        if needs.waiting_demand || context.recorder.wants_waiting_demand() {
             books.keep_waiting_demand();
         }
         if !needs.labels.is_empty() {
@@ -193,50 +195,202 @@ impl<'a> Kernel<'a> {
             books.keep_machines(if site.pooled { &pool } else { &site.offers });
         }
         site.update_totals(&mut books);
-        let eventful = !site.pooled && !cluster.events.events.is_empty();
-        let victims = match (options.preempt, needs.preempts_for) {
-            (Some(_), _) | (_, PreemptsFor::ForOthers) => Some(Victims::of_all()),
-            (None, PreemptsFor::Reclaims) => Some(Victims::default()),
-            (None, PreemptsFor::Never) => (eventful || options.faults.is_some()).then(Victims::default),
-        };
-        let ordered = options.inside.map(|order| Ordered::new(order, *books.capacity()));
-        let watched = cluster.memory().filter(|_| options.slowdown.is_some() && !site.pooled);
-        let notes = ChangeLog {
-            freed: (options.hoard.is_some() && !site.pooled).then(Vec::new),
-            standing: (options.fall_back.is_some() && !site.pooled).then(Vec::new),
-            load: watched.map(|dim| (dim, Vec::new())),
-            instances: options.faults.and_then(|faults| faults.backup).map(|_| Vec::new()),
-            remote: outside.control.is_some().then(Vec::new),
-            ..ChangeLog::default()
-        };
+        let ordered = settings.order.map(|order| Ordered::new(order, *books.capacity()));
         Kernel {
-            outside,
-            options: *options,
+            context,
             now: Time::ZERO,
             books,
             site,
             work: Work { jobs: Jobs::default(), sets: Sets::new(dims, plain), queues: Queues::default(), ordered },
             intake: Intake::default(),
-            running: Execution::new(victims, options.faults.map(|faults| Draws::new(faults, options.seed))),
-            round: RoundState::new(needs),
-            ties: TieBreaker::new(options.ties),
+            running: Execution::new(settings.victims.take(), settings.attempts.take()),
+            states: QueueStates::default(),
+            launches: Vec::new(),
+            launched: false,
+            preempts_for: needs.preempts_for,
+            ties: TieBreaker::new(settings.ties),
             livelock: Livelock::default(),
-            joined: Joined::default(),
-            preemption_budget: PreemptionBudget::new(&options.preemption_limits),
-            plan: GangPlan::default(),
-            notes,
-            outcome: Outcome::default(),
+            joined: Vec::new(),
+            budget: PreemptionBudget::new(&settings.limits),
+            changes: ChangeLog::new(&settings.readers, settings.watched),
+            counts: Counts::default(),
+            settings,
         }
+    }
+
+    /// Returns the present instant.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Returns the books: allocation and pending demand of each user.
+    pub fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// Returns the policy.
+    pub fn policy(&self) -> &(dyn Policy + 'a) {
+        &*self.context.policy
+    }
+
+    /// Returns the counts so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Returns the description of the cluster.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.site.cluster
+    }
+
+    /// Returns the machines and their free amounts.
+    pub fn machines(&self) -> &Machines {
+        &self.site.machines
+    }
+
+    /// Returns the amounts that each machine offers through the policy's lens.
+    pub fn offers(&self) -> &[Resources] {
+        &self.site.offers
+    }
+
+    /// Returns the scopes of machines, with their lines of blocked queues.
+    pub fn scopes(&self) -> &scopes::Scopes {
+        &self.site.scopes
+    }
+
+    /// Returns the queues of all users.
+    pub fn queues(&self) -> &Queues {
+        &self.work.queues
+    }
+
+    /// Returns the set that a queue launches from next.
+    pub fn head(&self, queue: QueueId) -> Option<SetSlot> {
+        self.work.queues.head(queue)
+    }
+
+    /// Returns the set that a queue launches from next. Panics: if the queue is empty (a programmer error).
+    pub fn waiting_head(&self, queue: QueueId) -> SetSlot {
+        self.head(queue).expect("a queue in line has a head")
+    }
+
+    /// Returns the waiting sets of a queue, in order.
+    pub fn in_order(&self, queue: QueueId) -> Vec<SetSlot> {
+        self.work.in_order(queue)
+    }
+
+    /// Returns the set that a user would launch from next, regardless of room.
+    pub fn first(&self, user: UserId) -> Option<SetSlot> {
+        self.work.first(user)
+    }
+
+    /// Returns the policy's view of a user's queue with this head.
+    pub fn view(&self, head: SetSlot) -> Queue {
+        self.work.view(head)
+    }
+
+    /// Returns the position of a head among the heads of its user's queues.
+    pub fn turn(&self, head: SetSlot) -> (u128, u32) {
+        self.work.turn(head)
+    }
+
+    /// Returns a task set.
+    pub fn set(&self, slot: SetSlot) -> &ActiveSet {
+        &self.work.sets[slot]
+    }
+
+    /// Returns whether a slot contains a live set of a row.
+    pub fn is_of_row(&self, slot: SetSlot, row: u64) -> bool {
+        self.work.sets.is_of(slot, row)
+    }
+
+    /// Returns demand and footprint of each task of a set.
+    pub fn needs(&self, slot: SetSlot) -> (&[u64], &[u64]) {
+        self.work.sets.needs(slot)
+    }
+
+    /// Returns the footprint of each task of a set.
+    pub fn footprint(&self, slot: SetSlot) -> Resources {
+        Resources::from_slice(self.work.sets.needs(slot).1)
+    }
+
+    /// Returns the scope of the queue of a set.
+    pub fn scope(&self, slot: SetSlot) -> ScopeId {
+        self.work.queues.scope(self.work.sets[slot].queue)
+    }
+
+    /// Returns the completion time of the job of a set on an empty, boundless cluster.
+    pub fn ideal(&self, slot: SetSlot) -> Span {
+        self.work.jobs[self.work.sets[slot].job].ideal
+    }
+
+    /// Returns the id of the job of a set.
+    pub fn job_id(&self, slot: SetSlot) -> JobId {
+        self.work.jobs[self.work.sets[slot].job].id
+    }
+
+    /// Returns the running tasks of a ticket; `None` if they do not run any more.
+    pub fn running(&self, ticket: Ticket) -> Option<&Running> {
+        self.running.get(ticket)
+    }
+
+    /// Returns all running tasks, in no particular order.
+    pub fn all_running(&self) -> impl Iterator<Item = &Running> {
+        self.running.iter()
+    }
+
+    /// Returns the indexes of running tasks in the order of stopping, if they are kept.
+    pub fn victims(&self) -> Option<&Victims> {
+        self.running.victims.as_ref()
+    }
+
+    /// Returns the limits of voluntary preemption, and recent preemptions.
+    pub fn budget(&self) -> &PreemptionBudget {
+        &self.budget
+    }
+
+    /// Returns the instant at which the next tasks end.
+    pub fn next_end(&mut self) -> Option<Time> {
+        self.running.next_time()
+    }
+
+    /// Returns whether a backend executes the decisions.
+    pub fn delegates(&self) -> bool {
+        self.settings.delegates
+    }
+
+    /// Returns whether tasks were launched since the last preparation, and forgets it.
+    pub fn take_launched(&mut self) -> bool {
+        std::mem::take(&mut self.launched)
+    }
+
+    /// Returns the next change for a reader; `None` if it has read all.
+    pub fn next_change(&mut self, reader: Reader) -> Option<Change> {
+        self.changes.next(reader)
+    }
+
+    /// Begins a round: preemptions outside the window of the limit no longer count.
+    pub fn begin_round(&mut self) {
+        self.budget.begin(self.now);
+    }
+
+    /// Updates the maximum number of tasks that ran at once.
+    pub fn count_running(&mut self) {
+        self.counts.peak_running = self.counts.peak_running.max(self.books.total_running());
     }
 
     /// Reports the end of an instant to the recorder and the policy. Returns the next instant at which the policy requires a round even
     /// without an event. Errors: the recorder's.
     pub fn settle(&mut self) -> Result<Option<Time>> {
-        let changed = &mut self.notes.changed;
-        self.outside.recorder.settled(self.now, &changed.since_instant, &self.books)?;
-        let wake = self.outside.policy.settled(self.now, &changed.since_instant, &self.books);
+        let changed = &mut self.changes.users;
+        self.context.recorder.settled(self.now, &changed.since_instant, &self.books)?;
+        let wake = self.context.policy.settled(self.now, &changed.since_instant, &self.books);
         changed.instant_over();
         Ok(wake)
+    }
+
+    /// Sends a heartbeat to the recorder. Errors: the recorder's.
+    pub fn heartbeat(&mut self) -> Result<()> {
+        self.context.recorder.heartbeat(self.now)
     }
 
     /// Returns the request to start a number of tasks of a set.
@@ -254,17 +408,42 @@ impl<'a> Kernel<'a> {
         if let Some(books) = self.books.apart(partition) {
             books.queue(user, tasks, demand);
         }
-        self.notes.changed.mark(user);
+        self.changes.users.mark(user);
         self.enqueue_in(slot);
-        self.push_queue_change(QueueChange::Joined(slot));
+        self.push_queue_change(Change::Joined(slot));
         self.note_joined(slot);
     }
 
     /// Records that a set has joined or left a queue; needed only if some tasks may not start on every machine.
-    pub fn push_queue_change(&mut self, standing: QueueChange) {
+    fn push_queue_change(&mut self, change: Change) {
         if !self.work.queues.are_whole() {
-            self.notes.standing(standing);
+            self.changes.push(change);
         }
+    }
+
+    /// Lists a set whose request becomes known, or removes it from its queue until then. Returns false if it has this state already, or no
+    /// waiting tasks.
+    pub fn list(&mut self, slot: SetSlot, listed: bool) -> bool {
+        let set = &mut self.work.sets[slot];
+        if std::mem::replace(&mut set.listed, listed) == listed || set.waiting == 0 {
+            return false;
+        }
+        if listed {
+            self.enqueue(slot);
+        } else {
+            self.dequeue(slot);
+        }
+        true
+    }
+
+    /// Marks a submitted set as unknown until [`Kernel::list`] is called.
+    pub fn withhold(&mut self, slot: SetSlot) {
+        self.work.sets[slot].listed = false;
+    }
+
+    /// Lets the waiting tasks of a gang start one by one.
+    pub fn dissolve_gang(&mut self, slot: SetSlot) {
+        self.work.sets[slot].gang = false;
     }
 
     /// Puts a set in its queue, and reports a new head.
@@ -296,13 +475,13 @@ impl<'a> Kernel<'a> {
                 self.head_changed(queue);
             } else {
                 // Its head may have another position among its user's heads.
-                self.round.rerank(queue);
+                self.states.rerank(queue);
             }
             let user = self.work.queues.user(queue);
             self.note_head(user);
-            self.outside.recorder.head(user);
+            self.context.recorder.head(user);
             // A rank may depend on the user's total demand in the books, in all of its queues.
-            self.work.queues.queues_of(user).for_each(|sibling| self.round.rerank(sibling));
+            self.work.queues.queues_of(user).for_each(|sibling| self.states.rerank(sibling));
         }
     }
 
@@ -315,52 +494,6 @@ impl<'a> Kernel<'a> {
 
     /// Returns the error for an invalid row, with the row's location.
     pub fn mismatch(&self, row: u64, column: &str, problem: &str) -> Error {
-        Error::Mismatch { problem: format!("{}, column '{column}': {problem}", self.outside.source.locate(row)) }
+        Error::Mismatch { problem: format!("{}, column '{column}': {problem}", self.context.source.locate(row)) }
     }
-
-    /// Recomputes all sums. Panics: if a sum differs (a programmer error); for audited runs.
-    pub fn audit(&self) {
-        self.books.audit(self.now);
-        self.audit_waiting();
-        self.audit_jobs();
-        self.audit_gangs();
-        self.audit_devices();
-        self.site.audit_partitions(self.now);
-    }
-
-    /// Recomputes for each job the number of tasks that have not ended.
-    fn audit_jobs(&self) {
-        let mut left: BTreeMap<JobSlot, u64> = BTreeMap::new();
-        for slot in self.work.sets.by_row() {
-            let set = &self.work.sets[slot];
-            *left.entry(set.job).or_default() += u64::from(set.left);
-        }
-        for (job, sum) in left {
-            // Tasks that are too large stay in the job's count, without a set.
-            assert!(self.work.jobs[job].left >= sum, "the tasks left of a job add up at {:?}", self.now);
-        }
-    }
-
-    /// Recomputes the demand of waiting tasks, if the books keep it.
-    fn audit_waiting(&self) {
-        let (dims, sets) = (self.books.dims(), &self.work.sets);
-        let mut sums = vec![0u128; self.books.users() * dims];
-        for slot in sets.by_row() {
-            let set = &sets[slot];
-            if set.awaits_stage || set.release > self.now || !set.listed {
-                continue;
-            }
-            for (d, demand) in sets.needs(slot).0.iter().enumerate() {
-                sums[set.user.index() * dims + d] += u128::from(*demand) * u128::from(set.waiting);
-            }
-        }
-        self.books.audit_waiting_demand(&sums, self.now);
-    }
-}
-
-/// Copies a list of amounts, one per dimension, into [`Resources`]; the other dimensions are zero.
-pub(in crate::engine) fn amounts(list: &[u64]) -> Resources {
-    let mut amounts = Resources::ZERO;
-    amounts.0.iter_mut().zip(list).for_each(|(amount, part)| *amount = *part);
-    amounts
 }

@@ -9,7 +9,7 @@ use crate::cluster::Machines;
 use plimsoll_base::units::MachineId;
 
 /// The maximum number of demand classes of a line.
-pub(in crate::engine) const CLASSES: usize = 16;
+pub const CLASSES: usize = 16;
 
 /// Classes of demands, each with a floor: its members need at least this amount of every resource but the leading one.
 ///
@@ -146,17 +146,17 @@ impl Offers {
 
     /// Returns whether a machine may have room for a demand of a class with this need of the leading resource. The answer is exact if all
     /// members of the class need equal amounts of the other resources.
-    pub(in crate::engine) fn may_fit(&self, class: u8, lead: u64) -> bool {
+    pub fn may_fit(&self, class: u8, lead: u64) -> bool {
         lead < self.bounds[usize::from(class)]
     }
 
     /// Returns whether a machine may have room for a demand with at least these needs by class.
-    pub(in crate::engine) fn may_fit_any(&self, least: &[u64; CLASSES]) -> bool {
+    pub fn may_fit_any(&self, least: &[u64; CLASSES]) -> bool {
         self.bounds.iter().zip(least).any(|(bound, least)| least < bound)
     }
 
     /// Returns whether one machine has room for the whole demand.
-    pub(in crate::engine) fn fit(&self, need: impl Iterator<Item = u64> + Clone) -> bool {
+    pub fn fit(&self, need: impl Iterator<Item = u64> + Clone) -> bool {
         self.free.chunks_exact(self.dims).any(|free| free.iter().zip(need.clone()).all(|(free, need)| need <= *free))
     }
 }

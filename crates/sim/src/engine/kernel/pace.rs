@@ -15,18 +15,18 @@ use plimsoll_base::units::{MachineId, Rounding, Span, decimal};
 pub struct Distance([u64; 3]);
 
 /// One, in the millionths of factors, chances, loads and rates.
-pub(in crate::engine) const ONE: u64 = Speed::ONE;
+pub const ONE: u64 = Speed::ONE;
 
 /// The largest factor, load or slowdown.
-pub(in crate::engine) const MOST: u64 = 1000 * ONE;
+pub const MOST: u64 = 1000 * ONE;
 
 /// Parses a decimal number, in millionths.
-pub(in crate::engine) fn millionths(text: &str) -> Option<u64> {
+pub fn millionths(text: &str) -> Option<u64> {
     decimal(text.as_bytes(), ONE, Rounding::Nearest).ok()
 }
 
 /// Returns a span times a factor over another one, rounded up and at most the longest span.
-pub(in crate::engine) fn scaled(span: Span, factor: u64, over: u64) -> Span {
+pub fn scaled(span: Span, factor: u64, over: u64) -> Span {
     let span = (u128::from(span.0) * u128::from(factor)).div_ceil(u128::from(over));
     Span(u64::try_from(span).unwrap_or(u64::MAX))
 }
@@ -67,7 +67,7 @@ impl std::str::FromStr for Distance {
 }
 
 /// Returns the run time of a task of this duration on a machine of the cluster, rounded up to the microsecond.
-pub(in crate::engine) fn on(
+pub fn on(
     cluster: &Cluster,
     distance: Option<Distance>,
     duration: Span,

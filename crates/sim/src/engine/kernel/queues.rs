@@ -11,20 +11,9 @@ use std::collections::BTreeMap;
 
 use prefetch_index::prefetch_index;
 
-use super::jobs::{ActiveSet, SetSlot, Sets};
-use super::scopes::ScopeId;
+use super::ids::{QueueId, ScopeId, SetSlot};
+use super::sets::{ActiveSet, Sets};
 use plimsoll_base::units::{Time, UserId};
-
-/// The id of a user's queue for a scope, dense in order of first use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct QueueId(pub u32);
-
-impl QueueId {
-    /// Returns the queue's index in a list of queues.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// Returns the sort key within a priority: release instant, arrivals before rows that a stage released, row, number of the task. Stopped
 /// tasks keep their position.

@@ -10,29 +10,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::engine::round::gang::Kinds;
+use super::ids::{QueueId, ScopeId};
 use super::line::{Line, LineKey};
 use super::offers::Offers;
-use super::queues::QueueId;
-use crate::cluster::{ClassId, Cluster, LabelIndex, Location, Machines};
+use crate::cluster::{ClassId, Cluster, LabelIndex, Location, Machines, WHOLE};
 use crate::record::Locality;
 use plimsoll_base::units::{MachineId, Resources};
-
-/// The id of a scope, dense in order of first use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ScopeId(pub u32);
-
-impl ScopeId {
-    /// The scope of all machines.
-    pub const WHOLE: ScopeId = ScopeId(0);
-    /// An id after all others.
-    pub const MAX: ScopeId = ScopeId(u32::MAX);
-
-    /// Returns the scope's index in a list of scopes.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// A scope and the blocked queues that wait for it.
 pub struct Scope {
@@ -48,6 +31,47 @@ pub struct Scope {
     first: Option<(LineKey, QueueId)>,
     /// Whether line or offers have changed since the last search.
     stale: bool,
+}
+
+/// Distinct machine capacities, and the number of machines of each.
+#[derive(Clone, Debug)]
+pub struct Kinds {
+    kinds: Vec<(Resources, u64)>,
+    /// Resources that consist of devices.
+    devices: Vec<usize>,
+}
+
+impl Kinds {
+    pub fn new(mut sorted: Vec<Resources>, devices: &[usize]) -> Kinds {
+        sorted.sort_unstable_by_key(|machine| machine.0);
+        let kinds = sorted.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect();
+        Kinds { kinds, devices: devices.to_vec() }
+    }
+
+    /// Returns the number of tasks of this need, at most `enough`, that fit at once on the empty machines.
+    pub fn room(&self, need: &Resources, enough: u64) -> u64 {
+        // Most task sets need room for one task, and a comparison is much cheaper than a division.
+        let whole = |kind: &Resources| kind.0.iter().zip(need.0).all(|(free, need)| need <= *free);
+        if enough == 1 {
+            return u64::from(self.kinds.iter().any(|(kind, _)| whole(kind)));
+        }
+        let mut room = 0u64;
+        for (kind, machines) in &self.kinds {
+            let parts = self.devices.iter().filter(|d| (1..WHOLE).contains(&need.0[**d]));
+            // The remainders of two devices cannot be combined for one task.
+            let parts = parts.map(|d| kind.0[*d] / WHOLE * (WHOLE / need.0[*d])).min().unwrap_or(u64::MAX);
+            room = room.saturating_add(times(&kind.0, &need.0).min(parts).min(enough).saturating_mul(*machines));
+            if room >= enough {
+                return enough;
+            }
+        }
+        room
+    }
+}
+
+/// Returns how many times a need fits into free amounts.
+pub fn times(free: &[u64], need: &[u64]) -> u64 {
+    free.iter().zip(need).filter(|(_, need)| **need > 0).map(|(free, need)| free / need).min().unwrap_or(u64::MAX)
 }
 
 /// Empty machines; a task that fits no empty machine never starts.

@@ -8,29 +8,11 @@ use std::ops::{Index, IndexMut};
 
 use prefetch_index::prefetch_index;
 
-use super::jobs::JobSlot;
-use super::queues::QueueId;
-use super::scopes::ScopeId;
+use super::ids::{JobSlot, NO_STAGE, QueueId, ScopeId, SetSlot};
 use crate::books::Partition;
 use crate::record::Salvage;
 use crate::workload::TaskSet;
 use plimsoll_base::units::{Span, Time, UserId};
-
-/// A slot in the slab of task sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SetSlot(u32);
-
-impl SetSlot {
-    /// The first slot.
-    pub const FIRST: SetSlot = SetSlot(0);
-    /// The marker for no slot.
-    pub const NONE: SetSlot = SetSlot(u32::MAX);
-
-    /// Returns the slot's index in a list of sets.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// A task set with tasks that have not ended.
 ///
@@ -88,9 +70,6 @@ pub struct ActiveSet {
 }
 
 const _: () = assert!(std::mem::offset_of!(ActiveSet, row) <= 64, "what an end needs is in one line of the cache");
-
-/// The marker for no stage.
-pub(in crate::engine) const NO_STAGE: u32 = u32::MAX;
 
 /// Task sets with their demands and footprints, which are stored apart, one amount per dimension.
 #[derive(Clone, Debug)]

@@ -1,12 +1,22 @@
 //! The order among users of equal rank.
 
-use crate::engine::Ties;
 use crate::books::Books;
+use plimsoll_base::named;
 use plimsoll_base::units::UserId;
+
+named! {
+    /// The order among users of equal rank.
+    Ties {
+        LeastRecentlyServed "least-recently-served": "The user with the earliest latest launch, users without any first; then the lower id",
+        LowestId "lowest-id": "The user that appears first in the trace",
+        HighestId "highest-id": "The user that appears last: gives the order of the DRF paper's Table 1",
+        FewestRunning "fewest-running": "The user with the fewest running tasks, then the lower id",
+    }
+}
 
 /// Computes the key that orders users of equal rank.
 #[derive(Default)]
-pub(in crate::engine) struct TieBreaker {
+pub struct TieBreaker {
     rule: Ties,
     launches: u64,
     /// The number of each user's latest launch, from 1; 0 for a user without any. Only kept if the rule requires it.

@@ -8,21 +8,19 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use super::agenda::Ticket;
-use super::{Work, amounts};
-use super::jobs::SetSlot;
-use super::preemption_limits::PreemptionBudget;
+use super::budget::PreemptionBudget;
+use super::ids::{ScopeId, SetSlot};
 use super::queues::place;
-use super::running::Execution;
-use super::scopes::ScopeId;
+use super::running::{Execution, Victim};
 use super::site::Site;
-use super::victims::Victim;
+use super::work::Work;
 use crate::cluster::PlannedRoom;
 use crate::policy::{Gang, Groups, Head, Pending, Policy, RunningTasks, RunningView, Shares};
 use crate::workload::Source;
 use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 
 /// The running tasks that a preemption rule may visit.
-pub(in crate::engine) struct TaskView<'a> {
+pub struct TaskView<'a> {
     work: &'a Work,
     running: &'a Execution,
     site: &'a Site,
@@ -34,7 +32,7 @@ pub(in crate::engine) struct TaskView<'a> {
 }
 
 /// The task that victims would be stopped for.
-pub(in crate::engine) struct Requester<'a> {
+pub struct Requester<'a> {
     /// The machines that the task may use.
     pub scope: ScopeId,
     /// The number of tasks of each entry that other requests have asked.
@@ -135,7 +133,7 @@ impl RunningView for TaskView<'_> {
     fn next(&self, user: UserId) -> Option<Head> {
         let first = self.work.first(user)?;
         let set = &self.work.sets[first];
-        let footprint = amounts(self.work.sets.needs(first).1);
+        let footprint = Resources::from_slice(self.work.sets.needs(first).1);
         Some(Head { queue: self.work.view(first), footprint, tasks: set.waiting, gang: set.gang })
     }
 

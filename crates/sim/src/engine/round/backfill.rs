@@ -17,12 +17,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::engine::kernel::Kernel;
-use super::gang::times;
-use crate::engine::kernel::jobs::SetSlot;
-use crate::engine::kernel::line::LineKey;
-use crate::engine::{OnBlocked, Options};
+use super::Serving;
 use crate::cluster::Placement;
+use crate::engine::kernel::{LineKey, SetSlot, times};
+use crate::engine::{OnBlocked, Options};
 use crate::policy::{Needs, PreemptsFor, Reason, Verdict};
 use crate::record::Turn;
 use plimsoll_base::error::{Error, Result};
@@ -138,61 +136,66 @@ struct Ahead {
     profile: Option<Profile>,
 }
 
-impl Kernel<'_> {
+impl Serving<'_, '_> {
     /// Visits all waiting sets in rank order, and starts tasks that delay no reservation. Errors: the recorder's.
     pub(in crate::engine) fn serve_backfill(&mut self) -> Result<()> {
-        let queues = self.round.take_fresh();
+        let queues = self.kernel.take_all_untried();
         let mut walks: Vec<QueueWalk> =
-            queues.iter().map(|queue| self.work.in_order(*queue).into_iter().peekable()).collect();
+            queues.iter().map(|queue| self.kernel.in_order(*queue).into_iter().peekable()).collect();
         let mut line = BinaryHeap::with_capacity(walks.len());
         for (at, walk) in walks.iter_mut().enumerate() {
-            line.extend(walk.peek().map(|slot| Reverse((self.place_of(*slot), at))));
+            line.extend(walk.peek().map(|slot| Reverse((self.kernel.line_key_of(*slot), at))));
         }
         let mut ahead = Ahead::default();
         while let Some(Reverse((place, at))) = line.pop() {
             let Some(&slot) = walks[at].peek() else { continue };
             // Launches may have changed the ranks of other sets.
-            if self.place_of(slot) == place {
+            if self.kernel.line_key_of(slot) == place {
                 let started = self.try_ahead(slot, place, &mut ahead)?;
-                if !started || self.work.sets[slot].waiting == 0 {
+                if !started || self.kernel.set(slot).waiting == 0 {
                     walks[at].next();
                 }
             }
-            line.extend(walks[at].peek().map(|slot| Reverse((self.place_of(*slot), at))));
+            line.extend(walks[at].peek().map(|slot| Reverse((self.kernel.line_key_of(*slot), at))));
         }
-        queues.into_iter().for_each(|queue| self.enqueue_untried(queue));
+        queues.into_iter().for_each(|queue| self.kernel.retry(queue));
         Ok(())
     }
 
     /// Starts the next task of a set, or all of a gang, if that delays no reservation; otherwise the set may get one. Returns whether it
     /// started. Errors: the recorder's.
     fn try_ahead(&mut self, slot: SetSlot, place: LineKey, ahead: &mut Ahead) -> Result<bool> {
-        let set = &self.work.sets[slot];
+        let set = self.kernel.set(slot);
         let together = if set.gang { set.waiting } else { 1 };
-        let ask = self.ask(slot, together);
+        let ask = self.kernel.ask(slot, together);
         if let Verdict::No(reason) | Verdict::Wait(reason) =
-            self.outside.policy.admit(&self.work.view(slot), &ask, &self.books)
+            self.kernel.policy().admit(&self.kernel.view(slot), &ask, self.kernel.books())
         {
-            self.record_decision(slot, place, Turn::NotAdmitted(reason), None)?;
+            self.kernel.record_decision(slot, place, Turn::NotAdmitted(reason), None)?;
             return Ok(false);
         }
-        let free = self.site.machines.free(POOL);
+        let free = self.kernel.machines().free(POOL);
         let fits = self.need_of(slot).iter().zip(free.0).all(|(need, free)| *need <= free);
         // Running tasks end, so a set that has room now also has room later, unless a reservation needs it.
         if fits && (ahead.wanted.is_empty() || self.delays_none(slot, ahead)) {
-            let end = end_of(self.now, self.expected(slot));
+            let end = end_of(self.kernel.now(), self.expected(slot));
             match &mut ahead.profile {
                 Some(profile) => profile.reserve(0, end, &self.need_of(slot)),
                 None => ahead.started.push((end, slot, together)),
             }
-            self.record_decision(slot, place, Turn::Launched(Some(POOL)), None)?;
-            self.launch_set(slot, &[(POOL, together)]);
+            self.kernel.record_decision(slot, place, Turn::Launched(Some(POOL)), None)?;
+            self.kernel.launch(slot, &[(POOL, together)]);
             return Ok(true);
         }
-        self.record_decision(slot, place, if fits { Turn::NotAdmitted(DELAYS) } else { Turn::Blocked(None) }, None)?;
-        let conservative = self.options.on_blocked == OnBlocked::Conservative;
+        self.kernel.record_decision(
+            slot,
+            place,
+            if fits { Turn::NotAdmitted(DELAYS) } else { Turn::Blocked(None) },
+            None,
+        )?;
+        let conservative = self.round.on_blocked == OnBlocked::Conservative;
         if conservative || ahead.wanted.is_empty() {
-            let set = &self.work.sets[slot];
+            let set = self.kernel.set(slot);
             let count = if conservative && !set.gang { set.waiting } else { 1 };
             ahead.wanted.push((slot, count));
             if let Some(profile) = &mut ahead.profile {
@@ -210,7 +213,7 @@ impl Kernel<'_> {
             wanted.iter().for_each(|(slot, times)| self.reserve(&mut profile, *slot, *times));
             profile
         });
-        profile.lacking(0, end_of(self.now, self.expected(slot)), &self.need_of(slot)).is_none()
+        profile.lacking(0, end_of(self.kernel.now(), self.expected(slot)), &self.need_of(slot)).is_none()
     }
 
     /// Reserves for a number of tasks of a set, or for a gang: the earliest periods with enough free amounts, if there are any.
@@ -229,27 +232,29 @@ impl Kernel<'_> {
 
     /// Returns the amounts that a set needs to start: those of its next task, or of the whole gang.
     fn need_of(&self, slot: SetSlot) -> Vec<u64> {
-        let set = &self.work.sets[slot];
+        let set = self.kernel.set(slot);
         let together = if set.gang { u64::from(set.waiting) } else { 1 };
-        self.work.sets.needs(slot).1.iter().map(|need| need * together).collect()
+        self.kernel.needs(slot).1.iter().map(|need| need * together).collect()
     }
 
     /// Returns the expected run time of each task of a set.
     fn expected(&self, slot: SetSlot) -> Span {
-        let set = &self.work.sets[slot];
+        let set = self.kernel.set(slot);
         if set.duration == Span::ENDLESS { Span::ENDLESS } else { set.normal }
     }
 
     /// Returns the amounts that are expected to be free, by the estimates of running tasks and of tasks started in this round.
     fn profile(&self, started: &[(Time, SetSlot, u32)]) -> Profile {
-        let next = end_of(self.now, Span::ZERO);
+        let next = end_of(self.kernel.now(), Span::ZERO);
         let end = |set: SetSlot, start: Time| end_of(start, self.expected(set)).max(next);
-        let running = self.running.iter().map(|tasks| (end(tasks.set, tasks.start), tasks.set, tasks.count.get()));
+        let running =
+            self.kernel.all_running().map(|tasks| (end(tasks.set, tasks.start), tasks.set, tasks.count.get()));
         let mut ends: Vec<(Time, SetSlot, u32)> = running.chain(started.iter().copied()).collect();
         ends.retain(|(end, ..)| *end < Time::NEVER);
         ends.sort_unstable();
-        let mut profile = Profile::new(self.now, self.site.machines.free(POOL).slice(self.books.dims()));
-        ends.into_iter().for_each(|(end, set, tasks)| profile.give(end, self.work.sets.needs(set).1, tasks));
+        let mut profile =
+            Profile::new(self.kernel.now(), self.kernel.machines().free(POOL).slice(self.kernel.books().dims()));
+        ends.into_iter().for_each(|(end, set, tasks)| profile.give(end, self.kernel.needs(set).1, tasks));
         profile
     }
 }

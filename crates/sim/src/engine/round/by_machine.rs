@@ -9,10 +9,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::engine::kernel::Kernel;
-use crate::engine::kernel::line::LineKey;
-use crate::engine::kernel::queues::QueueId;
-use super::QueueState;
+use super::Serving;
+use crate::engine::kernel::{LineKey, QueueId, QueueState};
 use crate::policy::{Ask, Spot};
 use crate::record::Turn;
 use plimsoll_base::error::Result;
@@ -44,20 +42,18 @@ impl Pairs {
     }
 }
 
-impl Kernel<'_> {
+impl Serving<'_, '_> {
     pub(in crate::engine) fn serve_by_machine(&mut self) -> Result<()> {
         let mut came = HashSet::new();
-        while let Some(queue) = self.round.fresh.pop() {
-            let place = self.line_key(queue);
-            self.block(queue, place);
+        while let Some(queue) = self.kernel.take_untried() {
+            let place = self.kernel.line_key(queue);
+            self.kernel.block(queue, place);
             came.insert(queue);
         }
-        let all: Vec<MachineId> = (0..self.site.machines.len() as u32).map(MachineId).collect();
-        self.round.freed.sort_unstable();
-        self.round.freed.dedup();
-        let freed = self.round.freed.clone();
+        let all: Vec<MachineId> = (0..self.kernel.machines().len() as u32).map(MachineId).collect();
+        let freed = self.kernel.freed().to_vec();
         let mut pairs = Pairs::default();
-        let blocked = self.site.scopes.blocked();
+        let blocked = self.kernel.blocked();
         let mut gangs: BTreeSet<QueueId> = blocked.iter().filter(|queue| self.has_gang(**queue)).copied().collect();
         for queue in blocked {
             let best = self.best_on(queue, if came.contains(&queue) { &all } else { &freed });
@@ -65,26 +61,26 @@ impl Kernel<'_> {
         }
         while let Some((place, machine, queue)) = pairs.order.first().copied() {
             pairs.set(queue, None);
-            let stood = self.round.keys[queue.index()];
-            if self.turned_away(queue, place)? {
-                self.unblock(queue, &stood);
+            let stood = self.kernel.blocked_at(queue);
+            if !self.admitted(queue, place)? {
+                self.kernel.unblock(queue, &stood);
                 continue;
             }
-            let head = self.work.waiting_head(queue);
-            let user = self.work.sets[head].user;
+            let head = self.kernel.waiting_head(queue);
+            let user = self.kernel.set(head).user;
             // The plan of a gang is recomputed, since launches may have changed the machines.
-            if self.work.sets[head].gang && self.room(head, &mut None).is_none() {
+            if self.kernel.set(head).gang && self.room(head).is_none() {
                 continue;
             }
-            let gang = self.work.sets[head].gang;
-            let machines = if gang { self.plan.iter().map(|(at, _)| *at).collect() } else { vec![machine] };
-            self.unblock(queue, &stood);
-            self.record_turn(queue, place, Turn::Launched(Some(machine)))?;
+            let gang = self.kernel.set(head).gang;
+            let machines = if gang { self.round.plan.iter().map(|(at, _)| *at).collect() } else { vec![machine] };
+            self.kernel.unblock(queue, &stood);
+            self.kernel.record_turn(queue, place, Turn::Launched(Some(machine)))?;
             self.launch(queue, machine);
             gangs.remove(&queue);
-            if self.work.queues.head(queue).is_some() {
-                let place = self.line_key(queue);
-                self.block(queue, place);
+            if self.kernel.head(queue).is_some() {
+                let place = self.kernel.line_key(queue);
+                self.kernel.block(queue, place);
                 came.insert(queue);
                 if self.has_gang(queue) {
                     gangs.insert(queue);
@@ -92,13 +88,13 @@ impl Kernel<'_> {
                 let best = self.best_on(queue, &all);
                 pairs.set(queue, best);
             } else {
-                self.round.stand[queue.index()] = QueueState::Out;
+                self.kernel.set_queue_state(queue, QueueState::Idle);
             }
             let mut moved = pairs.on(&machines);
             // Any launch may change the plan of a gang.
             moved.extend(&gangs);
             // The user's allocation has grown, which changes the ranks of all of its queues.
-            moved.extend(self.work.queues.queues_of(user));
+            moved.extend(self.kernel.queues().queues_of(user));
             moved.retain(|other| *other != queue && pairs.of.contains_key(other));
             moved.sort_unstable();
             moved.dedup();
@@ -108,36 +104,37 @@ impl Kernel<'_> {
             }
         }
         // Queues that were untried before this round and are still blocked fit nowhere.
-        came.retain(|queue| self.round.stand[queue.index()] == QueueState::Blocked);
-        let mut left: Vec<(LineKey, QueueId)> = came.iter().map(|queue| (self.line_key(*queue), *queue)).collect();
+        came.retain(|queue| self.kernel.queue_state(*queue) == QueueState::Blocked);
+        let mut left: Vec<(LineKey, QueueId)> =
+            came.iter().map(|queue| (self.kernel.line_key(*queue), *queue)).collect();
         left.sort_unstable();
-        left.into_iter().try_for_each(|(place, queue)| self.record_turn(queue, place, Turn::Blocked(None)))
+        left.into_iter().try_for_each(|(place, queue)| self.kernel.record_turn(queue, place, Turn::Blocked(None)))
     }
 
     fn has_gang(&self, queue: QueueId) -> bool {
-        self.work.sets[self.work.waiting_head(queue)].gang
+        self.kernel.set(self.kernel.waiting_head(queue)).gang
     }
 
     /// Returns the machine among these with the best rank of a queue's next task, and the rank; ties are broken by the first machine.
     fn best_on(&mut self, queue: QueueId, machines: &[MachineId]) -> Option<(LineKey, MachineId)> {
-        let head = self.work.waiting_head(queue);
-        let usual = self.line_key(queue);
+        let head = self.kernel.waiting_head(queue);
+        let usual = self.kernel.line_key(queue);
         // The placement rule places a gang, which is ranked on its first machine.
-        let gang = if self.work.sets[head].gang { Some(self.room(head, &mut None)?) } else { None };
-        let (demand, footprint) = self.work.sets.needs(head);
-        let set = &self.work.sets[head];
+        let gang = if self.kernel.set(head).gang { Some(self.room(head)?) } else { None };
+        let kernel = &*self.kernel;
+        let (demand, footprint) = kernel.needs(head);
+        let set = kernel.set(head);
         let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
-        let (view, scope, dims) = (self.work.view(head), self.work.queues.scope(queue), self.books.dims());
-        let site = &self.site;
+        let (view, scope, dims) = (kernel.view(head), kernel.scope(head), kernel.books().dims());
         let there = gang.as_slice();
         let machines = if gang.is_some() { there } else { machines };
         let fits = |machine: &&MachineId| {
-            gang.is_some() || site.machines.fits(**machine, footprint) && site.scopes.contains(scope, **machine)
+            gang.is_some() || kernel.machines().fits(**machine, footprint) && kernel.scopes().contains(scope, **machine)
         };
         let place = |machine: &MachineId| {
-            let (capacity, free) = (site.machines.capacity(*machine), site.machines.free(*machine));
+            let (capacity, free) = (kernel.machines().capacity(*machine), kernel.machines().free(*machine));
             let spot = Spot { capacity: capacity.slice(dims), free: free.slice(dims) };
-            (self.outside.policy.rank_on(&view, &ask, &spot, &self.books), *machine)
+            (kernel.policy().rank_on(&view, &ask, &spot, kernel.books()), *machine)
         };
         let (rank, machine) = machines.iter().filter(fits).map(place).min()?;
         Some((LineKey { rank, ..usual }, machine))

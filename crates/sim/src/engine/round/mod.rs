@@ -1,372 +1,266 @@
 //! The scheduling round: serves queues in rank order until no task fits.
 //!
-//! A queue is *blocked* if its next task was tried on all machines and fitted nowhere. It is then stored in the line of its scope. Only a
-//! machine of the scope that has been freed since then can admit the task, so a round searches the lines for demands within the free
-//! amounts of those machines, and of no others. A queue is *fresh* if its next task is untried; it is tried on all machines once.
+//! Queues with an untried next task are tried on all machines once, in rank order. Blocked queues are searched only for demands within the
+//! free amounts of machines that were freed since they were tried; see [`QueueState`]. The round reads the kernel and changes it through
+//! its verbs.
 //!
-//! Rounds with backfilling and rounds of policies that rank users by machine are in `backfill` and `by_machine`.
+//! Rounds with backfilling and rounds of policies that rank users by machine are in `backfill` and `by_machine`, launches that a caller
+//! decides in `manual`.
 
-pub(in crate::engine) mod backfill;
-pub(in crate::engine) mod by_machine;
-pub(in crate::engine) mod gang;
-pub(in crate::engine) mod outside;
-pub(in crate::engine) mod untried;
-pub(in crate::engine) mod waits;
+pub mod backfill;
+mod by_machine;
+mod manual;
 
-use crate::engine::OnBlocked;
-use crate::engine::kernel::Kernel;
-use crate::engine::extensions::hoard::Hoards;
-use crate::engine::kernel::jobs::SetSlot;
-use crate::engine::kernel::line::LineKey;
-use crate::engine::kernel::queues::QueueId;
-use crate::engine::kernel::running::Running;
-use self::untried::UntriedQueues;
-use crate::books::Partition;
-use crate::policy::{Ask, Needs, PreemptsFor, Stale, Verdict};
-use crate::record::{Decision, Turn};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+pub use manual::NextSet;
+
+use super::OnBlocked;
+use super::kernel::{Admission, GangPlan, Kernel, LineKey, QueueId, QueueState, SetSlot};
+use crate::policy::Needs;
+use crate::record::Turn;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::MachineId;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum QueueState {
-    /// No task waits, or the policy did not admit the next task in this round.
-    Out,
-    /// The next task has not been tried.
-    Fresh,
-    /// The next task fits no machine, except possibly those freed since.
-    Blocked,
-    /// The policy postponed the next task ([`Verdict::Wait`]).
-    Refused,
+/// Places gangs that reserve room before there is enough for all of their tasks.
+pub trait GangPlacement {
+    /// Returns whether gangs reserve room.
+    fn reserves(&self) -> bool;
+
+    /// Returns the machine of a gang's first task if there is room for all of its tasks, and replaces `plan`; until then reserves room.
+    fn place_gang(&mut self, kernel: &mut Kernel, slot: SetSlot, plan: &mut GangPlan) -> Option<MachineId>;
 }
 
-/// The state that persists from one round to the next.
+/// Untried queues with their position.
 #[derive(Default)]
-pub struct RoundState {
-    pub(in crate::engine) stand: Vec<QueueState>,
-    /// The position of each blocked queue in its line.
-    pub(in crate::engine) keys: Vec<LineKey>,
-    pub(in crate::engine) fresh: Vec<QueueId>,
-    /// Blocked queues of users with a changed allocation since they were ranked.
-    rerank: Vec<QueueId>,
-    /// Queues that the policy did not admit in this round.
-    gated: Vec<QueueId>,
-    /// Machines with more free room than at the last search of the lines.
-    pub(in crate::engine) freed: Vec<MachineId>,
-    order: UntriedQueues,
-    pub launches: Vec<Running>,
-    /// Whether the policy has postponed any queue so far.
-    refuses: bool,
+struct UntriedQueues {
+    /// Queues of the beginning of a round, the first one last: sorting them costs less than a heap, and most are popped once.
+    sorted: Vec<(LineKey, QueueId)>,
+    /// Queues that joined or moved during the round.
+    moved: BinaryHeap<Reverse<(LineKey, QueueId)>>,
+}
+
+impl UntriedQueues {
+    /// Returns the first queue in rank order.
+    fn peek(&self) -> Option<(LineKey, QueueId)> {
+        let moved = self.moved.peek().map(|Reverse(next)| next);
+        self.sorted.last().into_iter().chain(moved).min().copied()
+    }
+
+    /// Removes the queue that [`UntriedQueues::peek`] has returned.
+    fn pop(&mut self, next: &(LineKey, QueueId)) {
+        if self.sorted.last() == Some(next) {
+            self.sorted.pop();
+        } else {
+            self.moved.pop();
+        }
+    }
+
+    /// Adds a queue during the round, possibly again.
+    fn push(&mut self, key: LineKey, queue: QueueId) {
+        self.moved.push(Reverse((key, queue)));
+    }
+}
+
+/// The rules of rounds, and state that persists from one round to the next.
+pub struct Round {
+    on_blocked: OnBlocked,
     /// Whether a launch may change the ranks of other users.
     moves_others: bool,
     /// Whether the policy prepares again after each launch.
     after_launches: bool,
     /// Whether the policy ranks users by machine.
     by_machine: bool,
-    /// Whether tasks were launched since the last call of [`Kernel::prepare`].
-    pub(in crate::engine) launched: bool,
-    /// Whether the policy stops running tasks.
-    pub(in crate::engine) preempts_for: PreemptsFor,
     /// Whether the policy plans the machines of launches.
-    pub(in crate::engine) nominates: bool,
+    nominates: bool,
+    order: UntriedQueues,
+    /// Queues that the policy did not admit in this round.
+    refused: Vec<QueueId>,
+    /// The placement of the gang that was tried last.
+    plan: GangPlan,
 }
 
-impl RoundState {
-    /// Creates the state for a policy with these needs.
-    pub fn new(needs: &Needs) -> RoundState {
-        RoundState {
+impl Round {
+    /// Creates the rounds of a policy with these needs.
+    pub fn new(needs: &Needs, on_blocked: OnBlocked) -> Round {
+        Round {
+            on_blocked,
             moves_others: needs.moves_others,
             after_launches: needs.after_launches,
             by_machine: needs.by_machine,
-            preempts_for: needs.preempts_for,
             nominates: needs.nominates,
-            ..RoundState::default()
+            order: UntriedQueues::default(),
+            refused: Vec::new(),
+            plan: GangPlan::new(),
         }
     }
 
-    /// Discards the freed machines after a round without waiting tasks, which uses no room.
-    pub fn forget_freed(&mut self) {
-        self.freed.clear();
-    }
-
-    /// Grows the tables to this number of queues.
-    pub fn open(&mut self, queues: usize) {
-        self.stand.resize(queues, QueueState::Out);
-        self.keys.resize(queues, LineKey::default());
-    }
-
-    /// Records that a machine has more free room than before.
-    pub fn freed(&mut self, machine: MachineId) {
-        if self.freed.last() != Some(&machine) {
-            self.freed.push(machine);
-        }
-    }
-
-    /// Records that the user of a queue has another allocation than before.
-    pub fn rerank(&mut self, queue: QueueId) {
-        if self.stand[queue.index()] == QueueState::Blocked {
-            self.rerank.push(queue);
-        }
-    }
-
-    /// Removes and returns all fresh queues.
-    pub(in crate::engine) fn take_fresh(&mut self) -> Vec<QueueId> {
-        std::mem::take(&mut self.fresh)
-    }
-
-    /// Has a queue ranked again, and tried again if the policy postponed it.
-    fn recall(&mut self, queue: QueueId) {
-        if self.stand[queue.index()] == QueueState::Refused {
-            self.stand[queue.index()] = QueueState::Fresh;
-            self.fresh.push(queue);
-        }
-        self.rerank(queue);
+    /// Returns the round with the kernel that it serves.
+    pub fn with<'s, 'a>(&'s mut self, kernel: &'s mut Kernel<'a>, gangs: &'s mut dyn GangPlacement) -> Serving<'s, 'a> {
+        Serving { round: self, kernel, gangs }
     }
 }
 
-impl Kernel<'_> {
-    /// Marks a queue as fresh because its next task has changed.
-    pub(in crate::engine) fn head_changed(&mut self, queue: QueueId) {
-        match std::mem::replace(&mut self.round.stand[queue.index()], QueueState::Fresh) {
-            QueueState::Fresh => return,
-            QueueState::Blocked => {
-                let place = self.round.keys[queue.index()];
-                self.unblock(queue, &place);
-            }
-            QueueState::Out | QueueState::Refused => {}
+/// A round in progress.
+pub struct Serving<'s, 'a> {
+    round: &'s mut Round,
+    kernel: &'s mut Kernel<'a>,
+    gangs: &'s mut dyn GangPlacement,
+}
+
+impl Serving<'_, '_> {
+    /// Serves queues in rank order until no task fits, then starts the launched tasks. Errors: the policy's and the recorder's.
+    pub fn serve(mut self) -> Result<()> {
+        self.kernel.rerank_blocked();
+        match self.round.on_blocked {
+            OnBlocked::Skip if self.round.by_machine => self.serve_by_machine()?,
+            OnBlocked::Skip => self.serve_skip()?,
+            OnBlocked::Stop => self.serve_stop()?,
+            OnBlocked::Easy | OnBlocked::Conservative => self.serve_backfill()?,
         }
-        self.round.fresh.push(queue);
+        self.kernel.end_round();
+        for queue in self.round.refused.drain(..) {
+            self.kernel.retry(queue);
+        }
+        self.kernel.start_launched()
     }
 
-    /// Marks a queue as empty although no task was launched from it.
-    pub(in crate::engine) fn emptied(&mut self, queue: QueueId) {
-        match std::mem::replace(&mut self.round.stand[queue.index()], QueueState::Out) {
-            QueueState::Blocked => {
-                let place = self.round.keys[queue.index()];
-                self.unblock(queue, &place);
-            }
-            QueueState::Fresh => self.round.fresh.retain(|other| *other != queue),
-            QueueState::Out | QueueState::Refused => {}
+    /// Returns the machine of the next task of a set, or of a gang's first task, if there is room. The plan of a gang is stored for its
+    /// launch.
+    fn room(&mut self, slot: SetSlot) -> Option<MachineId> {
+        let Serving { round, kernel, gangs } = self;
+        if round.nominates
+            && let Some(machine) = kernel.nominated(slot, !gangs.reserves(), &mut round.plan)
+        {
+            return Some(machine);
+        }
+        if !kernel.set(slot).gang {
+            kernel.find_machine(slot)
+        } else if gangs.reserves() {
+            gangs.place_gang(kernel, slot, &mut round.plan)
+        } else {
+            kernel.room_for_all(slot, &mut round.plan)
         }
     }
 
-    /// Has the policy prepare a round. Returns whether all ranks may have changed. Errors: the policy's.
-    pub(in crate::engine) fn prepare(&mut self) -> Result<bool> {
-        self.round.launched = false;
-        let changed = &mut self.notes.changed;
-        let stale = self.outside.policy.prepare(self.now, &self.books, &changed.since_round)?;
-        changed.round_over();
-        let all = stale == Stale::All;
-        self.recall(stale);
-        Ok(all)
+    /// Launches the next task of the queue's head on a machine, or all of a gang as planned.
+    fn launch(&mut self, queue: QueueId, machine: MachineId) {
+        let slot = self.kernel.waiting_head(queue);
+        if self.kernel.set(slot).gang {
+            self.kernel.launch(slot, &self.round.plan);
+        } else {
+            self.kernel.launch(slot, &[(machine, 1)]);
+        }
+    }
+
+    /// Requests admission of the next task of a queue. Returns false if the policy refused: the queue is skipped, and the caller must
+    /// remove it from its line if it is in one. Errors: the recorder's.
+    fn admitted(&mut self, queue: QueueId, key: LineKey) -> Result<bool> {
+        let admission = self.kernel.admit_head(queue, key)?;
+        self.round.refused.extend((admission == Admission::Refused).then_some(queue));
+        Ok(admission == Admission::Admitted)
     }
 
     /// Lets a policy that requires it prepare again after a launch. Returns whether it did. Errors: the policy's.
     fn prepared_again(&mut self) -> Result<bool> {
-        if !std::mem::take(&mut self.round.launched) || !self.round.after_launches {
+        if !self.round.after_launches || !self.kernel.take_launched() {
             return Ok(false);
         }
-        if self.prepare()? {
-            while let Some((place, queue)) = self.round.order.peek() {
-                self.round.order.pop(&(place, queue));
-                self.round.fresh.push(queue);
+        if self.kernel.prepare()? {
+            while let Some((key, queue)) = self.round.order.peek() {
+                self.round.order.pop(&(key, queue));
+                self.kernel.set_untried(queue);
             }
         }
-        self.rerank_blocked();
+        self.kernel.rerank_blocked();
         Ok(true)
     }
 
-    /// Moves fresh queues into the order of the round.
-    fn join_fresh(&mut self) {
-        while let Some(queue) = self.round.fresh.pop() {
-            let place = self.line_key(queue);
-            self.round.order.join((place, queue));
+    /// Moves untried queues into the order of the round.
+    fn join_untried(&mut self) {
+        let Round { order, .. } = &mut *self.round;
+        while let Some(queue) = self.kernel.take_untried() {
+            order.sorted.push((self.kernel.line_key(queue), queue));
         }
-        self.round.order.sort();
+        order.sorted.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Serves queues in rank order until no task fits, then starts the launched tasks. Errors: the policy's and the recorder's.
-    pub(in crate::engine) fn serve(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
-        self.rerank_blocked();
-        match self.options.on_blocked {
-            OnBlocked::Skip if self.round.by_machine => self.serve_by_machine()?,
-            OnBlocked::Skip => self.serve_skip(hoards)?,
-            OnBlocked::Stop => self.serve_stop(hoards)?,
-            OnBlocked::Easy | OnBlocked::Conservative => self.serve_backfill()?,
-        }
-        self.round.freed.clear();
-        self.site.scopes.round_over();
-        for queue in self.round.gated.drain(..) {
-            self.round.stand[queue.index()] = QueueState::Fresh;
-            self.round.fresh.push(queue);
-        }
-        self.start_launched()
+    /// Returns whether launches have moved a queue away from its position in this round.
+    fn moved(&self, queue: QueueId, key: LineKey) -> bool {
+        (self.round.moves_others || self.kernel.queues().has_siblings(queue)) && self.kernel.line_key(queue) != key
     }
 
-    /// Reevaluates the queues of users that the policy reports as stale.
-    pub(in crate::engine) fn recall(&mut self, stale: Stale) {
-        match stale {
-            Stale::None => {}
-            Stale::Some(users) => {
-                for user in users {
-                    self.work.queues.queues_of(user).for_each(|queue| self.round.recall(queue));
-                }
-            }
-            Stale::All => {
-                self.round.rerank = self.site.scopes.blocked();
-                if self.round.refuses {
-                    (0..self.work.queues.len() as u32).for_each(|queue| self.round.recall(QueueId(queue)));
-                }
-            }
-        }
+    /// Blocks a queue again at its present position.
+    fn reblock(&mut self, queue: QueueId, old: &LineKey) {
+        self.kernel.unblock(queue, old);
+        let key = self.kernel.line_key(queue);
+        self.kernel.block(queue, key);
     }
 
-    pub(in crate::engine) fn line_key(&self, queue: QueueId) -> LineKey {
-        self.place_of(self.work.waiting_head(queue))
-    }
-
-    /// Returns the position of a waiting set in the scheduling order, as if it were the next of its queue.
-    pub(in crate::engine) fn place_of(&self, head: SetSlot) -> LineKey {
-        let set = &self.work.sets[head];
-        let rank = self.outside.policy.rank(&self.work.view(head), &self.books);
-        let tie = self.ties.key(set.user, &self.books);
-        let (turn, number) = self.work.turn(head);
-        LineKey { rank, tie, turn, number }
-    }
-
-    /// Marks a queue as fresh, or as empty, after a round that tried all of its sets.
-    pub(in crate::engine) fn enqueue_untried(&mut self, queue: QueueId) {
-        let waits = self.work.queues.head(queue).is_some();
-        self.round.stand[queue.index()] = if waits { QueueState::Fresh } else { QueueState::Out };
-        self.round.fresh.extend(waits.then_some(queue));
-    }
-
-    pub(in crate::engine) fn block(&mut self, queue: QueueId, place: LineKey) {
-        let head = self.work.waiting_head(queue);
-        let need = self.work.sets.needs(head).1;
-        self.site.scopes.enqueue(self.work.queues.scope(queue), place, queue, need);
-        self.round.stand[queue.index()] = QueueState::Blocked;
-        self.round.keys[queue.index()] = place;
-    }
-
-    /// Removes a queue from its line at this position.
-    pub(in crate::engine) fn unblock(&mut self, queue: QueueId, place: &LineKey) {
-        self.site.scopes.leave(self.work.queues.scope(queue), place);
-    }
-
-    fn rerank_blocked(&mut self) {
-        while let Some(queue) = self.round.rerank.pop() {
-            if self.round.stand[queue.index()] == QueueState::Blocked {
-                let (old, place) = (self.round.keys[queue.index()], self.line_key(queue));
-                if place != old {
-                    self.unblock(queue, &old);
-                    self.block(queue, place);
-                }
-            }
-        }
-    }
-
-    fn serve_stop(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
+    fn serve_stop(&mut self) -> Result<()> {
         loop {
             self.prepared_again()?;
-            while let Some(queue) = self.round.fresh.pop() {
-                let place = self.line_key(queue);
-                self.block(queue, place);
+            while let Some(queue) = self.kernel.take_untried() {
+                let key = self.kernel.line_key(queue);
+                self.kernel.block(queue, key);
             }
-            let Some((place, queue)) = self.site.scopes.first() else { break };
-            if self.moved(queue, place) {
-                self.unblock(queue, &place);
-                let place = self.line_key(queue);
-                self.block(queue, place);
+            let Some((key, queue)) = self.kernel.first_blocked() else { break };
+            if self.moved(queue, key) {
+                self.reblock(queue, &key);
                 continue;
             }
-            if self.turned_away(queue, place)? {
-                self.unblock(queue, &place);
+            if !self.admitted(queue, key)? {
+                self.kernel.unblock(queue, &key);
                 continue;
             }
-            let head = self.work.waiting_head(queue);
-            let Some(machine) = self.room(head, hoards) else {
-                self.record_turn(queue, place, Turn::Blocked(None))?;
+            let head = self.kernel.waiting_head(queue);
+            let Some(machine) = self.room(head) else {
+                self.kernel.record_turn(queue, key, Turn::Blocked(None))?;
                 break;
             };
-            self.unblock(queue, &place);
-            self.record_turn(queue, place, Turn::Launched(Some(machine)))?;
+            self.kernel.unblock(queue, &key);
+            self.kernel.record_turn(queue, key, Turn::Launched(Some(machine)))?;
             self.launch(queue, machine);
-            if self.work.queues.head(queue).is_some() {
-                let place = self.line_key(queue);
-                self.block(queue, place);
+            if self.kernel.head(queue).is_some() {
+                let key = self.kernel.line_key(queue);
+                self.kernel.block(queue, key);
             } else {
-                self.round.stand[queue.index()] = QueueState::Out;
+                self.kernel.set_queue_state(queue, QueueState::Idle);
             }
         }
         Ok(())
     }
 
-    /// Records a decision on the next task of a queue, if the recorder requires decisions. Errors: the recorder's.
-    pub(in crate::engine) fn record_turn(&mut self, queue: QueueId, place: LineKey, turn: Turn) -> Result<()> {
-        if !self.outside.recorder.wants_decisions() {
-            return Ok(());
-        }
-        self.record_decision(self.work.waiting_head(queue), place, turn, None)
-    }
-
-    /// Records a decision on a set, which need not be the next of its queue, and the set that it waits behind. Errors: the recorder's.
-    pub(in crate::engine) fn record_decision(
-        &mut self,
-        head: SetSlot,
-        place: LineKey,
-        turn: Turn,
-        behind: Option<SetSlot>,
-    ) -> Result<()> {
-        if !self.outside.recorder.wants_decisions() {
-            return Ok(());
-        }
-        let set = &self.work.sets[head];
-        let behind =
-            behind.map(|first| self.work.jobs.name(self.work.sets[first].job, self.outside.source.job_names()));
-        let name = self.work.jobs.name(set.job, self.outside.source.job_names());
-        let turn = match turn {
-            Turn::Launched(_) if self.site.pooled => Turn::Launched(None),
-            Turn::Blocked(_) => Turn::Blocked(self.shortage(head)),
-            turn => turn,
-        };
-        let (now, user, task) = (self.now, set.user, u64::from(set.number));
-        let decision = Decision { now, user, rank: place.rank, name, task, turn, behind };
-        self.outside.recorder.decided(&decision, &self.books)
-    }
-
-    fn serve_skip(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
-        self.join_fresh();
-        self.round.freed.sort_unstable();
-        self.round.freed.dedup();
-        self.site.scopes.freed(&self.round.freed, &self.site.machines);
+    fn serve_skip(&mut self) -> Result<()> {
+        self.join_untried();
+        self.kernel.offer_freed();
         let mut from: Option<LineKey> = None;
-        let mut candidate = self.site.scopes.search(None);
+        let mut candidate = self.kernel.next_fitting(None);
         loop {
             if self.prepared_again()? {
-                self.join_fresh();
+                self.join_untried();
                 from = None;
-                candidate = self.site.scopes.search(None);
+                candidate = self.kernel.next_fitting(None);
             }
-            let fresh = self.round.order.peek();
-            match (fresh, candidate) {
+            let untried = self.round.order.peek();
+            match (untried, candidate) {
                 (None, None) => break,
-                (Some((place, queue)), blocked) if blocked.is_none_or(|(other, _)| place < other) => {
-                    self.round.order.pop(&(place, queue));
-                    if self.moved(queue, place) {
-                        self.round.order.push(self.line_key(queue), queue);
-                    } else if self.try_fresh(queue, place, hoards)? && candidate.is_some() {
-                        candidate = self.site.scopes.search(from.as_ref());
+                (Some((key, queue)), blocked) if blocked.is_none_or(|(other, _)| key < other) => {
+                    self.round.order.pop(&(key, queue));
+                    if self.moved(queue, key) {
+                        self.round.order.push(self.kernel.line_key(queue), queue);
+                    } else if self.try_untried(queue, key)? && candidate.is_some() {
+                        candidate = self.kernel.next_fitting(from.as_ref());
                     }
                 }
-                (_, Some((place, queue))) if self.moved(queue, place) => {
-                    self.unblock(queue, &place);
-                    let place = self.line_key(queue);
-                    self.block(queue, place);
-                    candidate = self.site.scopes.search(from.as_ref());
+                (_, Some((key, queue))) if self.moved(queue, key) => {
+                    self.reblock(queue, &key);
+                    candidate = self.kernel.next_fitting(from.as_ref());
                 }
-                (_, Some((place, queue))) => {
-                    from = Some(self.try_blocked(queue, place, hoards)?);
-                    candidate = self.site.scopes.search(from.as_ref());
+                (_, Some((key, queue))) => {
+                    from = Some(self.try_blocked(queue, key)?);
+                    candidate = self.kernel.next_fitting(from.as_ref());
                 }
                 (Some(_), None) => unreachable!("the guard of the second arm holds without a blocked candidate"),
             }
@@ -374,97 +268,57 @@ impl Kernel<'_> {
         Ok(())
     }
 
-    /// Launches the next task of a fresh queue, or blocks the queue. Returns whether it launched a task.
-    fn try_fresh(&mut self, queue: QueueId, place: LineKey, hoards: &mut Option<Hoards>) -> Result<bool> {
-        if self.turned_away(queue, place)? {
+    /// Launches the next task of an untried queue, or blocks the queue. Returns whether it launched a task.
+    fn try_untried(&mut self, queue: QueueId, key: LineKey) -> Result<bool> {
+        if !self.admitted(queue, key)? {
             return Ok(false);
         }
-        let head = self.work.waiting_head(queue);
-        let Some(machine) = self.room(head, hoards) else {
-            self.record_turn(queue, place, Turn::Blocked(None))?;
-            self.block(queue, place);
+        let head = self.kernel.waiting_head(queue);
+        let Some(machine) = self.room(head) else {
+            self.kernel.record_turn(queue, key, Turn::Blocked(None))?;
+            self.kernel.block(queue, key);
             return Ok(false);
         };
-        self.record_turn(queue, place, Turn::Launched(Some(machine)))?;
+        self.kernel.record_turn(queue, key, Turn::Launched(Some(machine)))?;
         self.launch(queue, machine);
         self.requeue(queue, head, true);
         Ok(true)
     }
 
     /// Launches the next task of a blocked queue if it really fits. Returns the position where the search continues.
-    fn try_blocked(&mut self, queue: QueueId, place: LineKey, hoards: &mut Option<Hoards>) -> Result<LineKey> {
-        let behind = LineKey { number: place.number + 1, ..place };
-        if self.turned_away(queue, place)? {
-            self.unblock(queue, &place);
+    fn try_blocked(&mut self, queue: QueueId, key: LineKey) -> Result<LineKey> {
+        let behind = LineKey { number: key.number + 1, ..key };
+        if !self.admitted(queue, key)? {
+            self.kernel.unblock(queue, &key);
             return Ok(behind);
         }
-        let head = self.work.waiting_head(queue);
+        let head = self.kernel.waiting_head(queue);
         // One task has room, but possibly not a whole gang, or no device fits.
-        let Some(machine) = self.room(head, hoards) else {
-            if hoards.is_some() {
-                self.site.scopes.all_less(&self.site.machines);
+        let Some(machine) = self.room(head) else {
+            if self.gangs.reserves() {
+                self.kernel.update_offers();
             }
             return Ok(behind);
         };
-        self.unblock(queue, &place);
-        self.record_turn(queue, place, Turn::Launched(Some(machine)))?;
+        self.kernel.unblock(queue, &key);
+        self.kernel.record_turn(queue, key, Turn::Launched(Some(machine)))?;
         self.launch(queue, machine);
         Ok(self.requeue(queue, head, false).map_or(behind, |again| again.min(behind)))
     }
 
     /// Updates the state of a queue that has just launched a task of `served`. Returns its new position if it is blocked.
-    fn requeue(&mut self, queue: QueueId, served: SetSlot, fresh: bool) -> Option<LineKey> {
-        let Some(head) = self.work.queues.head(queue) else {
-            self.round.stand[queue.index()] = QueueState::Out;
+    fn requeue(&mut self, queue: QueueId, served: SetSlot, untried: bool) -> Option<LineKey> {
+        let Some(head) = self.kernel.head(queue) else {
+            self.kernel.set_queue_state(queue, QueueState::Idle);
             return None;
         };
-        let place = self.line_key(queue);
-        if fresh || head != served {
-            self.round.stand[queue.index()] = QueueState::Fresh;
-            self.round.order.push(place, queue);
+        let key = self.kernel.line_key(queue);
+        if untried || head != served {
+            self.kernel.set_queue_state(queue, QueueState::Untried);
+            self.round.order.push(key, queue);
             return None;
         }
-        self.block(queue, place);
-        Some(place)
-    }
-
-    /// Returns whether launches have moved a queue away from its position in this round.
-    fn moved(&self, queue: QueueId, place: LineKey) -> bool {
-        (self.round.moves_others || self.work.queues.has_siblings(queue)) && self.line_key(queue) != place
-    }
-
-    /// Asks the policy to admit the next task of a queue. Returns true if it refused: the queue is skipped, and the caller must remove it
-    /// from its line if it is in one. Errors: the recorder's.
-    pub(in crate::engine) fn turned_away(&mut self, queue: QueueId, place: LineKey) -> Result<bool> {
-        let head = self.work.waiting_head(queue);
-        let (demand, footprint) = self.work.sets.needs(head);
-        let set = &self.work.sets[head];
-        let (view, partition) = (self.work.view(head), set.partition);
-        let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
-        let (reason, waits) = match self.outside.policy.admit(&view, &ask, &self.books) {
-            Verdict::Yes => return Ok(false),
-            Verdict::No(reason) => (reason, false),
-            // A policy that postpones one of a user's tasks does not know of other tasks of the user that are tried meanwhile.
-            Verdict::Wait(reason) => (reason, !self.has_rivals(queue, partition)),
-        };
-        self.round.stand[queue.index()] = if waits {
-            self.outside.policy.refused(&view, &ask, reason, &self.books);
-            self.round.refuses = true;
-            QueueState::Refused
-        } else {
-            self.round.gated.push(queue);
-            QueueState::Out
-        };
-        self.record_turn(queue, place, Turn::NotAdmitted(reason))?;
-        Ok(true)
-    }
-
-    /// Returns whether other tasks wait that the policy cannot distinguish: of the queue's user, in the same partition.
-    fn has_rivals(&self, queue: QueueId, partition: Partition) -> bool {
-        let rival = |other: QueueId| {
-            other != queue
-                && self.work.queues.head(other).is_some_and(|head| self.work.sets[head].partition == partition)
-        };
-        self.work.queues.has_siblings(queue) && self.work.queues.queues_of(self.work.queues.user(queue)).any(rival)
+        self.kernel.block(queue, key);
+        Some(key)
     }
 }

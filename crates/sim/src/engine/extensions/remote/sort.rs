@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{Progress, Remote};
 use crate::backend::{Batch, ControlOrder};
 
-impl Remote {
+impl Remote<'_> {
     /// Sorts starts, ends and releases of one instant by grant and completion, as without a control: messages take different routes.
     pub(super) fn in_order(&self, orders: &mut [ControlOrder]) {
         let number = |batch: &Batch| match self.batches.get(batch)? {

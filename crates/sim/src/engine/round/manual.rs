@@ -1,9 +1,7 @@
 //! Tasks that a caller starts between two steps, whatever the policy decides: for a learned scheduler.
 
-use crate::engine::kernel::Kernel;
-use crate::engine::extensions::hoard::Hoards;
-use crate::engine::kernel::jobs::SetSlot;
-use crate::engine::kernel::queues::place;
+use super::Serving;
+use crate::engine::kernel::{SetSlot, place};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Span, Time, UserId};
 
@@ -26,72 +24,70 @@ pub struct NextSet {
     pub fits: bool,
 }
 
-impl Kernel<'_> {
+impl Serving<'_, '_> {
     /// Returns the first set that has room, among the heads of a user's queues, and its machine. If no head has room, returns the first
     /// head.
-    fn first_with_room(&mut self, user: UserId, hoards: &mut Option<Hoards>) -> Option<(SetSlot, Option<MachineId>)> {
-        let first = self.work.first(user)?;
-        let room = self.room(first, hoards);
-        if room.is_some() || self.work.queues.are_whole() {
+    fn first_with_room(&mut self, user: UserId) -> Option<(SetSlot, Option<MachineId>)> {
+        let first = self.kernel.first(user)?;
+        let room = self.room(first);
+        if room.is_some() || self.kernel.queues().are_whole() {
             return Some((first, room));
         }
-        let queues = self.work.queues.queues_of(user);
-        let mut heads: Vec<SetSlot> = queues.filter_map(|queue| self.work.queues.head(queue)).collect();
-        heads.sort_unstable_by_key(|head| self.work.turn(*head));
+        let queues = self.kernel.queues().queues_of(user);
+        let mut heads: Vec<SetSlot> = queues.filter_map(|queue| self.kernel.head(queue)).collect();
+        heads.sort_unstable_by_key(|head| self.kernel.turn(*head));
         for head in heads {
-            if let Some(machine) = self.room(head, hoards) {
+            if let Some(machine) = self.room(head) {
                 return Some((head, Some(machine)));
             }
         }
         Some((first, None))
     }
 
-    /// Returns the set for [`Engine::next`](super::Engine::next).
-    pub(in crate::engine) fn next_of(&mut self, user: UserId, hoards: &mut Option<Hoards>) -> Option<NextSet> {
-        let (slot, room) = self.first_with_room(user, hoards)?;
-        let set = &self.work.sets[slot];
+    /// Returns the set for [`Engine::next`](crate::engine::Engine::next).
+    pub fn next_of(mut self, user: UserId) -> Option<NextSet> {
+        let (slot, room) = self.first_with_room(user)?;
+        let set = self.kernel.set(slot);
         Some(NextSet {
             row: set.row,
             release: set.release,
             place: place(set),
             number: set.number,
             tasks: set.waiting,
-            ideal: self.work.jobs[set.job].ideal,
+            ideal: self.kernel.ideal(slot),
             fits: room.is_some(),
         })
     }
 
-    /// Starts tasks for [`Engine::start`](super::Engine::start).
-    pub(in crate::engine) fn start_next(&mut self, user: UserId, hoards: &mut Option<Hoards>) -> Result<u32> {
-        if self.outside.control.is_some() {
+    /// Starts tasks for [`Engine::start`](crate::engine::Engine::start).
+    pub fn start_next(mut self, user: UserId) -> Result<u32> {
+        if self.kernel.delegates() {
             let problem =
                 "tasks are started from outside, and a control plane carries decisions out; leave one of them out";
             return Err(Error::Mismatch { problem: problem.to_owned() });
         }
-        let Some((slot, mut room)) = self.first_with_room(user, hoards) else { return Ok(0) };
-        let (queue, waiting) = (self.work.sets[slot].queue, self.work.sets[slot].waiting);
+        let Some((slot, mut room)) = self.first_with_room(user) else { return Ok(0) };
+        let (queue, waiting) = (self.kernel.set(slot).queue, self.kernel.set(slot).waiting);
         let mut left = waiting;
         while let Some(machine) = room {
             self.launch(queue, machine);
-            left = self.work.sets[slot].waiting;
-            room = if left > 0 { self.room(slot, hoards) } else { None };
+            left = self.kernel.set(slot).waiting;
+            room = if left > 0 { self.room(slot) } else { None };
         }
-        match self.work.queues.head(queue) {
-            None => self.emptied(queue),
-            Some(head) if head != slot => self.head_changed(queue),
-            Some(_) => {}
+        if self.kernel.head(queue) != Some(slot) {
+            self.kernel.queue_served(queue);
         }
-        self.start_launched()?;
-        self.outcome.peak_running = self.outcome.peak_running.max(self.books.total_running());
+        self.kernel.start_launched()?;
+        self.kernel.count_running();
         Ok(waiting - left)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::{Engine, OnBlocked, Options, RunContext, run};
     use crate::books::{Books, Weights};
     use crate::cluster::{Cluster, Placement};
+    use crate::engine::{Engine, OnBlocked, Options, RunContext, run};
     use crate::policy::{Ask, Policy, Queue, Rank, Reason, Verdict};
     use crate::record::{Recorder, TaskRecord};
     use crate::workload::{TaskSet, Workload};

@@ -5,12 +5,9 @@
 //! preemption".
 
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use super::Kernel;
-use super::pace;
-use super::running::Running;
-use crate::record::Salvage;
+use super::ids::JobSlot;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time, span};
 
@@ -64,7 +61,7 @@ impl std::str::FromStr for StopLimit {
 }
 
 /// Recent voluntary preemptions and the earliest time of the next one.
-pub(in crate::engine) struct PreemptionBudget {
+pub struct PreemptionBudget {
     now: Time,
     min_run: Span,
     limit: Option<StopLimit>,
@@ -139,48 +136,39 @@ impl PreemptionBudget {
     }
 }
 
-impl Kernel<'_> {
-    /// Returns the time that running tasks take to resume, if they were preempted before.
-    pub(in crate::engine) fn delay_of(&self, tasks: &Running) -> Span {
-        if self.work.sets[tasks.set].attempt > 0 { self.options.preemption_limits.restart_delay } else { Span::ZERO }
-    }
+/// The number of preemptions without progress after which a run is examined.
+pub(super) const MOST: u64 = 10_000;
 
-    /// Returns the time that running tasks need for the rest of their work.
-    fn remaining_run_time(&self, tasks: &Running) -> Span {
-        let set = &self.work.sets[tasks.set];
-        let reach = self.reach(tasks.set, tasks.machine);
-        let span = pace::on(&self.site.cluster, self.options.distance, set.duration, tasks.machine, reach);
-        match &self.running.draws {
-            Some(draws) => draws.fault_free_span(set.row, tasks.first, set.attempt, span),
-            None => span,
+/// The number of preemptions per running task that applies instead if it is larger in total.
+pub(super) const MOST_PER_TASK: u64 = 10;
+
+/// The maximum number of jobs that an error names.
+pub(super) const NAMED: usize = 5;
+
+/// Preemptions since the last progress: a task that finished, a row that arrived, or work that a stopped task keeps.
+#[derive(Default)]
+pub(super) struct Livelock {
+    pub preemptions: u64,
+    pub since: Time,
+    /// The jobs with stopped tasks.
+    pub jobs: BTreeSet<JobSlot>,
+}
+
+impl Livelock {
+    /// Records progress.
+    pub fn progress(&mut self) {
+        if self.preemptions > 0 {
+            self.preemptions = 0;
+            self.jobs.clear();
         }
     }
 
-    /// Returns the part of their work that running tasks of one set keep when they are stopped now; all tasks of a gang share the smallest.
-    pub(in crate::engine) fn salvage(&self, stopped: &[Running]) -> Vec<Salvage> {
-        let interval = self.options.preemption_limits.checkpoint;
-        let one = |tasks: &Running| {
-            let delay = self.delay_of(tasks);
-            let ran = self.now.since(tasks.start);
-            let delay = Span(delay.0.min(ran.0));
-            let (worked, left) = (ran.0 - delay.0, self.work.sets[tasks.set].duration);
-            let kept = Span(worked.checked_div(interval.0).map_or(0, |checkpoints| checkpoints * interval.0));
-            let saved = match kept {
-                Span::ZERO => Span::ZERO,
-                _ if left == Span::ENDLESS => Span::ZERO,
-                _ => {
-                    let whole = u128::from(self.remaining_run_time(tasks).0.max(kept.0));
-                    Span((u128::from(kept.0) * u128::from(left.0) / whole) as u64)
-                }
-            };
-            Salvage { delay, kept, saved, forfeited: Span::ZERO }
-        };
-        let mut all: Vec<Salvage> = stopped.iter().map(one).collect();
-        let gang = stopped.first().is_some_and(|tasks| self.work.sets[tasks.set].gang);
-        if let Some(least) = all.iter().map(|one| one.saved).min().filter(|_| gang) {
-            all.iter_mut().for_each(|one| one.saved = least);
+    pub fn preempted(&mut self, job: JobSlot, tasks: u32, now: Time) {
+        if self.preemptions == 0 {
+            self.since = now;
         }
-        all
+        self.preemptions += u64::from(tasks);
+        self.jobs.insert(job);
     }
 }
 

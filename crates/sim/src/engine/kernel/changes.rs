@@ -1,0 +1,216 @@
+//! The change log: what the kernel has done since a reader last looked, in order; and the users with changed accounts.
+//!
+//! A change is recorded only if a reader of this run has subscribed to its kind. Each reader has its own position in the log; the log is
+//! emptied when all readers have read everything. Policy and recorder have lists of changed users instead, with each user once.
+
+use super::agenda::Ticket;
+use super::ids::SetSlot;
+use super::running::Running;
+use plimsoll_base::units::{JobId, MachineId, Time, UserId};
+
+/// A change of the kernel's state.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    /// A machine has more free room or other labels, for a reason other than a released reservation.
+    Freed(MachineId),
+    /// The set waits in its queue from now on.
+    Joined(SetSlot),
+    /// No task of the set waits any more.
+    Left(SetSlot),
+    /// Tasks began that would end at `end` at full speed, each with this demand for the watched resource.
+    Started { ticket: Ticket, tasks: Running, size: u64, end: Time },
+    /// Tasks no longer run on a machine; together they demanded this amount of the watched resource.
+    Ended { machine: MachineId, amount: u64 },
+    /// Tasks of a set were stopped and wait again as another set.
+    Again { from: SetSlot, slot: SetSlot },
+    /// A set is submitted; a backend must list it before its tasks wait.
+    Submitted(SetSlot),
+    /// Tasks were launched; a backend must begin them.
+    Launched(Running),
+    /// Tasks were preempted.
+    Stopped(TasksOfRow),
+    /// Tasks have reached their end; a backend must finish them.
+    Completed(Running),
+    /// All tasks of a job have ended.
+    JobOver(JobId),
+}
+
+/// Tasks with the data of their set, which may no longer exist when the change is read.
+#[derive(Clone, Copy, Debug)]
+pub struct TasksOfRow {
+    /// The tasks.
+    pub tasks: Running,
+    /// Their row in the trace.
+    pub row: u64,
+    /// Whether all tasks of the gang stop together.
+    pub gang: bool,
+    /// Whether they run until the end of the run.
+    pub endless: bool,
+}
+
+/// A reader of the change log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// Gangs that reserve room: [`Change::Freed`].
+    Gangs,
+    /// Sets that move to wider scopes: [`Change::Joined`] and [`Change::Left`].
+    Locality,
+    /// Machines that slow down: [`Change::Started`] and [`Change::Ended`].
+    Slowdown,
+    /// Backup instances: [`Change::Started`] and [`Change::Again`].
+    Backups,
+    /// A backend: [`Change::Again`], [`Change::Submitted`] and all after it.
+    Backend,
+}
+
+const READERS: usize = 5;
+
+/// The kinds of changes, as bits.
+pub(super) mod kind {
+    pub const FREED: u16 = 1;
+    pub const QUEUES: u16 = 2;
+    pub const STARTED: u16 = 4;
+    pub const ENDED: u16 = 8;
+    pub const AGAIN: u16 = 16;
+    pub const BACKEND: u16 = 32;
+}
+
+impl Reader {
+    fn kinds(self) -> u16 {
+        match self {
+            Reader::Gangs => kind::FREED,
+            Reader::Locality => kind::QUEUES,
+            Reader::Slowdown => kind::STARTED | kind::ENDED,
+            Reader::Backups => kind::STARTED | kind::AGAIN,
+            Reader::Backend => kind::BACKEND | kind::AGAIN,
+        }
+    }
+}
+
+impl Change {
+    fn kind(&self) -> u16 {
+        match self {
+            Change::Freed(_) => kind::FREED,
+            Change::Joined(_) | Change::Left(_) => kind::QUEUES,
+            Change::Started { .. } => kind::STARTED,
+            Change::Ended { .. } => kind::ENDED,
+            Change::Again { .. } => kind::AGAIN,
+            Change::Submitted(_)
+            | Change::Launched(_)
+            | Change::Stopped(_)
+            | Change::Completed(_)
+            | Change::JobOver(_) => kind::BACKEND,
+        }
+    }
+}
+
+/// The change log of a run.
+#[derive(Default)]
+pub(super) struct ChangeLog {
+    pub users: ChangedUsers,
+    /// The kinds that any reader has subscribed to.
+    wanted: u16,
+    /// The index of the resource that starts and ends report.
+    watched: Option<usize>,
+    entries: Vec<Change>,
+    /// The position of each reader; `None` for those that have not subscribed.
+    read: [Option<usize>; READERS],
+}
+
+impl ChangeLog {
+    /// Creates an empty log for these readers.
+    pub fn new(readers: &[Reader], watched: Option<usize>) -> ChangeLog {
+        let mut log = ChangeLog { watched, ..ChangeLog::default() };
+        for reader in readers {
+            log.wanted |= reader.kinds();
+            log.read[*reader as usize] = Some(0);
+        }
+        log
+    }
+
+    /// Returns whether changes of any of these kinds are recorded.
+    #[inline]
+    pub fn wants(&self, kinds: u16) -> bool {
+        self.wanted & kinds != 0
+    }
+
+    /// Records a change if a reader has subscribed to its kind.
+    #[inline]
+    pub fn push(&mut self, change: Change) {
+        if self.wants(change.kind()) {
+            self.entries.push(change);
+        }
+    }
+
+    /// Returns the demand for the watched resource.
+    pub fn size(&self, demand: &[u64]) -> u64 {
+        self.watched.map_or(0, |dim| demand[dim])
+    }
+
+    /// Returns the next change for a reader; `None` if it has read all.
+    pub fn next(&mut self, reader: Reader) -> Option<Change> {
+        let at = self.read[reader as usize].as_mut()?;
+        let kinds = reader.kinds();
+        while let Some(change) = self.entries.get(*at) {
+            *at += 1;
+            if change.kind() & kinds != 0 {
+                return Some(*change);
+            }
+        }
+        let all = self.entries.len();
+        if self.read.iter().flatten().all(|at| *at == all) {
+            self.entries.clear();
+            self.read.iter_mut().flatten().for_each(|at| *at = 0);
+        }
+        None
+    }
+}
+
+/// Users with a changed allocation or pending demand, each once.
+#[derive(Default)]
+pub(super) struct ChangedUsers {
+    marks: Vec<Marks>,
+    pub since_round: Vec<UserId>,
+    pub since_instant: Vec<UserId>,
+}
+
+/// The lists that contain a user, in one place: with many users each list entry is a cache miss.
+#[derive(Clone, Copy, Default)]
+struct Marks {
+    round: bool,
+    instant: bool,
+}
+
+impl ChangedUsers {
+    /// Adds a user.
+    pub fn open(&mut self) {
+        self.marks.push(Marks::default());
+    }
+
+    /// Records that a user's allocation or pending demand has changed.
+    pub fn mark(&mut self, user: UserId) {
+        let marks = &mut self.marks[user.index()];
+        if !std::mem::replace(&mut marks.round, true) {
+            self.since_round.push(user);
+        }
+        // The lists are separate: a change within a round is new to the policy in the next round, but is reported at the end of this
+        // instant.
+        if !std::mem::replace(&mut marks.instant, true) {
+            self.since_instant.push(user);
+        }
+    }
+
+    /// Empties the list of the round, which the policy has read.
+    pub fn round_over(&mut self) {
+        for user in self.since_round.drain(..) {
+            self.marks[user.index()].round = false;
+        }
+    }
+
+    /// Empties the list of the instant, which the recorder has read.
+    pub fn instant_over(&mut self) {
+        for user in self.since_instant.drain(..) {
+            self.marks[user.index()].instant = false;
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The state of every queue with respect to rounds: untried, blocked, postponed or idle; and the ranks that must be recomputed.
+//!
+//! A queue is *untried* if its next task may fit somewhere. It is *blocked* if its next task was tried on all machines and fitted nowhere;
+//! it is then in the [`Line`](super::line::Line) of its scope. Only a machine of the scope that was freed since then can admit the task.
+//! The verbs of the kernel keep these states up to date; rounds decide which queues are served.
+
+use super::Kernel;
+use super::ids::{QueueId, SetSlot};
+use super::line::LineKey;
+use crate::books::Partition;
+use crate::policy::{Ask, Stale, Verdict};
+use crate::record::Turn;
+use plimsoll_base::error::Result;
+use plimsoll_base::units::MachineId;
+
+/// The state of a queue with respect to rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueState {
+    /// No task waits, or the policy did not admit the next task in this round.
+    Idle,
+    /// The next task has not been tried.
+    Untried,
+    /// The next task fits no machine, except possibly those freed since.
+    Blocked,
+    /// The policy postponed the next task ([`Verdict::Wait`]).
+    Postponed,
+}
+
+/// The states of all queues, and what has changed since the last round.
+#[derive(Default)]
+pub(super) struct QueueStates {
+    states: Vec<QueueState>,
+    /// The position of each blocked queue in its line.
+    keys: Vec<LineKey>,
+    untried: Vec<QueueId>,
+    /// Blocked queues of users with a changed allocation since they were ranked.
+    rerank: Vec<QueueId>,
+    /// Machines with more free room than at the last search of the lines.
+    freed: Vec<MachineId>,
+    /// Whether the policy has postponed any queue so far.
+    postpones: bool,
+}
+
+impl QueueStates {
+    /// Grows the tables to this number of queues.
+    pub fn open(&mut self, queues: usize) {
+        self.states.resize(queues, QueueState::Idle);
+        self.keys.resize(queues, LineKey::default());
+    }
+
+    /// Records that a machine has more free room than before.
+    pub fn freed(&mut self, machine: MachineId) {
+        if self.freed.last() != Some(&machine) {
+            self.freed.push(machine);
+        }
+    }
+
+    /// Records that the rank of a queue may have changed.
+    pub fn rerank(&mut self, queue: QueueId) {
+        if self.states[queue.index()] == QueueState::Blocked {
+            self.rerank.push(queue);
+        }
+    }
+
+    /// Schedules a queue to be ranked again, and to be tried again if the policy postponed it.
+    fn recall(&mut self, queue: QueueId) {
+        if self.states[queue.index()] == QueueState::Postponed {
+            self.states[queue.index()] = QueueState::Untried;
+            self.untried.push(queue);
+        }
+        self.rerank(queue);
+    }
+}
+
+impl Kernel<'_> {
+    /// Returns the state of a queue.
+    pub fn queue_state(&self, queue: QueueId) -> QueueState {
+        self.states.states[queue.index()]
+    }
+
+    /// Returns the position of a blocked queue in its line.
+    pub fn blocked_at(&self, queue: QueueId) -> LineKey {
+        self.states.keys[queue.index()]
+    }
+
+    /// Removes and returns an untried queue, the last one first. The caller tries it in this round.
+    pub fn take_untried(&mut self) -> Option<QueueId> {
+        self.states.untried.pop()
+    }
+
+    /// Removes and returns all untried queues.
+    pub fn take_all_untried(&mut self) -> Vec<QueueId> {
+        std::mem::take(&mut self.states.untried)
+    }
+
+    /// Returns the machines that were freed since the last round, sorted.
+    pub fn freed(&mut self) -> &[MachineId] {
+        self.states.freed.sort_unstable();
+        self.states.freed.dedup();
+        &self.states.freed
+    }
+
+    /// Discards the freed machines, after a round without waiting tasks.
+    pub fn discard_freed(&mut self) {
+        self.states.freed.clear();
+    }
+
+    /// Offers the machines that were freed since the last round to the lines of their scopes.
+    pub fn offer_freed(&mut self) {
+        self.states.freed.sort_unstable();
+        self.states.freed.dedup();
+        self.site.scopes.freed(&self.states.freed, &self.site.machines);
+    }
+
+    /// Updates the offers after reservations that no launch reports.
+    pub fn update_offers(&mut self) {
+        self.site.scopes.all_less(&self.site.machines);
+    }
+
+    /// Returns the first blocked queue at or after a position that fits an offered machine.
+    pub fn next_fitting(&mut self, from: Option<&LineKey>) -> Option<(LineKey, QueueId)> {
+        self.site.scopes.search(from)
+    }
+
+    /// Returns the first blocked queue of all lines.
+    pub fn first_blocked(&self) -> Option<(LineKey, QueueId)> {
+        self.site.scopes.first()
+    }
+
+    /// Returns all blocked queues.
+    pub fn blocked(&self) -> Vec<QueueId> {
+        self.site.scopes.blocked()
+    }
+
+    /// Ends a round: the machines that were freed before it are offered no longer.
+    pub fn end_round(&mut self) {
+        self.states.freed.clear();
+        self.site.scopes.round_over();
+    }
+
+    /// Marks a queue as untried because its next task has changed.
+    pub(super) fn head_changed(&mut self, queue: QueueId) {
+        match std::mem::replace(&mut self.states.states[queue.index()], QueueState::Untried) {
+            QueueState::Untried => return,
+            QueueState::Blocked => self.leave_line(queue),
+            QueueState::Idle | QueueState::Postponed => {}
+        }
+        self.states.untried.push(queue);
+    }
+
+    /// Marks a queue as idle because it is empty, although no round has served it.
+    pub(super) fn emptied(&mut self, queue: QueueId) {
+        match std::mem::replace(&mut self.states.states[queue.index()], QueueState::Idle) {
+            QueueState::Blocked => self.leave_line(queue),
+            QueueState::Untried => self.states.untried.retain(|other| *other != queue),
+            QueueState::Idle | QueueState::Postponed => {}
+        }
+    }
+
+    /// Updates the state of a queue after a launch outside a round.
+    pub fn queue_served(&mut self, queue: QueueId) {
+        match self.head(queue) {
+            Some(_) => self.head_changed(queue),
+            None => self.emptied(queue),
+        }
+    }
+
+    /// Sets the state of a queue that a round has tried: untried for the next round if tasks wait, otherwise idle.
+    pub fn retry(&mut self, queue: QueueId) {
+        let waits = self.head(queue).is_some();
+        self.states.states[queue.index()] = if waits { QueueState::Untried } else { QueueState::Idle };
+        self.states.untried.extend(waits.then_some(queue));
+    }
+
+    /// Schedules a queue for the next rank order of untried queues.
+    pub fn set_untried(&mut self, queue: QueueId) {
+        self.states.states[queue.index()] = QueueState::Untried;
+        self.states.untried.push(queue);
+    }
+
+    /// Sets the state of a queue that the round has in its own order.
+    pub fn set_queue_state(&mut self, queue: QueueId, state: QueueState) {
+        self.states.states[queue.index()] = state;
+    }
+
+    /// Puts a queue in the line of its scope at this position.
+    pub fn block(&mut self, queue: QueueId, key: LineKey) {
+        let head = self.waiting_head(queue);
+        let need = self.work.sets.needs(head).1;
+        self.site.scopes.enqueue(self.work.queues.scope(queue), key, queue, need);
+        self.states.states[queue.index()] = QueueState::Blocked;
+        self.states.keys[queue.index()] = key;
+    }
+
+    /// Removes a queue from its line at this position; the caller sets its state.
+    pub fn unblock(&mut self, queue: QueueId, key: &LineKey) {
+        self.site.scopes.leave(self.work.queues.scope(queue), key);
+    }
+
+    fn leave_line(&mut self, queue: QueueId) {
+        let key = self.states.keys[queue.index()];
+        self.unblock(queue, &key);
+    }
+
+    /// Calls the policy's preparation of a round. Returns whether all ranks may have changed. Errors: the policy's.
+    pub fn prepare(&mut self) -> Result<bool> {
+        self.launched = false;
+        let changed = &mut self.changes.users;
+        let stale = self.context.policy.prepare(self.now, &self.books, &changed.since_round)?;
+        changed.round_over();
+        let all = stale == Stale::All;
+        self.recall(stale);
+        Ok(all)
+    }
+
+    /// Schedules the queues of users that the policy reports as stale to be ranked and tried again.
+    pub(super) fn recall(&mut self, stale: Stale) {
+        match stale {
+            Stale::None => {}
+            Stale::Some(users) => {
+                for user in users {
+                    self.work.queues.queues_of(user).for_each(|queue| self.states.recall(queue));
+                }
+            }
+            Stale::All => {
+                self.states.rerank = self.site.scopes.blocked();
+                if self.states.postpones {
+                    (0..self.work.queues.len() as u32).for_each(|queue| self.states.recall(QueueId(queue)));
+                }
+            }
+        }
+    }
+
+    /// Moves blocked queues to their positions by their present ranks.
+    pub fn rerank_blocked(&mut self) {
+        while let Some(queue) = self.states.rerank.pop() {
+            if self.states.states[queue.index()] == QueueState::Blocked {
+                let (old, key) = (self.states.keys[queue.index()], self.line_key(queue));
+                if key != old {
+                    self.unblock(queue, &old);
+                    self.block(queue, key);
+                }
+            }
+        }
+    }
+
+    /// Returns the position of a queue in the scheduling order. Panics: if the queue is empty (a programmer error).
+    pub fn line_key(&self, queue: QueueId) -> LineKey {
+        self.line_key_of(self.waiting_head(queue))
+    }
+
+    /// Returns the position of a waiting set in the scheduling order, as if it were the next of its queue.
+    pub fn line_key_of(&self, head: SetSlot) -> LineKey {
+        let set = &self.work.sets[head];
+        let rank = self.context.policy.rank(&self.work.view(head), &self.books);
+        let tie = self.ties.key(set.user, &self.books);
+        let (turn, number) = self.work.turn(head);
+        LineKey { rank, tie, turn, number }
+    }
+
+    /// Returns whether the policy admits this number of further tasks of a queue's next set.
+    pub fn admits(&self, queue: QueueId, tasks: u32) -> bool {
+        let Some(head) = self.head(queue) else { return false };
+        self.context.policy.admit(&self.work.view(head), &self.ask(head, tasks), &self.books) == Verdict::Yes
+    }
+
+    /// Requests admission of the next task of a queue from the policy. If the policy refuses, records the decision and sets the state of
+    /// the queue: postponed, or idle until the caller calls [`Kernel::retry`] after the round. Errors: the recorder's.
+    pub fn admit_head(&mut self, queue: QueueId, key: LineKey) -> Result<Admission> {
+        let head = self.waiting_head(queue);
+        let (demand, footprint) = self.work.sets.needs(head);
+        let set = &self.work.sets[head];
+        let (view, partition) = (self.work.view(head), set.partition);
+        let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
+        let (reason, waits) = match self.context.policy.admit(&view, &ask, &self.books) {
+            Verdict::Yes => return Ok(Admission::Admitted),
+            Verdict::No(reason) => (reason, false),
+            // A policy that postpones one of a user's tasks does not know of other tasks of the user that are tried meanwhile.
+            Verdict::Wait(reason) => (reason, !self.has_rivals(queue, partition)),
+        };
+        let (state, admission) = if waits {
+            self.context.policy.refused(&view, &ask, reason, &self.books);
+            self.states.postpones = true;
+            (QueueState::Postponed, Admission::Postponed)
+        } else {
+            (QueueState::Idle, Admission::Refused)
+        };
+        self.states.states[queue.index()] = state;
+        self.record_turn(queue, key, Turn::NotAdmitted(reason))?;
+        Ok(admission)
+    }
+
+    /// Returns whether other tasks wait that the policy cannot distinguish: of the queue's user, in the same partition.
+    fn has_rivals(&self, queue: QueueId, partition: Partition) -> bool {
+        let rival = |other: QueueId| {
+            other != queue && self.head(other).is_some_and(|head| self.work.sets[head].partition == partition)
+        };
+        self.work.queues.has_siblings(queue) && self.work.queues.queues_of(self.work.queues.user(queue)).any(rival)
+    }
+}
+
+/// The policy's answer on the next task of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may start if it fits.
+    Admitted,
+    /// It may not start in this round.
+    Refused,
+    /// It may not start before the policy reports its user as stale.
+    Postponed,
+}
