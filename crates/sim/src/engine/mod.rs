@@ -13,18 +13,19 @@ mod check;
 mod extensions;
 mod kernel;
 mod options;
+mod outcome;
 mod round;
 
 pub use check::{check, check_control};
-pub use extensions::{Draws, Faults, PreemptFrom, Slowdown};
+pub use extensions::{Draws, Faults, OnFailure, Preempt, PreemptFor, PreemptFrom, Slowdown};
 pub use kernel::agenda::{Agenda, EventKey, Ticket};
 pub use kernel::budget::{PreemptionLimits, StopLimit};
-pub use kernel::line::{Line, LineKey};
-pub use kernel::offers::Offers;
+pub use kernel::line::{Line, LineKey, Offers};
 pub use kernel::pace::Distance;
 pub use kernel::{Attempt, Attempts, QueueId, RunContext, Ties};
-pub use options::{OnBlocked, OnFailure, Options, Outcome, Preempt, PreemptFor};
-pub use round::NextSet;
+pub use options::Options;
+pub use outcome::Outcome;
+pub use round::{NextSet, OnBlocked};
 
 use std::sync::Arc;
 

@@ -1,49 +1,13 @@
-//! Engine options, and the counts at the end of a run.
+//! Engine options: each setting is defined by the part of the engine that it belongs to.
 
-use super::extensions::{Faults, PreemptFrom, Slowdown};
+use super::extensions::{Faults, OnFailure, Preempt, Slowdown};
 use super::kernel::Ties;
 use super::kernel::budget::PreemptionLimits;
 use super::kernel::pace::Distance;
+use super::round::OnBlocked;
 use crate::cluster::Placement;
 use crate::policy::Inside;
-use plimsoll_base::named;
 use plimsoll_base::units::{Span, Time};
-
-named! {
-    /// The rule of a round for a next task in rank order that does not fit.
-    OnBlocked {
-        Skip "skip": "The next user in rank order is tried",
-        Stop "stop": "The round ends, as in the DRF paper's Algorithm 1",
-        /// See `backfill`.
-        Easy "easy": "The first in line gets a reservation, and others may start if they do not delay it",
-        /// See `backfill`.
-        Conservative "conservative": "All in line get reservations, and others may start if they delay none before them",
-    }
-}
-
-impl OnBlocked {
-    /// Returns whether tasks start ahead of others by the expected ends of running tasks.
-    pub fn backfills(self) -> bool {
-        matches!(self, OnBlocked::Easy | OnBlocked::Conservative)
-    }
-}
-
-impl From<named::OnBlocked> for OnBlocked {
-    fn from(rule: named::OnBlocked) -> OnBlocked {
-        match rule {
-            named::OnBlocked::Skip => OnBlocked::Skip,
-            named::OnBlocked::Stop => OnBlocked::Stop,
-        }
-    }
-}
-
-named! {
-    /// The fate of the tasks on a machine that fails.
-    OnFailure {
-        Requeue "requeue": "They wait again at their place in the queue, and restart",
-        Lose "lose": "They are lost; their job continues without them",
-    }
-}
 
 /// Engine options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,53 +42,4 @@ pub struct Options {
     pub until: Option<Time>,
     /// Whether all sums are recomputed and checked after every round.
     pub audit: bool,
-}
-
-named! {
-    /// The tasks that may request the room of others.
-    PreemptFor {
-        Urgent "urgent": "More urgent tasks",
-        Order "order": "Tasks that come before them in the order behind the policy's slash",
-        Share "share": "Tasks of users that are behind by the policy's shares, while they stay behind the users of the victims",
-    }
-}
-
-/// The preemption rule of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Preempt {
-    /// The time that asked tasks may continue to run; zero stops them at once.
-    pub within: Span,
-    /// The tasks that make requests.
-    pub whom: PreemptFor,
-    /// The users with tasks that urgent tasks may ask.
-    pub from: PreemptFrom,
-}
-
-/// Counts of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Outcome {
-    /// The end of the run: the last event, or the horizon.
-    pub end: Time,
-    /// Rows taken from the source.
-    pub rows: u64,
-    /// Tasks launched.
-    pub launched: u64,
-    /// Instants with events.
-    pub instants: u64,
-    /// The maximum number of tasks that ran at once.
-    pub peak_running: u64,
-    /// Requests of waiting tasks for the room of others.
-    pub asks: u64,
-    /// Withdrawn requests.
-    pub asks_withdrawn: u64,
-    /// The number of times that a gang released its reservations because its patience ended.
-    pub hoards_given_up: u64,
-    /// Tasks that were asked, had not ended at the deadline, and were stopped.
-    pub forced: u64,
-    /// Attempts that failed.
-    pub failures: u64,
-    /// Backup instances created.
-    pub backups: u64,
-    /// Backups that ended before the first instance.
-    pub backups_won: u64,
 }

@@ -12,11 +12,11 @@ use std::collections::HashMap;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::Extension;
 use super::backups::{Backup, Backups};
-use crate::engine::Outcome;
+use super::extension::Extension;
 use crate::engine::kernel::pace::{MOST, ONE, millionths, scaled};
 use crate::engine::kernel::{Attempt, Attempts, Kernel, Running};
+use crate::engine::outcome::Outcome;
 use crate::record::Fate;
 use crate::workload::synthetic::random::{numbered, stream};
 use plimsoll_base::error::{Error, Result};

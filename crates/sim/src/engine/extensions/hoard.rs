@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Extension;
-use crate::engine::Outcome;
+use super::extension::Extension;
 use crate::engine::kernel::{Change, GangPlan, Kernel, QueueId, Reader, SetSlot};
+use crate::engine::outcome::Outcome;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, Span, Time};
 

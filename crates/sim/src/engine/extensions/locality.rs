@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::Extension;
+use super::extension::Extension;
 use crate::cluster::Location;
 use crate::engine::kernel::{Change, Kernel, Reader, SetSlot};
 use plimsoll_base::error::Result;

@@ -1,12 +1,19 @@
 //! Machines that fail, leave, join and change their labels during a run.
 
-use super::Extensions;
 use crate::cluster::{Cluster, MachineChange};
-use crate::engine::OnFailure;
 use crate::engine::kernel::{Choice, Kernel};
 use crate::record::Fate;
 use plimsoll_base::error::Result;
+use plimsoll_base::named;
 use plimsoll_base::units::{MachineId, Time};
+
+named! {
+    /// The fate of the tasks on a machine that fails.
+    OnFailure {
+        Requeue "requeue": "They wait again at their place in the queue, and restart",
+        Lose "lose": "They are lost; their job continues without them",
+    }
+}
 
 /// The number of machine events so far.
 #[derive(Debug)]
@@ -45,28 +52,24 @@ impl EventsSoFar {
         }
         Ok(())
     }
-}
 
-impl Extensions<'_> {
-    /// Applies the machine events of this instant, and notifies the extensions of machines without new starts. Errors: the recorder's.
-    pub fn machine_events(&mut self, kernel: &mut Kernel) -> Result<()> {
-        let Some(mut events) = self.events.take() else { return Ok(()) };
-        while events.next(kernel.cluster()).is_some_and(|at| at <= kernel.now()) {
-            let event = kernel.cluster().events.events[events.count].clone();
-            events.count += 1;
+    /// Applies the machine events of this instant; calls `withdrawn` for machines without new starts. Errors: the recorder's.
+    pub fn apply(&mut self, kernel: &mut Kernel, withdrawn: &mut dyn FnMut(&mut Kernel, MachineId)) -> Result<()> {
+        while self.next(kernel.cluster()).is_some_and(|at| at <= kernel.now()) {
+            let event = kernel.cluster().events.events[self.count].clone();
+            self.count += 1;
             match &event.change {
                 MachineChange::Fail | MachineChange::Leave => {
                     kernel.remove_machine(event.machine);
-                    self.withdrawn(kernel, event.machine);
+                    withdrawn(kernel, event.machine);
                     if event.change == MachineChange::Fail {
-                        events.fail(kernel, event.machine)?;
+                        self.fail(kernel, event.machine)?;
                     }
                 }
                 MachineChange::Join => kernel.restore_machine(event.machine),
                 MachineChange::Relabel(labels) => kernel.relabel(event.machine, labels),
             }
         }
-        self.events = Some(events);
         Ok(())
     }
 }

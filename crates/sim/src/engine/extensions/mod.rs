@@ -4,6 +4,7 @@
 //! calls the kernel records changes in its change log, only for the extensions that read them. A run without extensions skips the calls.
 
 mod backups;
+mod extension;
 mod faults;
 mod gather;
 mod hoard;
@@ -18,10 +19,13 @@ mod slowdown;
 mod urgent;
 
 pub use faults::{Draws, Faults};
+pub use machine_events::OnFailure;
 pub use remote::Remote;
+pub use requests::{Preempt, PreemptFor};
 pub use slowdown::Slowdown;
 pub use urgent::PreemptFrom;
 
+use extension::Extension;
 use faults::FaultsSoFar;
 use hoard::Hoards;
 use locality::Falling;
@@ -30,49 +34,13 @@ use requests::Asks;
 use slowdown::Hosts;
 
 use super::kernel::{GangPlan, Kernel, Reader, SetSlot};
-use super::options::{Options, Outcome};
+use super::options::Options;
+use super::outcome::Outcome;
 use super::round::GangPlacement;
 use crate::cluster::{Cluster, Placement};
 use crate::policy::{Needs, PreemptsFor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Time};
-
-/// The points at which the engine calls an extension. By default every method does nothing.
-///
-/// Changes between the calls are in the change log ([`Kernel::next_change`]), in order.
-pub trait Extension {
-    /// Returns the next instant at which the extension must act without any other event.
-    fn next(&self) -> Option<Time> {
-        None
-    }
-
-    /// Ends the tasks at their end times that the kernel leaves to an extension, as it does with faults.
-    fn due(&mut self, _core: &mut Kernel) -> Result<()> {
-        Ok(())
-    }
-
-    /// Reacts to a machine without new starts from now on.
-    fn withdrawn(&mut self, _core: &mut Kernel, _machine: MachineId) {}
-
-    /// Stops tasks at their deadlines, after the policy has prepared a round. Returns whether any were stopped, so that the policy is
-    /// called again.
-    fn stop(&mut self, _core: &mut Kernel) -> Result<bool> {
-        Ok(false)
-    }
-
-    /// Prepares a round: the queues are about to be served in rank order.
-    fn before_round(&mut self, _core: &mut Kernel) -> Result<()> {
-        Ok(())
-    }
-
-    /// Completes a round after the start of its launched tasks. Returns whether another round must follow at once.
-    fn after_round(&mut self, _core: &mut Kernel) -> Result<bool> {
-        Ok(false)
-    }
-
-    /// Adds its counts to the outcome of the run.
-    fn count(&self, _outcome: &mut Outcome) {}
-}
 
 /// The extensions of a run.
 pub struct Extensions<'a> {
@@ -187,6 +155,14 @@ impl<'a> Extensions<'a> {
         let carried = remote.carry(kernel, &mut |kernel, machine| self.withdrawn(kernel, machine));
         self.remote = Some(remote);
         carried
+    }
+
+    /// Applies the machine events of this instant. Errors: the recorder's.
+    pub fn machine_events(&mut self, kernel: &mut Kernel) -> Result<()> {
+        let Some(mut events) = self.events.take() else { return Ok(()) };
+        let applied = events.apply(kernel, &mut |kernel, machine| self.withdrawn(kernel, machine));
+        self.events = Some(events);
+        applied
     }
 
     /// Moves sets that have waited long enough a level up.

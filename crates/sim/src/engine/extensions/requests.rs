@@ -8,17 +8,39 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
-use super::Extension;
+use super::extension::Extension;
 use super::order::VictimOrder;
 use super::request::{Request, pending};
 use super::share::{self, ShareOrder};
-use super::urgent::Urgent;
+use super::urgent::{PreemptFrom, Urgent};
 use crate::engine::kernel::{Choice, Kernel, LineKey, QueueId, Requester, SetSlot, Ticket, Victim};
-use crate::engine::{OnBlocked, Outcome, Preempt, PreemptFor};
+use crate::engine::outcome::Outcome;
+use crate::engine::round::OnBlocked;
 use crate::policy::{Pending, Preemption, Rank, Room};
 use crate::record::{Fate, Turn};
 use plimsoll_base::error::{Error, Result};
+use plimsoll_base::named;
 use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
+
+named! {
+    /// The tasks that may request the room of others.
+    PreemptFor {
+        Urgent "urgent": "More urgent tasks",
+        Order "order": "Tasks that come before them in the order behind the policy's slash",
+        Share "share": "Tasks of users that are behind by the policy's shares, while they stay behind the users of the victims",
+    }
+}
+
+/// The preemption rule of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preempt {
+    /// The time that asked tasks may continue to run; zero stops them at once.
+    pub within: Span,
+    /// The tasks that make requests.
+    pub whom: PreemptFor,
+    /// The users with tasks that urgent tasks may ask.
+    pub from: PreemptFrom,
+}
 
 /// The rule of the run for the victims of a task.
 enum VictimRule {

@@ -3,7 +3,7 @@
 //! Tasks progress at a rate that falls with the load of their machine, so their ends move while they run. After each round, [`Hosts`]
 //! recomputes the rates and ends of tasks on machines with a changed load. Machines with unchanged load cost nothing.
 
-use super::Extension;
+use super::extension::Extension;
 use crate::cluster::Cluster;
 use crate::engine::kernel::pace::{MOST, ONE, millionths};
 use crate::engine::kernel::{Change, Kernel, Reader, Ticket};

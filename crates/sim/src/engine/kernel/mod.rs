@@ -49,7 +49,6 @@ mod jobs;
 mod launch;
 pub mod line;
 mod line_states;
-pub mod offers;
 pub mod pace;
 mod queues;
 mod report;

@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::ids::{QueueId, ScopeId};
-use super::line::{Line, LineKey};
-use super::offers::Offers;
+use super::line::{Line, LineKey, Offers};
 use crate::cluster::{ClassId, Cluster, LabelIndex, Location, Machines, WHOLE};
 use crate::record::Locality;
 use plimsoll_base::units::{MachineId, Resources};

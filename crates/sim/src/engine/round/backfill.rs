@@ -17,10 +17,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::Serving;
+use super::{OnBlocked, Serving};
 use crate::cluster::Placement;
 use crate::engine::kernel::{LineKey, SetSlot, times};
-use crate::engine::{OnBlocked, Options};
+use crate::engine::options::Options;
 use crate::policy::{Needs, PreemptsFor, Reason, Verdict};
 use crate::record::Turn;
 use plimsoll_base::error::{Error, Result};

@@ -16,12 +16,40 @@ use std::collections::BinaryHeap;
 
 pub use manual::NextSet;
 
-use super::OnBlocked;
 use super::kernel::{Admission, GangPlan, Kernel, LineKey, QueueId, QueueState, SetSlot};
 use crate::policy::Needs;
 use crate::record::Turn;
 use plimsoll_base::error::Result;
+use plimsoll_base::named;
 use plimsoll_base::units::MachineId;
+
+named! {
+    /// The rule of a round for a next task in rank order that does not fit.
+    OnBlocked {
+        Skip "skip": "The next user in rank order is tried",
+        Stop "stop": "The round ends, as in the DRF paper's Algorithm 1",
+        /// See `backfill`.
+        Easy "easy": "The first in line gets a reservation, and others may start if they do not delay it",
+        /// See `backfill`.
+        Conservative "conservative": "All in line get reservations, and others may start if they delay none before them",
+    }
+}
+
+impl OnBlocked {
+    /// Returns whether tasks start ahead of others by the expected ends of running tasks.
+    pub fn backfills(self) -> bool {
+        matches!(self, OnBlocked::Easy | OnBlocked::Conservative)
+    }
+}
+
+impl From<named::OnBlocked> for OnBlocked {
+    fn from(rule: named::OnBlocked) -> OnBlocked {
+        match rule {
+            named::OnBlocked::Skip => OnBlocked::Skip,
+            named::OnBlocked::Stop => OnBlocked::Stop,
+        }
+    }
+}
 
 /// Places gangs that reserve room before there is enough for all of their tasks.
 pub trait GangPlacement {

@@ -1,0 +1,43 @@
+//! The points at which the engine calls an extension.
+
+use crate::engine::kernel::Kernel;
+use crate::engine::outcome::Outcome;
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MachineId, Time};
+
+/// The points at which the engine calls an extension. By default every method does nothing.
+///
+/// Changes between the calls are in the change log ([`Kernel::next_change`]), in order.
+pub trait Extension {
+    /// Returns the next instant at which the extension must act without any other event.
+    fn next(&self) -> Option<Time> {
+        None
+    }
+
+    /// Ends the tasks at their end times that the kernel leaves to an extension, as it does with faults.
+    fn due(&mut self, _core: &mut Kernel) -> Result<()> {
+        Ok(())
+    }
+
+    /// Reacts to a machine without new starts from now on.
+    fn withdrawn(&mut self, _core: &mut Kernel, _machine: MachineId) {}
+
+    /// Stops tasks at their deadlines, after the policy has prepared a round. Returns whether any were stopped, so that the policy is
+    /// called again.
+    fn stop(&mut self, _core: &mut Kernel) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Prepares a round: the queues are about to be served in rank order.
+    fn before_round(&mut self, _core: &mut Kernel) -> Result<()> {
+        Ok(())
+    }
+
+    /// Completes a round after the start of its launched tasks. Returns whether another round must follow at once.
+    fn after_round(&mut self, _core: &mut Kernel) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Adds its counts to the outcome of the run.
+    fn count(&self, _outcome: &mut Outcome) {}
+}

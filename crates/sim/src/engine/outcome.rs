@@ -1,0 +1,32 @@
+//! The counts at the end of a run.
+
+use plimsoll_base::units::Time;
+
+/// Counts of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Outcome {
+    /// The end of the run: the last event, or the horizon.
+    pub end: Time,
+    /// Rows taken from the source.
+    pub rows: u64,
+    /// Tasks launched.
+    pub launched: u64,
+    /// Instants with events.
+    pub instants: u64,
+    /// The maximum number of tasks that ran at once.
+    pub peak_running: u64,
+    /// Requests of waiting tasks for the room of others.
+    pub asks: u64,
+    /// Withdrawn requests.
+    pub asks_withdrawn: u64,
+    /// The number of times that a gang released its reservations because its patience ended.
+    pub hoards_given_up: u64,
+    /// Tasks that were asked, had not ended at the deadline, and were stopped.
+    pub forced: u64,
+    /// Attempts that failed.
+    pub failures: u64,
+    /// Backup instances created.
+    pub backups: u64,
+    /// Backups that ended before the first instance.
+    pub backups_won: u64,
+}
