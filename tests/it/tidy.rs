@@ -255,6 +255,30 @@ fn crates_stand_on_what_the_plan_says() {
     assert_eq!(seen, CRATES.len() + 2, "rows for these, for base and for sim");
 }
 
+/// The layers of the engine, and the modules that the files of each must not name: the kernel calls neither rounds nor extensions, and
+/// rounds call no extension.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("kernel", &["engine::round", "engine::extensions", "engine::options", "engine::check"]),
+    ("round", &["engine::extensions", "super::extensions", "super::super::extensions"]),
+];
+
+/// Returns the modules that code of a layer names against [`LAYERS`].
+fn across_layers(path: &Path, code: &str) -> Vec<&'static str> {
+    let layer = LAYERS.iter().find(|(layer, _)| path.to_string_lossy().contains(&format!("sim/src/engine/{layer}/")));
+    let never = layer.map_or(&[][..], |(_, never)| never);
+    never.iter().filter(|module| words(code, module).next().is_some()).copied().collect()
+}
+
+#[test]
+fn the_engine_has_three_layers() {
+    none(each(|source| across_layers(&source.path, &source.code())));
+    let kernel = root().join("crates/sim/src/engine/kernel/mod.rs");
+    let kernel = code(&std::fs::read_to_string(kernel).expect("the kernel"));
+    let (_, fields) = kernel.split_once("pub struct Kernel<'a> {").expect("the state of a run");
+    let fields = fields.split("\n}").next().unwrap_or_default();
+    assert!(fields.lines().count() > 10 && !fields.contains("pub"), "a field of the kernel is visible outside it");
+}
+
 /// The checks find the problems that they are for.
 #[test]
 fn the_checks_can_fail() {
@@ -268,6 +292,8 @@ fn the_checks_can_fail() {
     assert!(forbidden("policy", &code("/// Like [`crate::engine`].\nuse crate::books::Books;")).is_empty());
     assert!(forbidden("policy", &code("#[cfg(test)]\nmod tests { use crate::engine::Run; }")).is_empty());
     assert_eq!(forbidden("policy", &code("#[cfg(test)]\nfn f() {}\nuse crate::engine::Run;")), ["engine"]);
+    let kernel = Path::new("crates/sim/src/engine/kernel/launch.rs");
+    assert_eq!(across_layers(kernel, "use crate::engine::round::Round;"), ["engine::round"]);
     assert_eq!(banned("engine", "let a = b.unwrap();"), [".unwrap()"]);
     assert_eq!(
         banned("engine", "use polars_arrow::array::*; eprintln!(\"x\"); dbg!(1)"),

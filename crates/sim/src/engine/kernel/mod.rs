@@ -58,6 +58,8 @@ mod scopes;
 mod sets;
 mod site;
 mod stop;
+#[cfg(test)]
+mod tests;
 mod ties;
 mod view;
 mod work;
@@ -99,6 +101,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Resources, Span, Time, UserId};
 
 /// The options of a run that the kernel uses.
+#[derive(Default)]
 pub struct Settings {
     /// The placement rule.
     pub placement: Placement,
