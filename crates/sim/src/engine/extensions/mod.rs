@@ -6,31 +6,28 @@
 mod backups;
 mod extension;
 mod faults;
-mod gather;
 mod hoard;
 mod locality;
 mod machine_events;
-mod order;
 mod remote;
 mod request;
 mod requests;
-mod share;
 mod slowdown;
-mod urgent;
+mod victim_rules;
 
 pub use faults::{Draws, Faults};
 pub use machine_events::OnFailure;
 pub use remote::Remote;
 pub use requests::{Preempt, PreemptFor};
 pub use slowdown::Slowdown;
-pub use urgent::PreemptFrom;
+pub use victim_rules::PreemptFrom;
 
 use extension::Extension;
 use faults::FaultsSoFar;
 use hoard::Hoards;
 use locality::Falling;
 use machine_events::EventsSoFar;
-use requests::Asks;
+use requests::Requests;
 use slowdown::Hosts;
 
 use super::kernel::{GangPlan, Kernel, Reader, SetSlot};
@@ -44,14 +41,14 @@ use plimsoll_base::units::{MachineId, Time};
 
 /// The extensions of a run.
 pub struct Extensions<'a> {
-    /// Whether there is any extension besides falling back, which has no effect where all tasks may start on every machine.
+    /// Whether there is any extension besides falling back, which has no effect where all trequests may start on every machine.
     any: bool,
     events: Option<EventsSoFar>,
     faults: Option<FaultsSoFar>,
     falling: Option<Falling>,
     hoards: Option<Hoards>,
     slowdown: Option<Hosts>,
-    asks: Option<Asks>,
+    requests: Option<Requests>,
     /// The batches of a control that executes the decisions.
     pub remote: Option<Remote<'a>>,
 }
@@ -68,12 +65,12 @@ impl<'a> Extensions<'a> {
             falling: options.fall_back.filter(|_| placed).map(Falling::new),
             hoards: options.hoard.filter(|_| placed).map(Hoards::new),
             slowdown: options.slowdown.filter(|_| placed).and_then(|curve| Hosts::new(curve, cluster)),
-            asks: asked.then(|| Asks::new(options.preempt, needs.one_line, options.on_blocked)),
+            requests: asked.then(|| Requests::new(options.preempt, needs.one_line, options.on_blocked)),
             remote,
         };
-        let Extensions { any: _, falling: _, remote: _, events, faults, hoards, slowdown, asks } = &extensions;
+        let Extensions { any: _, falling: _, remote: _, events, faults, hoards, slowdown, requests } = &extensions;
         extensions.any =
-            events.is_some() || faults.is_some() || hoards.is_some() || slowdown.is_some() || asks.is_some();
+            events.is_some() || faults.is_some() || hoards.is_some() || slowdown.is_some() || requests.is_some();
         extensions
     }
 
@@ -97,20 +94,20 @@ impl<'a> Extensions<'a> {
 
     /// Returns all extensions except machine events and the control, in the order of their calls.
     fn each(&mut self) -> impl Iterator<Item = &mut dyn Extension> {
-        let Extensions { any: _, events: _, remote: _, faults, falling, hoards, slowdown, asks } = self;
+        let Extensions { any: _, events: _, remote: _, faults, falling, hoards, slowdown, requests } = self;
         let list: [Option<&mut dyn Extension>; 5] = [
             faults.as_mut().map(|it| it as &mut dyn Extension),
             falling.as_mut().map(|it| it as &mut dyn Extension),
             hoards.as_mut().map(|it| it as &mut dyn Extension),
             slowdown.as_mut().map(|it| it as &mut dyn Extension),
-            asks.as_mut().map(|it| it as &mut dyn Extension),
+            requests.as_mut().map(|it| it as &mut dyn Extension),
         ];
         list.into_iter().flatten()
     }
 
-    /// Returns whether tasks may have reserved room: a round is run for them even without waiting tasks.
+    /// Returns whether trequests may have reserved room: a round is run for them even without waiting trequests.
     pub fn holds_room(&self) -> bool {
-        self.asks.is_some() || self.hoards.is_some()
+        self.requests.is_some() || self.hoards.is_some()
     }
 
     /// Returns whether no extension can have any effect, as in most runs.
@@ -172,7 +169,7 @@ impl<'a> Extensions<'a> {
         }
     }
 
-    /// Slows down the tasks on over-committed machines that run before the first round. Errors: an end that tables cannot hold.
+    /// Slows down the trequests on over-committed machines that run before the first round. Errors: an end that tables cannot hold.
     pub fn begun(&mut self, kernel: &mut Kernel) -> Result<()> {
         self.slowdown.as_mut().map_or(Ok(false), |slowdown| slowdown.after_round(kernel)).map(drop)
     }

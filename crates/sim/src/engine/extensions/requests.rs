@@ -9,10 +9,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use super::extension::Extension;
-use super::order::VictimOrder;
 use super::request::{Request, pending};
-use super::share::{self, ShareOrder};
-use super::urgent::{PreemptFrom, Urgent};
+use super::victim_rules::{PreemptFrom, ShareOrder, Urgent, VictimOrder, share_with, stays_behind};
 use crate::engine::kernel::{Choice, Kernel, LineKey, QueueId, Requester, SetSlot, Ticket, Victim};
 use crate::engine::outcome::Outcome;
 use crate::engine::round::OnBlocked;
@@ -50,7 +48,7 @@ enum VictimRule {
 }
 
 /// All open requests.
-pub struct Asks {
+pub struct Requests {
     /// The time from a request to its deadline.
     within: Span,
     /// The rule of the run; the policy's own rule if absent.
@@ -75,9 +73,9 @@ pub struct Asks {
     withdrawn: u64,
 }
 
-impl Asks {
+impl Requests {
     /// Creates the state for the run's rule, or for the policy's own rule, which stops tasks at once.
-    pub fn new(rule: Option<Preempt>, one_line: bool, on_blocked: OnBlocked) -> Asks {
+    pub fn new(rule: Option<Preempt>, one_line: bool, on_blocked: OnBlocked) -> Requests {
         let (open, of_queue, asked, due) = Default::default();
         let within = rule.map_or(Span::ZERO, |rule| rule.within);
         let rule = rule.map(|rule| match rule.whom {
@@ -85,7 +83,7 @@ impl Asks {
             PreemptFor::Share => VictimRule::Share(ShareOrder::default()),
             PreemptFor::Order => VictimRule::Order(VictimOrder::new(one_line)),
         });
-        Asks {
+        Requests {
             within,
             rule,
             open,
@@ -126,7 +124,7 @@ fn spare(all: &mut HashMap<Victim, u32>, victim: &Victim, count: u32) {
     }
 }
 
-impl Extension for Asks {
+impl Extension for Requests {
     fn next(&self) -> Option<Time> {
         let due = self.due.first().map(|(time, _)| *time).filter(|_| !self.held);
         due.into_iter().chain(self.wake).min()
@@ -185,7 +183,7 @@ impl Extension for Asks {
     }
 }
 
-impl Asks {
+impl Requests {
     fn ids(&self) -> Vec<u64> {
         self.open.keys().copied().collect()
     }
@@ -213,7 +211,7 @@ impl Asks {
 
     /// Reserves free amounts for requests that lack them, and releases asked tasks that are no longer needed.
     fn reserve(&mut self, kernel: &mut Kernel) {
-        let Asks { open, asked, .. } = self;
+        let Requests { open, asked, .. } = self;
         for request in open.values_mut() {
             request.top_up(kernel);
             request.spare(kernel).into_iter().for_each(|(victim, count)| spare(asked, &victim, count));
@@ -254,7 +252,7 @@ impl Asks {
         let gains = pending(kernel, taken).get(&user).map(|pending| pending.gains).unwrap_or_default();
         let mut givers = pending(kernel, std::iter::once(request));
         givers.remove(&user);
-        share::stays_behind(kernel, user, gains, &givers)
+        stays_behind(kernel, user, gains, &givers)
     }
 
     /// Starts the task of a complete reservation, if the policy still admits it.
@@ -327,7 +325,7 @@ impl Asks {
         match self.rule {
             Some(VictimRule::Share(_)) => {
                 let pending = changes.get(&set.user).copied().unwrap_or_default();
-                share::turn(kernel.policy(), set.user, pending, kernel.books())
+                share_with(kernel.policy(), set.user, pending, kernel.books())
             }
             Some(VictimRule::Order(_)) => Rank::default(),
             Some(VictimRule::Urgent(_)) | None => Rank::new(set.priority.into()),
